@@ -1,0 +1,1 @@
+"""Rightpool: hardware-aware placement of ML jobs on Kubernetes."""

@@ -1,0 +1,229 @@
+"""Money, ratios, durations and memory: strings in the API, exact values in code.
+
+The API carries no floats: 0.1 has no exact binary form, and clients in other languages would round it differently.
+Each type brings the rule that the API server enforces on it. That rule is CEL and not `pattern`, because a pattern's
+message shows the user a regular expression and hides the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from rightpool.api.rules import Rule
+
+MONEY_PATTERN: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
+RATIO_PATTERN: Final = r"^(0(\.[0-9]{1,9})?|1(\.0{1,9})?)$"
+DURATION_PATTERN: Final = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
+
+_MEMORY: Final = re.compile(r"^([0-9]{1,18}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|)$")
+_MEMORY_UNITS: Final = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
+    "Ei": 2**60,
+}
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_DURATION_MICROSECONDS: Final = {"ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6}
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _decimal(value: Any, pattern: str, wanted: str) -> Decimal:
+    text = format(value, "f") if isinstance(value, Decimal) else value
+    if not isinstance(text, str) or not re.match(pattern, text):
+        raise ValueError(f"{value!r} is not {wanted}")
+    return Decimal(text)
+
+
+def parse_money(value: Any) -> Decimal:
+    """Dollars, not negative."""
+    return _decimal(value, MONEY_PATTERN, 'an amount of money such as "12.50", 0 or more')
+
+
+def parse_ratio(value: Any) -> Decimal:
+    """A share between 0 and 1."""
+    return _decimal(value, RATIO_PATTERN, 'a share between "0" and "1" such as "0.85"')
+
+
+def parse_rate(value: Any) -> Decimal:
+    """A speed above 0."""
+    rate = _decimal(value, MONEY_PATTERN, 'a number above 0 such as "24"')
+    if rate <= 0:
+        raise ValueError(f"{value!r} is not above 0")
+    return rate
+
+
+def parse_duration(value: Any) -> timedelta:
+    """A duration as Go and Kubernetes write it: "120s", "5m", "1h30m", "500ms"."""
+    if isinstance(value, timedelta):
+        if value < timedelta(0):
+            raise ValueError(f"{value!r} is negative")
+        return value
+    if not isinstance(value, str) or not re.match(DURATION_PATTERN, value):
+        raise ValueError(f'{value!r} is not a duration such as "90s", "5m" or "1h30m"')
+    parts = _DURATION_PART.findall(value)
+    return timedelta(microseconds=int(sum(Decimal(number) * _DURATION_MICROSECONDS[unit] for number, unit in parts)))
+
+
+def parse_memory(value: Any) -> int:
+    """A Kubernetes quantity in whole bytes. A fraction of a byte is rounded up, as the API server does."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value <= 0:
+            raise ValueError(f"{value!r} is not above 0")
+        return value
+    match = _MEMORY.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f'{value!r} is not an amount of memory such as "14Gi"')
+    with localcontext() as context:
+        context.prec = 60
+        size = int((Decimal(match[1]) * _MEMORY_UNITS[match[2]]).to_integral_value(ROUND_CEILING))
+    if size <= 0:
+        raise ValueError(f"{value!r} is not above 0")
+    return size
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _format(value: Decimal | float, significant: int, places_at_least: int, places_at_most: int | None = None) -> str:
+    """Plain decimal notation with about `significant` digits; digits before the point are never dropped."""
+    number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    if not number.is_finite():
+        raise ValueError(f"{value} cannot be shown: what is unknown must be absent")
+    magnitude = number.adjusted() if number else 0
+    places = max(significant - 1 - magnitude, places_at_least)
+    if places_at_most is not None and magnitude >= 0:
+        places = min(places, places_at_most)
+    with localcontext() as context:
+        context.prec = 60
+        text = format(number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN), "f")
+    if "." in text:
+        whole, _, fraction = text.partition(".")
+        fraction = fraction.rstrip("0").ljust(places_at_least, "0")
+        text = f"{whole}.{fraction}" if fraction else whole
+    return text.removeprefix("-") if not Decimal(text) else text
+
+
+def format_money(amount: Decimal | float, digits: int = 3) -> str:
+    """Dollars with cents; below one dollar `digits` significant digits: 8.048 → "8.05", 0.001234 → "0.00123"."""
+    return _format(amount, digits, 2, 2)
+
+
+def format_ratio(ratio: Decimal | float, digits: int = 2) -> str:
+    """A share with at least two decimals: 0.9712 → "0.97", 0.0042 → "0.0042"."""
+    return _format(ratio, digits, 2)
+
+
+def format_quantity(quantity: Decimal | float, digits: int = 3) -> str:
+    """A measured number with `digits` significant digits: 1180.3 → "1180", 0.21712 → "0.217", 1e-7 → "0.0000001"."""
+    return _format(quantity, digits, 0)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest exact form: 90 s → "1m30s", 1.5 s → "1s500ms", 0 → "0s". Finer than a millisecond is dropped."""
+    milliseconds = duration // timedelta(milliseconds=1)
+    if milliseconds < 0:
+        raise ValueError(f"{duration!r} is negative")
+    text = ""
+    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            text += f"{count}{unit}"
+    return text or "0s"
+
+
+def format_memory(size: int) -> str:
+    """Bytes with the largest binary suffix that keeps the value exact: 15032385536 → "14Gi"."""
+    for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+        if size % _MEMORY_UNITS[unit] == 0:
+            return f"{size // _MEMORY_UNITS[unit]}{unit}"
+    return str(size)
+
+
+def _plain(value: Decimal) -> str:
+    return format(value, "f")
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def _string(max_length: int, *rules: Rule) -> WithJsonSchema:
+    return WithJsonSchema(
+        {
+            "type": "string",
+            "maxLength": max_length,
+            "x-kubernetes-validations": [rule.to_dict() for rule in rules],
+        }
+    )
+
+
+def _cel(pattern: str) -> str:
+    """A regular expression as a CEL raw string."""
+    return f"r'{pattern}'"
+
+
+_MONEY_RULE: Final = Rule(
+    f"self.matches({_cel(MONEY_PATTERN)})",
+    'must be an amount in dollars, 0 or more, in quotes and without sign, currency or exponent: write "12.50"',
+)
+_RATIO_RULE: Final = Rule(
+    f"self.matches({_cel(RATIO_PATTERN)})",
+    'must be a share between 0 and 1, in quotes: write "0.85" for 85%',
+)
+_RATE_RULE: Final = Rule(
+    f"self.matches({_cel(MONEY_PATTERN)}) && double(self) > 0.0",
+    'must be a number above 0, in quotes: write "24" for 24 GB/s',
+)
+_DURATION_RULE: Final = Rule(
+    f"self.matches({_cel(DURATION_PATTERN)})",
+    "must be a duration, 0 or more: write 90s, 5m or 1h30m",
+)
+_MEMORY_RULE: Final = Rule(
+    "isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && !self.endsWith('m')",
+    "must be an amount of memory above 0: write 14Gi",
+)
+
+
+def at_least(shortest: str, example: str) -> WithJsonSchema:
+    """Schema of a duration that must not be shorter than `shortest`."""
+    return _string(
+        32,
+        Rule(
+            f"self.matches({_cel(DURATION_PATTERN)}) && duration(self) >= duration('{shortest}')",
+            f"must be a duration of {shortest} or more: write {example}",
+        ),
+    )
+
+
+Money = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_plain, str), _string(24, _MONEY_RULE)]
+"""Dollars, 0 or more."""
+
+Ratio = Annotated[Decimal, BeforeValidator(parse_ratio), PlainSerializer(_plain, str), _string(12, _RATIO_RULE)]
+"""A share between 0 and 1."""
+
+Rate = Annotated[Decimal, BeforeValidator(parse_rate), PlainSerializer(_plain, str), _string(24, _RATE_RULE)]
+"""A speed above 0."""
+
+_DURATION_IO: Final = (BeforeValidator(parse_duration), PlainSerializer(format_duration, str))
+
+Duration = Annotated[timedelta, *_DURATION_IO, _string(32, _DURATION_RULE)]
+"""A span of time, 0 or more."""
+
+Memory = Annotated[int, BeforeValidator(parse_memory), PlainSerializer(format_memory, str), _string(32, _MEMORY_RULE)]
+"""Bytes, above 0."""

@@ -1,0 +1,37 @@
+"""CEL rules that the API server enforces, written next to the model or field that they protect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of `x-kubernetes-validations`.
+
+    `message` names the remedy. `field` moves the error's path from the object that carries the rule to the field that
+    the user must change, relative to it (".maxChips"). `expression` is CEL that builds the message from the object;
+    where it fails, `message` is shown.
+    """
+
+    rule: str
+    message: str
+    field: str | None = None
+    expression: str | None = None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, str]:
+        entry = {"rule": self.rule, "message": self.message}
+        if self.expression is not None:
+            entry["messageExpression"] = self.expression
+        if self.field is not None:
+            entry["fieldPath"] = self.field
+        if self.reason is not None:
+            entry["reason"] = self.reason
+        return entry
+
+
+def validations(*rules: Rule) -> dict[str, Any]:
+    """Schema extension for `ConfigDict(json_schema_extra=…)` or `Field(json_schema_extra=…)`."""
+    return {"x-kubernetes-validations": [rule.to_dict() for rule in rules]}

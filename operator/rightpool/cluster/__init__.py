@@ -1,0 +1,1 @@
+"""I/O out: the only room that talks to the API server."""

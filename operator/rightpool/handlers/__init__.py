@@ -1,0 +1,1 @@
+"""kopf, thin: events into the store, probes, start-up. No decisions here."""

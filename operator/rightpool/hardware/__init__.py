@@ -1,0 +1,1 @@
+"""What machines are: the catalog of accelerators, pools of interchangeable nodes, placements on them."""

@@ -1,0 +1,60 @@
+"""A candidate: a placement with its estimate, its cost, and a verdict."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rightpool.hardware.placement import Placement
+from rightpool.prediction.estimate import Estimate
+
+
+class RejectionReason(StrEnum):
+    """Why a placement was not considered, or not taken. Part of the API: shown by `explain`, never renamed."""
+
+    POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
+    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips, and the pool is not named in placement.pools.allow
+    CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
+    SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
+    MEMORY = "InsufficientMemory"  # peak use does not fit the chip
+    PRICE_UNKNOWN = "PriceUnknown"
+    NO_CAPACITY = "NoCapacity"  # not enough free chips now
+    AVOIDED = "RolledBackBefore"  # a move there was undone
+    COST_PER_HOUR = "MaxCostPerHour"
+    COST_PER_SAMPLE = "MaxCostPerMillionSamples"
+    BUDGET = "BudgetExceeded"
+    DEADLINE = "DeadlineMissed"
+    SCALING = "MinScalingEfficiency"
+    NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
+    NOT_BETTER = "NotBetter"  # dominated by staying
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A typed reason with the numbers behind it, for a human."""
+
+    reason: RejectionReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """samples_per_second: None where it can't be predicted. cost_per_hour: dollars; None where the price is unknown.
+
+    cost_per_million: dollars per million samples. scaling_efficiency: throughput / (chips × one-chip throughput).
+    saving: share of the score that moving saves, net of nothing (negative: worse). probability: that it is better at all.
+    rejection: None means eligible.
+    """
+
+    placement: Placement
+    samples_per_second: Estimate | None
+    cost_per_hour: float | None
+    cost_per_million: Estimate | None
+    scaling_efficiency: float | None = None
+    score: float | None = None
+    saving: float | None = None
+    probability: float | None = None
+    rejection: Rejection | None = None
+
+    @property
+    def eligible(self) -> bool:
+        """No gate rejected it."""
+        return self.rejection is None

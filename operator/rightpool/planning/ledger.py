@@ -1,0 +1,53 @@
+"""The ledger: every decision with what it promised and what it delivered."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rightpool.hardware.placement import Placement
+
+HISTORY_LIMIT = 10
+
+
+class Outcome(StrEnum):
+    """How a migration ended."""
+
+    VERIFIED = "Verified"
+    ROLLED_BACK = "RolledBack"
+    FAILED = "Failed"  # neither carried through nor undone: the job runs, the numbers are not what was promised
+    HELD = "Held"  # given up before anything was touched
+    SUPERSEDED = "Superseded"  # the user's edit or the job's end came first
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Money in dollars, times in Unix seconds. predicted_*, realised_*: samples/s and dollars per million samples.
+
+    lost_seconds: time without progress. cost: what the move itself cost (chips paid while nothing progressed).
+    """
+
+    id: str
+    action: str
+    source: Placement
+    target: Placement
+    predicted_samples_per_second: float | None
+    predicted_cost_per_million: float | None
+    baseline_samples_per_second: float | None
+    baseline_cost_per_million: float | None
+    realised_samples_per_second: float | None
+    realised_cost_per_million: float | None
+    started_at: float
+    finished_at: float
+    outcome: Outcome
+    reason: str
+    lost_seconds: float = 0.0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AvoidedPlacement:
+    """A pool on which a move of this job did not pay. until: Unix seconds; None: until the job's spec changes."""
+
+    pool: str
+    chips: int
+    reason: str
+    until: float | None = None

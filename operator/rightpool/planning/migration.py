@@ -1,0 +1,62 @@
+"""A migration: the persisted state of carrying out one decision. The transitions are in transitions.py."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rightpool.planning.decision import Action
+from rightpool.planning.revision import RevisionRef
+from rightpool.prediction.estimate import Estimate
+
+
+class Phase(StrEnum):
+    """Where a migration stands. Each is persisted before anything that belongs to it is done."""
+
+    PLANNED = "Planned"  # written down; waits for approval where that is required
+    CHECKPOINTING = "Checkpointing"  # a save was asked for; the old Revision runs on
+    DRAINING = "Draining"  # the old Revision is being ended; nothing new is created
+    STARTING = "Starting"  # the old Revision is gone; the new one is created and must come up
+    WARMING_UP = "WarmingUp"  # all pods run; the Profile is not steady yet
+    VERIFYING = "Verifying"  # a full window on the new Revision is being measured
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """Times in Unix seconds, money in dollars per million samples.
+
+    rolling_back: the same phases, on the way back to `source.placement` (as a Revision of its own).
+    target: what is being created; on the way back its placement is the source's.
+    abandoned: the target of the way out, once rolling back.
+    asked_at: when the checkpoint was asked for; saved_at: the save that answered.
+    stopped_at: when the old Revision was gone; started_at_target: when all pods of the new one ran.
+    """
+
+    id: str
+    action: Action
+    phase: Phase
+    source: RevisionRef
+    target: RevisionRef
+    created_at: float
+    phase_since: float
+    reason: str
+    message: str
+    predicted: Estimate | None = None
+    predicted_cost: Estimate | None = None
+    baseline: float | None = None
+    baseline_cost: float | None = None
+    rolling_back: bool = False
+    abandoned: RevisionRef | None = None
+    asked_at: float | None = None
+    saved_at: float | None = None
+    stopped_at: float | None = None
+    realised: float | None = None
+    realised_cost: float | None = None
+    failure: str | None = None  # why it is rolling back, a Reason
+    failure_message: str | None = None
+
+    @property
+    def moving(self) -> RevisionRef:
+        """The Revision that is being left in the phases up to Draining."""
+        if self.rolling_back:
+            assert self.abandoned is not None
+            return self.abandoned
+        return self.source

@@ -1,0 +1,41 @@
+"""A revision: one materialised placement, as status names it and as the cluster shows it."""
+
+from dataclasses import dataclass
+
+from rightpool.hardware.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRef:
+    """A Revision as status names it. since: Unix seconds when it first ran with all pods; None until then.
+
+    workload_hash: of the pod template and chip container it was built from. requested: the user's chips and replicas
+    in spec.workload when it was placed, so that a later edit of the user's is seen.
+    """
+
+    revision: int
+    placement: Placement
+    workload_hash: str
+    requested: tuple[int, int]
+    created_at: float
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionState:
+    """What the cluster shows of a Revision's child.
+
+    active: pods that are neither succeeded nor failed nor gone (terminating ones count). running: pods with all
+    containers ready. blocked: why pods do not run (unschedulable, image), None where nothing is known to block.
+    """
+
+    revision: int
+    exists: bool
+    deleting: bool = False
+    suspended: bool = False
+    active: int = 0
+    running: int = 0
+    succeeded: bool = False
+    failed: bool = False
+    blocked: str | None = None
+    failure: str | None = None

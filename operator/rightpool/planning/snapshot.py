@@ -1,0 +1,85 @@
+"""A frozen snapshot of the fleet: everything a plan depends on, nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.hardware.pool import Pool
+from rightpool.planning.ledger import AvoidedPlacement, LedgerEntry
+from rightpool.planning.migration import Migration
+from rightpool.planning.revision import RevisionRef, RevisionState
+from rightpool.profiles.diagnosis import Diagnosis
+from rightpool.profiles.profile import Profile
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobKey:
+    """Namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Money spent by a job, in dollars. settled: up to `settled_at` (Unix seconds); since then the current cost runs.
+
+    saved: against staying where it was, over verified moves; may be negative, undone moves cost.
+    """
+
+    settled: float = 0.0
+    settled_at: float = 0.0
+    saved: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """One ProfiledJob, with what is known about it.
+
+    ref, migration, moves, last_move_at, decisions, avoid, history, account: as persisted in status.
+    revisions: children seen in the cluster, by number. profile: of the current Revision. approved: the decision id in
+    the approval annotation. invalid: why the spec can't be used, in the user's words. checkpoint_at: newest save seen.
+    """
+
+    key: JobKey
+    uid: str
+    generation: int
+    created_at: float
+    spec: ProfiledJobSpec
+    workload_hash: str
+    ref: RevisionRef | None = None
+    migration: Migration | None = None
+    revisions: Mapping[int, RevisionState] = field(default_factory=dict)
+    profile: Profile | None = None
+    diagnosis: Diagnosis | None = None
+    checkpoint_at: float | None = None
+    checkpoint_error: str | None = None
+    moves: int = 0
+    last_move_at: float | None = None
+    decisions: int = 0
+    avoid: tuple[AvoidedPlacement, ...] = ()
+    history: tuple[LedgerEntry, ...] = ()
+    account: Account = Account()
+    approved: str | None = None
+    invalid: str | None = None
+    deleting: bool = False
+    finished: str | None = None  # "Completed" or "Failed", once terminal
+
+    def revision(self, number: int) -> RevisionState:
+        """What is seen of a Revision; a Revision without a child is one that does not exist."""
+        return self.revisions.get(number) or RevisionState(revision=number, exists=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """now: Unix seconds. telemetry: whether measurements could be read at all in this cycle."""
+
+    jobs: Mapping[JobKey, JobState]
+    pools: Mapping[str, Pool]
+    policy: PlacementPolicySpec
+    now: float
+    telemetry: bool = True

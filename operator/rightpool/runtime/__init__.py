@@ -1,0 +1,1 @@
+"""The loop: store, planner, executor, status."""

@@ -1,0 +1,1 @@
+"""How a Placement becomes pods: pure builders of manifests."""
