@@ -7,7 +7,6 @@ message shows the user a regular expression and hides the remedy.
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import timedelta
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
@@ -19,7 +18,7 @@ from rightpool.api.rules import Rule
 
 MONEY_PATTERN: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
 RATIO_PATTERN: Final = r"^(0(\.[0-9]{1,9})?|1(\.0{1,9})?)$"
-DURATION_PATTERN: Final = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
+DURATION_PATTERN: Final = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
 
 _MEMORY: Final = re.compile(r"^([0-9]{1,18}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|)$")
 _MEMORY_UNITS: Final = {
@@ -46,7 +45,7 @@ _DURATION_MICROSECONDS: Final = {"ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 
 
 def _decimal(value: Any, pattern: str, wanted: str) -> Decimal:
     text = format(value, "f") if isinstance(value, Decimal) else value
-    if not isinstance(text, str) or not re.match(pattern, text):
+    if not isinstance(text, str) or not re.fullmatch(pattern, text):
         raise ValueError(f"{value!r} is not {wanted}")
     return Decimal(text)
 
@@ -75,7 +74,7 @@ def parse_duration(value: Any) -> timedelta:
         if value < timedelta(0):
             raise ValueError(f"{value!r} is negative")
         return value
-    if not isinstance(value, str) or not re.match(DURATION_PATTERN, value):
+    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
         raise ValueError(f'{value!r} is not a duration such as "90s", "5m" or "1h30m"')
     parts = _DURATION_PART.findall(value)
     return timedelta(microseconds=int(sum(Decimal(number) * _DURATION_MICROSECONDS[unit] for number, unit in parts)))
@@ -87,7 +86,7 @@ def parse_memory(value: Any) -> int:
         if value <= 0:
             raise ValueError(f"{value!r} is not above 0")
         return value
-    match = _MEMORY.match(value) if isinstance(value, str) else None
+    match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'{value!r} is not an amount of memory such as "14Gi"')
     with localcontext() as context:

@@ -1,0 +1,59 @@
+"""The choices that users write, in CamelCase."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Batch(StrEnum):
+    """What happens to the batch when the number of chips changes."""
+
+    PER_CHIP = "PerChip"
+    GLOBAL = "Global"
+
+
+class Capacity(StrEnum):
+    """What kind of capacity may be used."""
+
+    ON_DEMAND = "OnDemand"
+    SPOT = "Spot"
+    ANY = "Any"
+
+
+class Objective(StrEnum):
+    """What is made best among the placements that meet all targets."""
+
+    MINIMIZE_COST = "MinimizeCost"
+    MINIMIZE_TIME = "MinimizeTime"
+    BALANCED = "Balanced"
+
+
+class CheckpointMode(StrEnum):
+    """How the program saves its state before it is moved."""
+
+    SIGNAL = "Signal"
+    PERIODIC = "Periodic"
+    NONE = "None"
+
+
+class CheckpointSignal(StrEnum):
+    """Signals that a program can catch and train on after. SIGTERM and SIGINT end it, so they are not among them."""
+
+    SIGUSR1 = "SIGUSR1"
+    SIGUSR2 = "SIGUSR2"
+    SIGHUP = "SIGHUP"
+
+
+class Switch(StrEnum):
+    """Whether a part works where it can, or not at all."""
+
+    AUTO = "Auto"
+    OFF = "Off"
+
+
+class AdaptationMode(StrEnum):
+    """Whether decisions are carried out, only written down, or not made."""
+
+    AUTO = "Auto"
+    RECOMMEND = "Recommend"
+    OFF = "Off"

@@ -1,0 +1,23 @@
+"""Labels, and selection by labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from rightpool.api.model import ApiModel
+
+LabelValue = Annotated[str, Field(max_length=63)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=32)]
+
+
+class LabelSelector(ApiModel):
+    """Labels that an object must carry."""
+
+    match_labels: Annotated[Labels, Field(min_length=1)]
+    """Every one of these labels must be there with this value."""
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(labels.get(key) == value for key, value in self.match_labels.items())

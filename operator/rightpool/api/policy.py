@@ -1,0 +1,42 @@
+"""What a platform team allows fleet-wide: the PlacementPolicy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from rightpool.api.choices import AdaptationMode
+from rightpool.api.model import ApiModel
+from rightpool.api.quantities import Duration, Ratio
+
+POLICY_NAME: Final = "default"
+
+
+class CircuitBreaker(ApiModel):
+    """Stops all moves when too many of the last ones had to be rolled back."""
+
+    window: int = Field(default=10, ge=1, le=1000)
+    """How many of the fleet's last moves are looked at."""
+
+    max_rolled_back_share: Ratio = Field(default="0.5", validate_default=True)
+    """Share of them that may have been rolled back."""
+
+
+class PlacementPolicySpec(ApiModel):
+    """Fleet-wide safety. Without a policy these defaults hold."""
+
+    default_adaptation_mode: AdaptationMode = AdaptationMode.RECOMMEND
+    """What holds for jobs that do not set adaptation.mode."""
+
+    max_concurrent_migrations: int = Field(default=10, ge=0, le=10_000)
+    """Most migrations at the same time. 0: none."""
+
+    max_moves_per_hour: int = Field(default=60, ge=0, le=100_000)
+    """Most moves that are begun in an hour. 0: none."""
+
+    min_run_time: Duration = Field(default="5m", validate_default=True)
+    """Least time that a Revision runs before the job is moved again."""
+
+    circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
+    """Stops all moves when too many of the last ones had to be rolled back."""

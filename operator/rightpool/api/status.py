@@ -1,0 +1,347 @@
+"""What the operator reports: the status of a ProfiledJob, as it is on the wire.
+
+Measured and predicted numbers are strings of few digits, made by the `format_…` functions of `quantities`. Whatever is
+not known is absent.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from rightpool.api.conditions import Condition
+from rightpool.api.model import ApiModel, Time
+
+MAX_HISTORY = 10
+MAX_CONDITIONS = 16
+
+
+class Outcome(StrEnum):
+    """How a Migration ended."""
+
+    VERIFIED = "Verified"
+    ROLLED_BACK = "RolledBack"
+    FAILED = "Failed"
+    HELD = "Held"
+    SUPERSEDED = "Superseded"
+
+
+class PlacementStatus(ApiModel):
+    """Where a Revision runs and how big it is."""
+
+    revision: int = Field(ge=0)
+    """N of the child workload `<job>-r<N>`."""
+
+    pool: str
+    """AcceleratorPool."""
+
+    chips: int = Field(ge=0)
+    """Chips of all replicas."""
+
+    replicas: int = Field(ge=0)
+    """Pods."""
+
+    capacity: str | None = None
+    """OnDemand or Spot."""
+
+    cost_per_hour: str | None = None
+    """Dollars an hour."""
+
+    since: Time | None = None
+    """When every pod of the Revision first ran."""
+
+
+class TargetPlacement(ApiModel):
+    """A placement that is not there yet, so it has no Revision."""
+
+    pool: str
+    """AcceleratorPool."""
+
+    chips: int = Field(ge=1)
+    """Chips of all replicas."""
+
+    replicas: int = Field(ge=1)
+    """Pods."""
+
+    capacity: str | None = None
+    """OnDemand or Spot."""
+
+    cost_per_hour: str | None = None
+    """Dollars an hour."""
+
+
+class EstimateStatus(ApiModel):
+    """A predicted number with its 80% interval."""
+
+    median: str
+    """As likely to be exceeded as not."""
+
+    low: str
+    """Exceeded with 90% probability."""
+
+    high: str
+    """Exceeded with 10% probability."""
+
+
+class ProfileStatus(ApiModel):
+    """What the job does to its chips, over a window on one Revision. A field that was not measured is absent."""
+
+    window: str | None = None
+    """Time that the profile covers."""
+
+    measured_at: Time | None = None
+    """End of the window."""
+
+    samples_per_second: str | None = None
+    """Samples consumed a second, all replicas together."""
+
+    step_seconds: str | None = None
+    """Median time of one optimizer step, seconds."""
+
+    chip_busy: str | None = None
+    """Share of the time in which anything ran on the chip."""
+
+    compute_active: str | None = None
+    """Share of the time in which compute units were active."""
+
+    matrix_active: str | None = None
+    """Share of the time in which tensor cores or MXU were active."""
+
+    memory_bandwidth: str | None = None
+    """Share of the chip's memory bandwidth in use."""
+
+    memory_used_bytes: int | None = None
+    """Peak accelerator memory of the fullest chip, bytes."""
+
+    power_watts: str | None = None
+    """Power of one chip, watts."""
+
+    exposed_communication: str | None = None
+    """Share of the step in which chips wait for each other."""
+
+    input_wait: str | None = None
+    """Share of the step in which chips wait for data."""
+
+    scaling_efficiency: str | None = None
+    """Throughput / (chips × throughput of one chip)."""
+
+    bottleneck: str | None = None
+    """What limits the job now."""
+
+    quality: str | None = None
+    """How the numbers were won: Measured, Derived or Partial."""
+
+
+class CostStatus(ApiModel):
+    """What the job costs, dollars."""
+
+    per_hour: str | None = None
+    """Dollars an hour now."""
+
+    per_million_samples: str | None = None
+    """Dollars for a million samples now."""
+
+    spent: str | None = None
+    """Dollars since the job started."""
+
+    saved: str | None = None
+    """Dollars saved against staying where the job started. Negative where moving did not pay."""
+
+    as_of: Time | None = None
+    """Until when spent and saved are counted."""
+
+
+class Recommendation(ApiModel):
+    """What the operator would do, or is about to do."""
+
+    id: str
+    """Decision id, to be named in the annotation rightpool.dev/approve."""
+
+    action: str
+    """Move, Resize or Rollback."""
+
+    placement: TargetPlacement
+    """Where to."""
+
+    samples_per_second: EstimateStatus | None = None
+    """Predicted samples a second there."""
+
+    savings: str | None = None
+    """Share of the cost for a sample that is saved."""
+
+    reason: str
+    """Why, in one CamelCase word."""
+
+    message: str = ""
+    """The evidence in numbers."""
+
+
+class MigrationStatus(ApiModel):
+    """A decision that is being carried out. Written before each step, so that it can be continued after a crash."""
+
+    id: str
+    """Decision id."""
+
+    action: str
+    """Move, Resize or Rollback."""
+
+    phase: str
+    """Planned, Approved, Checkpointing, Draining, Starting, WarmingUp, Verifying, Verified, RolledBack or Failed."""
+
+    started_at: Time
+    """When the decision was taken."""
+
+    phase_started_at: Time
+    """When this phase began."""
+
+    rolling_back: bool = False
+    """Whether the old placement is being restored."""
+
+    from_: Annotated[PlacementStatus, Field(alias="from")]
+    """The placement before."""
+
+    to: PlacementStatus
+    """The placement after."""
+
+    predicted: EstimateStatus | None = None
+    """Predicted samples a second."""
+
+    predicted_cost_per_million_samples: EstimateStatus | None = None
+    """Predicted dollars for a million samples."""
+
+    baseline_samples_per_second: str | None = None
+    """Samples a second before."""
+
+    baseline_cost_per_million_samples: str | None = None
+    """Dollars for a million samples before."""
+
+    checkpoint_before: Time | None = None
+    """The last save that was known when the save was asked for."""
+
+    checkpoint_at: Time | None = None
+    """The save that the new Revision starts from."""
+
+    reason: str = ""
+    """Why, in one CamelCase word."""
+
+    message: str = ""
+    """What is being waited for."""
+
+
+class AvoidedPool(ApiModel):
+    """A place where a move of this job had to be rolled back."""
+
+    pool: str
+    """AcceleratorPool."""
+
+    chips: int = Field(ge=1)
+    """Chips of all replicas."""
+
+    until: Time | None = None
+    """When it may be tried again. Absent: never."""
+
+    reason: str
+    """Why, in one CamelCase word."""
+
+
+class LedgerEntry(ApiModel):
+    """A decision with what it promised and what it delivered."""
+
+    id: str
+    """Decision id."""
+
+    action: str
+    """Move, Resize or Rollback."""
+
+    from_: Annotated[PlacementStatus | None, Field(alias="from")] = None
+    """The placement before."""
+
+    to: PlacementStatus | None = None
+    """The placement after."""
+
+    predicted: EstimateStatus | None = None
+    """Promised samples a second."""
+
+    predicted_cost_per_million_samples: EstimateStatus | None = None
+    """Promised dollars for a million samples."""
+
+    baseline_samples_per_second: str | None = None
+    """Samples a second before."""
+
+    baseline_cost_per_million_samples: str | None = None
+    """Dollars for a million samples before."""
+
+    realised_samples_per_second: str | None = None
+    """Delivered samples a second."""
+
+    realised_cost_per_million_samples: str | None = None
+    """Delivered dollars for a million samples."""
+
+    started_at: Time | None = None
+    """When the decision was taken."""
+
+    finished_at: Time | None = None
+    """When it was over."""
+
+    outcome: Outcome
+    """How it ended."""
+
+    reason: str = ""
+    """Why, in one CamelCase word."""
+
+    message: str = ""
+    """The evidence in numbers."""
+
+    cost: str | None = None
+    """What the move itself cost, dollars."""
+
+    lost_seconds: str | None = None
+    """Work done again because it was after the checkpoint, seconds."""
+
+
+class ProfiledJobStatus(ApiModel):
+    """What the operator knows and does."""
+
+    observed_generation: int | None = None
+    """The metadata.generation that was looked at."""
+
+    conditions: list[Condition] = Field(default_factory=list, max_length=MAX_CONDITIONS)
+    """Placed, Profiled, Efficient, CostEfficient, TargetsMet, Migrating, Verified, Degraded, Completed, Failed."""
+
+    replicas: int = 0
+    """Pods that run, for the scale subresource."""
+
+    selector: str = ""
+    """Label selector of the pods, for the scale subresource."""
+
+    placement: PlacementStatus | None = None
+    """Where the job runs and how big it is."""
+
+    profile: ProfileStatus | None = None
+    """What the job does to its chips."""
+
+    cost: CostStatus | None = None
+    """What the job costs."""
+
+    recommendation: Recommendation | None = None
+    """What the operator would do, or is about to do."""
+
+    migration: MigrationStatus | None = None
+    """The decision that is being carried out."""
+
+    moves: int = 0
+    """Moves that were carried out."""
+
+    ledger_count: int = 0
+    """Decisions so far; the next one is d-<ledgerCount+1>."""
+
+    last_move_at: Time | None = None
+    """When the last move was over."""
+
+    avoid: list[AvoidedPool] = Field(default_factory=list, max_length=64)
+    """Places where a move of this job had to be rolled back."""
+
+    history: list[LedgerEntry] = Field(default_factory=list, max_length=MAX_HISTORY)
+    """The last ten decisions, the newest last."""
