@@ -16,6 +16,7 @@ class Outcome(StrEnum):
     FAILED = "Failed"  # neither carried through nor undone: the job runs, the numbers are not what was promised
     HELD = "Held"  # given up before anything was touched
     SUPERSEDED = "Superseded"  # the user's edit or the job's end came first
+    CARRIED_OUT = "CarriedOut"  # what the user asked for was done; it promised nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class LedgerEntry:
     finished_at: float
     outcome: Outcome
     reason: str
+    message: str = ""
     lost_seconds: float = 0.0
     cost: float = 0.0
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rightpool.api.conditions import Reason
 from rightpool.planning.decision import Action
 from rightpool.planning.revision import RevisionRef
 from rightpool.prediction.estimate import Estimate
@@ -26,8 +27,9 @@ class Migration:
     rolling_back: the same phases, on the way back to `source.placement` (as a Revision of its own).
     target: what is being created; on the way back its placement is the source's.
     abandoned: the target of the way out, once rolling back.
-    asked_at: when the checkpoint was asked for; saved_at: the save that answered.
-    stopped_at: when the old Revision was gone; started_at_target: when all pods of the new one ran.
+    saved_before: the newest save known when one was asked for; saved_at: the save that answered.
+    stopped_at: when the Revision that is left was gone; running_at: when all pods of the target ran.
+    lost_seconds: without progress, over both ways.
     """
 
     id: str
@@ -37,7 +39,7 @@ class Migration:
     target: RevisionRef
     created_at: float
     phase_since: float
-    reason: str
+    reason: Reason
     message: str
     predicted: Estimate | None = None
     predicted_cost: Estimate | None = None
@@ -45,12 +47,14 @@ class Migration:
     baseline_cost: float | None = None
     rolling_back: bool = False
     abandoned: RevisionRef | None = None
-    asked_at: float | None = None
+    saved_before: float | None = None
     saved_at: float | None = None
     stopped_at: float | None = None
+    running_at: float | None = None
+    lost_seconds: float = 0.0
     realised: float | None = None
     realised_cost: float | None = None
-    failure: str | None = None  # why it is rolling back, a Reason
+    failure: Reason | None = None  # why it is rolling back
     failure_message: str | None = None
 
     @property

@@ -10,7 +10,8 @@ class RevisionRef:
     """A Revision as status names it. since: Unix seconds when it first ran with all pods; None until then.
 
     workload_hash: of the pod template and chip container it was built from. requested: the user's chips and replicas
-    in spec.workload when it was placed, so that a later edit of the user's is seen.
+    in spec.workload when it was placed, so that a later edit of the user's is seen. cost_per_hour: dollars, at the price
+    of the day it was placed; None where the price was unknown.
     """
 
     revision: int
@@ -18,6 +19,7 @@ class RevisionRef:
     workload_hash: str
     requested: tuple[int, int]
     created_at: float
+    cost_per_hour: float | None = None
     since: float | None = None
 
 

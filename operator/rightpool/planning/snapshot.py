@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.pool import Pool
+from rightpool.planning.account import Account
 from rightpool.planning.ledger import AvoidedPlacement, LedgerEntry
 from rightpool.planning.migration import Migration
 from rightpool.planning.revision import RevisionRef, RevisionState
@@ -22,18 +23,6 @@ class JobKey:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Money spent by a job, in dollars. settled: up to `settled_at` (Unix seconds); since then the current cost runs.
-
-    saved: against staying where it was, over verified moves; may be negative, undone moves cost.
-    """
-
-    settled: float = 0.0
-    settled_at: float = 0.0
-    saved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +52,7 @@ class JobState:
     decisions: int = 0
     avoid: tuple[AvoidedPlacement, ...] = ()
     history: tuple[LedgerEntry, ...] = ()
-    account: Account = Account()
+    account: Account = field(default_factory=Account)
     approved: str | None = None
     invalid: str | None = None
     deleting: bool = False
