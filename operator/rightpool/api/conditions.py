@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -17,6 +17,10 @@ from pydantic.alias_generators import to_camel
 from rightpool.api.model import Time
 
 MAX_MESSAGE: Final = 32768
+LIST_OF_CONDITIONS: Final[dict[str, Any]] = {
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
 
 
 class ConditionType(StrEnum):
@@ -96,6 +100,7 @@ class Reason(StrEnum):
     # Migrating: True
     MOVING = "Moving"  # to another pool
     RESIZING = "Resizing"  # to another number of chips on the same pool
+    UPDATING = "Updating"  # the user changed the workload
     ROLLING_BACK = "RollingBack"  # to the placement before
     # Migrating: False
     SETTLED = "Settled"  # nothing to do
@@ -143,7 +148,11 @@ class Reason(StrEnum):
 class Condition:
     """One observation about an object, as in metav1.Condition."""
 
-    __pydantic_config__ = ConfigDict(alias_generator=to_camel, extra="ignore")
+    __pydantic_config__ = ConfigDict(
+        alias_generator=to_camel,
+        extra="ignore",
+        json_schema_extra={"required": ["type", "status", "reason", "message", "lastTransitionTime"]},
+    )
 
     type: Annotated[
         str,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
+
+ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}  # replaced as a whole by server-side apply
+SET: Final[dict[str, Any]] = {"x-kubernetes-list-type": "set"}  # without repeats, merged by server-side apply
 
 
 class ApiModel(BaseModel):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from rightpool.api.choices import AdaptationMode
 from rightpool.api.model import ApiModel
-from rightpool.api.quantities import Duration, Ratio
+from rightpool.api.quantities import Duration, Ratio, at_least
 
 POLICY_NAME: Final = "default"
 
@@ -37,6 +37,9 @@ class PlacementPolicySpec(ApiModel):
 
     min_run_time: Duration = Field(default="5m", validate_default=True)
     """Least time that a Revision runs before the job is moved again."""
+
+    start_deadline: Annotated[Duration, at_least("1s", "10m")] = Field(default="10m", validate_default=True)
+    """How long a new Revision may take until all its pods run; after that the job goes back to where it was."""
 
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
     """Stops all moves when too many of the last ones had to be rolled back."""

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
-from rightpool.api.conditions import Condition
+from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
 from rightpool.api.labels import Labels
 from rightpool.api.model import ApiModel
 from rightpool.api.quantities import Money, Rate
+from rightpool.api.rules import Rule, validations
+
+_TOLERATION: Final = {
+    "type": "object",
+    "description": "A toleration, as in a pod.",
+    "properties": {
+        "key": {"type": "string", "description": "Key of the taint."},
+        "operator": {"type": "string", "enum": ["Exists", "Equal"], "description": "Exists or Equal."},
+        "value": {"type": "string", "description": "Value of the taint, for Equal."},
+        "effect": {
+            "type": "string",
+            "enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            "description": "Effect of the taint. Default: every one.",
+        },
+        "tolerationSeconds": {
+            "type": "integer",
+            "format": "int64",
+            "description": "How long a NoExecute taint is tolerated, seconds.",
+        },
+    },
+}
+Toleration = Annotated[dict[str, Any], WithJsonSchema(_TOLERATION)]
+
+# Sides of the topology, as integers: "2x4" is [2, 4].
+_TOPOLOGY: Final = r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$"
+_SIDES: Final = "self.topology.split('x')"
+_PRODUCT: Final = f"int({_SIDES}[0]) * int({_SIDES}[1]) * (size({_SIDES}) > 2 ? int({_SIDES}[2]) : 1)"
 
 
 class LinkKind(StrEnum):
@@ -49,7 +76,22 @@ class Interconnect(ApiModel):
 class Slice(ApiModel):
     """TPU pools are given out in whole slices."""
 
-    topology: str = Field(max_length=16)
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"!self.topology.matches(r'{_TOPOLOGY}') || {_PRODUCT} == self.chips",
+                "must be the product of the topology: write 8 for 2x4, 64 for 4x4x4",
+                field=".chips",
+            )
+        )
+    )
+
+    topology: str = Field(
+        max_length=16,
+        json_schema_extra=validations(
+            Rule(f"self.matches(r'{_TOPOLOGY}')", "must be two or three sides: write 2x4 or 4x4x8")
+        ),
+    )
     """Shape, such as 2x4 or 4x4x8."""
 
     chips: int = Field(ge=1, le=65536)
@@ -69,19 +111,37 @@ class PriceSpec(ApiModel):
 class AcceleratorPoolSpec(ApiModel):
     """Interchangeable nodes with the same chips, links and price."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.slice) || self.slice.chips % self.chipsPerNode == 0",
+                "must be a whole number of nodes: correct slice.topology or chipsPerNode",
+                field=".slice.chips",
+            )
+        )
+    )
+
     accelerator: str = Field(min_length=1, max_length=63)
     """Key of the catalog, such as A10G-24GB."""
 
     chips_per_node: int = Field(ge=1, le=256)
     """Chips of one node."""
 
-    resource_name: str = Field(min_length=1, max_length=253)
+    resource_name: str = Field(
+        max_length=253,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
+                "must be an extended resource, a domain and a name: write nvidia.com/gpu",
+            )
+        ),
+    )
     """Extended resource that pods request, such as nvidia.com/gpu."""
 
     node_selector: Labels = Field(default_factory=dict)
     """Labels that the pool's nodes carry. Pods of this pool get them as nodeSelector."""
 
-    tolerations: list[dict[str, Any]] = Field(default_factory=list, max_length=16)
+    tolerations: list[Toleration] = Field(default_factory=list, max_length=16)
     """Tolerations that pods of this pool get."""
 
     slice: Slice | None = None
@@ -122,5 +182,5 @@ class AcceleratorPoolStatus(ApiModel):
     chips: ChipTotals = Field(default_factory=ChipTotals)
     """Chips of these nodes."""
 
-    conditions: list[Condition] = Field(default_factory=list, max_length=8)
+    conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
     """Ready, PriceKnown."""

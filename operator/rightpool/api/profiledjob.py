@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from rightpool.api.choices import (
     AdaptationMode,
@@ -17,8 +17,10 @@ from rightpool.api.choices import (
     Switch,
 )
 from rightpool.api.labels import LabelSelector
-from rightpool.api.model import ApiModel, Time
-from rightpool.api.quantities import Duration, Memory, Money, Ratio
+from rightpool.api.model import ATOMIC, SET, ApiModel, Time
+from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Memory, Money, Ratio, at_least
+from rightpool.api.rules import Rule, required_by_rule, validations
+from rightpool.api.template import PodTemplate
 from rightpool.contract import MANAGED_BY
 
 __all__ = [
@@ -49,6 +51,11 @@ MAX_REPLICAS: Final = 10_000  # an index has at most 4 digits, which the bound o
 MAX_POOLS: Final = 64
 MAX_CHIP_COUNTS: Final = 64
 
+_DURATION: Final = f"r'{DURATION_PATTERN}'"
+_CONTAINERS: Final = "self.template.spec.containers"
+_HAS_CONTAINERS: Final = f"has({_CONTAINERS})"
+_ASKED: Final = "self.workload.job.chipsPerReplica * self.workload.job.replicas"
+
 PoolName = Annotated[str, Field(min_length=1, max_length=63)]
 ChipCount = Annotated[int, Field(ge=1, le=MAX_CHIPS)]
 
@@ -56,13 +63,35 @@ ChipCount = Annotated[int, Field(ge=1, le=MAX_CHIPS)]
 class JobWorkload(ApiModel):
     """A batch/v1 Indexed Job: as many pods as replicas, each with the same number of chips."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) <= 1",
+                "is needed because the template has several containers: name the one that gets the chips",
+                field=".chipContainer",
+                expression="'is needed because the template has several containers: name the one that gets the chips, "
+                f"such as ' + {_CONTAINERS}[0].name",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) == 0 || "
+                f"{_CONTAINERS}.exists(c, c.name == self.chipContainer)",
+                "must name a container of the template",
+                field=".chipContainer",
+                expression=f"'must name a container of the template: write ' + {_CONTAINERS}[0].name + "
+                f"(size({_CONTAINERS}) > 1 ? ' or ' + {_CONTAINERS}[1].name : '') + "
+                f"(size({_CONTAINERS}) > 2 ? ' or another' : '')",
+            ),
+        )
+    )
+
     chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
     """Chips of each pod at the start. The operator owns the number afterwards."""
 
     replicas: int = Field(default=1, ge=1, le=MAX_REPLICAS)
     """Pods at the start. The operator owns the number afterwards, within `elasticity`."""
 
-    template: dict[str, Any]
+    template: PodTemplate
     """The pod template, as in a Job. It requests no chips: they are added where the job is placed."""
 
     chip_container: str | None = Field(default=None, max_length=63)
@@ -82,6 +111,12 @@ class JobWorkload(ApiModel):
 class Workload(ApiModel):
     """What runs: exactly one kind of workload."""
 
+    model_config = ConfigDict(
+        json_schema_extra=required_by_rule(
+            "job", "add it: job is the kind of workload that runs, and holds the pod template as job.template"
+        )
+    )
+
     job: JobWorkload
     """A batch/v1 Indexed Job, for training and other work that ends."""
 
@@ -89,13 +124,42 @@ class Workload(ApiModel):
 class Elasticity(ApiModel):
     """How many chips the job can use."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.maxChips) || self.minChips <= self.maxChips",
+                "must not exceed maxChips: lower minChips or raise maxChips",
+                field=".minChips",
+            ),
+            Rule(
+                "!has(self.chipCounts) || self.chipCounts.all(n, n >= self.minChips && "
+                "(!has(self.maxChips) || n <= self.maxChips))",
+                "must lie between minChips and maxChips: remove the counts outside or widen the bounds",
+                field=".chipCounts",
+            ),
+        )
+    )
+
     min_chips: ChipCount = 1
     """The fewest chips that the job runs on."""
 
     max_chips: ChipCount | None = None
     """The most chips that the job runs on. Default: the largest of `chipCounts`, else the chips asked for."""
 
-    chip_counts: tuple[ChipCount, ...] | None = Field(default=None, min_length=1, max_length=MAX_CHIP_COUNTS)
+    chip_counts: tuple[ChipCount, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_CHIP_COUNTS,
+        json_schema_extra={
+            **ATOMIC,
+            **validations(
+                Rule(
+                    "self.isSorted() && self.all(n, self.exists_one(m, m == n))",
+                    "must ascend without repeats: write [1, 2, 4, 8]",
+                )
+            ),
+        },
+    )
     """The only chip counts that the program can run on, ascending. Default: powers of two that the pool can give."""
 
     batch: Batch = Batch.PER_CHIP
@@ -106,10 +170,22 @@ class Elasticity(ApiModel):
 class PoolSelection(ApiModel):
     """Which AcceleratorPools may be used. All conditions that are given must hold."""
 
-    allow: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS)
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.allow) || !has(self.deny) || !self.allow.exists(p, p in self.deny)",
+                "must not name a pool that allow names too: remove it from one of the two",
+                field=".deny",
+                expression="'must not name ' + self.allow.filter(p, p in self.deny)[0] + "
+                "', which allow names too: remove it from one of the two'",
+            )
+        )
+    )
+
+    allow: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
     """Names of the pools that may be used. Empty: every pool."""
 
-    deny: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS)
+    deny: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
     """Names of the pools that must not be used."""
 
     selector: LabelSelector | None = None
@@ -154,7 +230,7 @@ class Targets(ApiModel):
     budget: Money | None = None
     """Most dollars for the whole job, such as "500"."""
 
-    deadline: Time | None = None
+    deadline: Annotated[Time, WithJsonSchema(TIME_SCHEMA)] | None = None
     """When the job must be done, such as 2026-12-01T00:00:00Z. Needs `progress.totalSamples`."""
 
 
@@ -175,17 +251,35 @@ class Checkpoint(ApiModel):
     signal: CheckpointSignal = CheckpointSignal.SIGUSR1
     """The signal raised in mode Signal. The program must have a handler for it."""
 
-    timeout: Duration = Field(default="120s", validate_default=True)
+    timeout: Annotated[Duration, at_least("1s", "120s")] = Field(default="120s", validate_default=True)
     """How long a save is awaited. Without one the job is not moved and runs on. For Periodic it should be longer than
     the program's own interval between saves."""
 
-    path: str | None = Field(default=None, max_length=1024)
+    path: str | None = Field(
+        default=None,
+        max_length=1024,
+        json_schema_extra=validations(
+            Rule("self.startsWith('/')", "must be an absolute path in the chip container: write /ckpt")
+        ),
+    )
     """Directory in the chip container that holds the checkpoints. A newer file there is the proof of a save. Without
     it, only saves that the profiler sees in the program count."""
 
 
 class Profiling(ApiModel):
     """How the job is measured."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"!has(self.window) || !has(self.interval) || !self.window.matches({_DURATION}) || "
+                f"!self.interval.matches({_DURATION}) || "
+                "duration(self.window) >= duration(self.interval) + duration(self.interval) + duration(self.interval)",
+                "must be at least three times the interval: lengthen window or shorten interval",
+                field=".window",
+            )
+        )
+    )
 
     mode: Switch = Switch.AUTO
     """Auto: the profiler is added to the pods. Off: it is not, and only what the cluster's own exporters
@@ -194,10 +288,10 @@ class Profiling(ApiModel):
     trace: Switch = Switch.AUTO
     """Auto: short traces are taken where the program can give them. Off: never."""
 
-    interval: Duration = Field(default="10s", validate_default=True)
+    interval: Annotated[Duration, at_least("1s", "10s")] = Field(default="10s", validate_default=True)
     """Time between two readings."""
 
-    window: Duration = Field(default="5m", validate_default=True)
+    window: Annotated[Duration, at_least("1s", "5m")] = Field(default="5m", validate_default=True)
     """Time over which readings become one profile."""
 
 
@@ -224,10 +318,44 @@ class Adaptation(ApiModel):
 class ProfiledJobSpec(ApiModel):
     """What the user wants."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"!has(self.workload.job) || {_ASKED} >= self.elasticity.minChips",
+                "times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower minChips",
+                field=".workload.job.replicas",
+            ),
+            Rule(
+                f"!has(self.workload.job) || !has(self.elasticity.maxChips) || {_ASKED} <= self.elasticity.maxChips",
+                "times chipsPerReplica must be at most elasticity.maxChips: lower either of the two, or raise maxChips",
+                field=".workload.job.replicas",
+            ),
+            Rule(
+                "!has(self.targets.deadline) || has(self.progress)",
+                "needs spec.progress.totalSamples, without which the remaining time cannot be known: add it, or remove "
+                "the deadline",
+                field=".targets.deadline",
+            ),
+        )
+    )
+
     suspend: bool = False
     """Whether the job's pods are stopped. They are created again, from the last checkpoint, when it is false."""
 
-    managed_by: str = Field(default=MANAGED_BY, max_length=63)
+    managed_by: str = Field(
+        default=MANAGED_BY,
+        max_length=63,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
+                f"must be a domain and a name: write {MANAGED_BY}, or the other controller's",
+            ),
+            Rule(
+                "self == oldSelf",
+                "must not change, since two controllers would hold the same pods: delete the job and create it anew",
+            ),
+        ),
+    )
     """Which controller looks after the job. Any value but rightpool.dev/operator makes this one keep its hands off."""
 
     queue_name: str | None = Field(default=None, min_length=1, max_length=63)

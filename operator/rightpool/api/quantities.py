@@ -19,6 +19,10 @@ from rightpool.api.rules import Rule
 MONEY_PATTERN: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
 RATIO_PATTERN: Final = r"^(0(\.[0-9]{1,9})?|1(\.0{1,9})?)$"
 DURATION_PATTERN: Final = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
+TIME_PATTERN: Final = (
+    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
 
 _MEMORY: Final = re.compile(r"^([0-9]{1,18}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|)$")
 _MEMORY_UNITS: Final = {
@@ -209,6 +213,18 @@ def at_least(shortest: str, example: str) -> WithJsonSchema:
         ),
     )
 
+
+TIME_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "maxLength": 40,
+    "x-kubernetes-validations": [
+        Rule(
+            f"self.matches({_cel(TIME_PATTERN)}) && timestamp(self) > timestamp('1970-01-01T00:00:00Z')",
+            "must be a time with its zone: write 2026-12-01T00:00:00Z",
+        ).to_dict()
+    ],
+}
+"""Schema of an instant that a user writes. `format: date-time` would refuse with the word "date-time" alone."""
 
 Money = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_plain, str), _string(24, _MONEY_RULE)]
 """Dollars, 0 or more."""

@@ -35,3 +35,13 @@ class Rule:
 def validations(*rules: Rule) -> dict[str, Any]:
     """Schema extension for `ConfigDict(json_schema_extra=…)` or `Field(json_schema_extra=…)`."""
     return {"x-kubernetes-validations": [rule.to_dict() for rule in rules]}
+
+
+def required_by_rule(field: str, remedy: str) -> dict[str, Any]:
+    """Requires a field by a rule and not by `required`.
+
+    The API server answers a missing `required` field with two words and then skips every rule of the object, so that
+    the user learns of the next error only after mending this one.
+    """
+    rule = Rule(f"has(self.{field})", remedy, field=f".{field}", reason="FieldValueRequired")
+    return {"required": [], **validations(rule)}

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rightpool.api.conditions import Condition
-from rightpool.api.model import ApiModel, Time
+from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
+from rightpool.api.model import ATOMIC, ApiModel, Time
 
 MAX_HISTORY = 10
 MAX_CONDITIONS = 16
@@ -26,6 +26,7 @@ class Outcome(StrEnum):
     FAILED = "Failed"
     HELD = "Held"
     SUPERSEDED = "Superseded"
+    CARRIED_OUT = "CarriedOut"
 
 
 class PlacementStatus(ApiModel):
@@ -51,6 +52,18 @@ class PlacementStatus(ApiModel):
 
     since: Time | None = None
     """When every pod of the Revision first ran."""
+
+    created_at: Time | None = None
+    """When the Revision was decided on."""
+
+    workload_hash: str | None = None
+    """Of the pod template that the Revision was built from."""
+
+    requested_chips: int | None = None
+    """Chips that spec.workload asked for then, so that a later edit is seen."""
+
+    requested_replicas: int | None = None
+    """Replicas that spec.workload asked for then."""
 
 
 class TargetPlacement(ApiModel):
@@ -150,7 +163,13 @@ class CostStatus(ApiModel):
     """Dollars saved against staying where the job started. Negative where moving did not pay."""
 
     as_of: Time | None = None
-    """Until when spent and saved are counted."""
+    """Until when spent and saved are counted; from then on perHour runs. Absent while the job holds no chips."""
+
+    saving_per_hour: str | None = None
+    """Dollars an hour that are saved now, against where the job would be without its moves."""
+
+    unpriced_seconds: str | None = None
+    """Seconds on chips whose price is not known; they are not in spent."""
 
 
 class Recommendation(ApiModel):
@@ -223,6 +242,30 @@ class MigrationStatus(ApiModel):
     checkpoint_at: Time | None = None
     """The save that the new Revision starts from."""
 
+    abandoned: PlacementStatus | None = None
+    """While rolling back: the placement that did not deliver."""
+
+    stopped_at: Time | None = None
+    """When the Revision that is left was gone."""
+
+    running_at: Time | None = None
+    """When every pod of the new Revision ran."""
+
+    lost_seconds: str | None = None
+    """Time without progress, seconds."""
+
+    realised_samples_per_second: str | None = None
+    """Samples a second on the new placement."""
+
+    realised_cost_per_million_samples: str | None = None
+    """Dollars for a million samples on the new placement."""
+
+    failure: str | None = None
+    """While rolling back: why, in one CamelCase word."""
+
+    failure_message: str | None = None
+    """While rolling back: why, in numbers."""
+
     reason: str = ""
     """Why, in one CamelCase word."""
 
@@ -255,16 +298,16 @@ class LedgerEntry(ApiModel):
     action: str
     """Move, Resize or Rollback."""
 
-    from_: Annotated[PlacementStatus | None, Field(alias="from")] = None
+    from_: Annotated[TargetPlacement | None, Field(alias="from")] = None
     """The placement before."""
 
-    to: PlacementStatus | None = None
+    to: TargetPlacement | None = None
     """The placement after."""
 
-    predicted: EstimateStatus | None = None
+    predicted_samples_per_second: str | None = None
     """Promised samples a second."""
 
-    predicted_cost_per_million_samples: EstimateStatus | None = None
+    predicted_cost_per_million_samples: str | None = None
     """Promised dollars for a million samples."""
 
     baseline_samples_per_second: str | None = None
@@ -298,7 +341,7 @@ class LedgerEntry(ApiModel):
     """What the move itself cost, dollars."""
 
     lost_seconds: str | None = None
-    """Work done again because it was after the checkpoint, seconds."""
+    """Time without progress, seconds."""
 
 
 class ProfiledJobStatus(ApiModel):
@@ -307,7 +350,9 @@ class ProfiledJobStatus(ApiModel):
     observed_generation: int | None = None
     """The metadata.generation that was looked at."""
 
-    conditions: list[Condition] = Field(default_factory=list, max_length=MAX_CONDITIONS)
+    conditions: list[Condition] = Field(
+        default_factory=list, max_length=MAX_CONDITIONS, json_schema_extra=LIST_OF_CONDITIONS
+    )
     """Placed, Profiled, Efficient, CostEfficient, TargetsMet, Migrating, Verified, Degraded, Completed, Failed."""
 
     replicas: int = 0
@@ -340,8 +385,8 @@ class ProfiledJobStatus(ApiModel):
     last_move_at: Time | None = None
     """When the last move was over."""
 
-    avoid: list[AvoidedPool] = Field(default_factory=list, max_length=64)
+    avoid: list[AvoidedPool] = Field(default_factory=list, max_length=64, json_schema_extra=ATOMIC)
     """Places where a move of this job had to be rolled back."""
 
-    history: list[LedgerEntry] = Field(default_factory=list, max_length=MAX_HISTORY)
+    history: list[LedgerEntry] = Field(default_factory=list, max_length=MAX_HISTORY, json_schema_extra=ATOMIC)
     """The last ten decisions, the newest last."""

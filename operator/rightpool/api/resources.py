@@ -1,0 +1,155 @@
+"""The three kinds of the API: their names, columns, subresources and the rules about their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import BaseModel
+
+from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
+from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
+from rightpool.api.profiledjob import MAX_REPLICAS, ProfiledJobSpec
+from rightpool.api.rules import Rule
+from rightpool.api.status import ProfiledJobStatus
+
+# The child of revision N is `<name>-r<N>`: a Job, and a headless Service of the same name, which must be a DNS label
+# that begins with a letter. Its pods' host names are `<name>-r<N>-<index>`, and a host name is a DNS label too: at most
+# 63 characters. With five digits for N and four for the index, 12 are ours. The pod's own name adds five random
+# characters, before which the API server shortens by itself.
+MAX_REVISION: Final = 99_999
+_SUFFIX: Final = f"-r{MAX_REVISION}-{MAX_REPLICAS - 1}"
+MAX_NAME: Final = 63 - len(_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`. A wide one needs `-o wide`."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Paths of the scale subresource."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind."""
+
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...]
+    namespaced: bool
+    description: str
+    spec: type[BaseModel]
+    status: type[BaseModel] | None
+    rules: tuple[Rule, ...]
+    columns: tuple[Column, ...]
+    scale: Scale | None = None
+    categories: tuple[str, ...] = field(default=("ml",))
+
+
+_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date", "Time since the object was created.")
+
+PROFILED_JOB: Final = Resource(
+    kind="ProfiledJob",
+    plural="profiledjobs",
+    singular="profiledjob",
+    short_names=("pj",),
+    namespaced=True,
+    description="An ML job that is profiled while it runs, and moved to the chips that do its work best for the money.",
+    spec=ProfiledJobSpec,
+    status=ProfiledJobStatus,
+    rules=(
+        Rule(
+            f"self.metadata.name.matches('^[a-z]([-a-z0-9]{{0,{MAX_NAME - 2}}}[a-z0-9])?$')",
+            f"must have at most {MAX_NAME} characters, only a-z, 0-9 and '-', and begin with a letter, "
+            f"because children are named after it with up to {len(_SUFFIX)} more ({_SUFFIX}) and may have 63: "
+            "choose a shorter or plainer name",
+            field=".metadata.name",
+        ),
+    ),
+    columns=(
+        Column("Pool", ".status.placement.pool", description="AcceleratorPool that the job runs on."),
+        Column("Chips", ".status.placement.chips", "integer", "Chips that the job runs on."),
+        Column("Bottleneck", ".status.profile.bottleneck", description="What limits the job now."),
+        Column("$/h", ".status.cost.perHour", description="Dollars an hour now."),
+        Column("$/M", ".status.cost.perMillionSamples", description="Dollars for a million samples now."),
+        Column("Saved", ".status.cost.saved", description="Dollars saved against staying where the job started."),
+        Column("Phase", ".status.migration.phase", description="Phase of the migration that is under way."),
+        Column("Samples/s", ".status.profile.samplesPerSecond", description="Samples consumed a second.", wide=True),
+        Column("Scaling", ".status.profile.scalingEfficiency", description="Share of perfect scaling.", wide=True),
+        Column("LastMove", ".status.lastMoveAt", "date", "Time since the last move.", wide=True),
+        Column("Queue", ".spec.queueName", description="LocalQueue of the job.", wide=True),
+        _AGE,
+    ),
+    scale=Scale(".spec.workload.job.replicas", ".status.replicas", ".status.selector"),
+)
+
+ACCELERATOR_POOL: Final = Resource(
+    kind="AcceleratorPool",
+    plural="acceleratorpools",
+    singular="acceleratorpool",
+    short_names=("apool",),
+    namespaced=False,
+    description="Interchangeable nodes with the same chips, links and price.",
+    spec=AcceleratorPoolSpec,
+    status=AcceleratorPoolStatus,
+    rules=(
+        Rule(
+            "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",
+            "must have at most 63 characters, only a-z, 0-9 and '-', because it becomes a label of pods: "
+            "choose a shorter or plainer name",
+            field=".metadata.name",
+        ),
+    ),
+    columns=(
+        Column("Accelerator", ".spec.accelerator", description="Key of the catalog."),
+        Column("Nodes", ".status.nodes", "integer", "Nodes that match."),
+        Column("Chips", ".status.chips.total", "integer", "Chips that nodes offer."),
+        Column("Free", ".status.chips.free", "integer", "Chips that nobody requests."),
+        Column("$/chip-h", ".spec.price.perChipHour", description="Declared price of one chip for an hour."),
+        Column("Ready", ".status.conditions[?(@.type=='Ready')].status", description="Whether nodes can take pods."),
+        Column("Max", ".spec.maxChips", "integer", "Chips that an autoscaler can bring the pool to.", wide=True),
+        Column("Slice", ".spec.slice.topology", description="Shape of one TPU slice.", wide=True),
+        Column("Resource", ".spec.resourceName", description="Resource that pods request.", wide=True),
+        _AGE,
+    ),
+)
+
+PLACEMENT_POLICY: Final = Resource(
+    kind="PlacementPolicy",
+    plural="placementpolicies",
+    singular="placementpolicy",
+    short_names=("ppol",),
+    namespaced=False,
+    description=f"Fleet-wide safety. There is one, called {POLICY_NAME}; without it the defaults hold.",
+    spec=PlacementPolicySpec,
+    status=None,
+    rules=(
+        Rule(
+            f"self.metadata.name == '{POLICY_NAME}'",
+            f"must be {POLICY_NAME}: there is one policy for the fleet; edit that one",
+            field=".metadata.name",
+        ),
+    ),
+    columns=(
+        Column("Mode", ".spec.defaultAdaptationMode", description="What holds for jobs without adaptation.mode."),
+        Column("Concurrent", ".spec.maxConcurrentMigrations", "integer", "Most migrations at the same time."),
+        Column("PerHour", ".spec.maxMovesPerHour", "integer", "Most moves that are begun in an hour."),
+        _AGE,
+    ),
+)
+
+RESOURCES: Final = (PROFILED_JOB, ACCELERATOR_POOL, PLACEMENT_POLICY)

@@ -1,0 +1,179 @@
+"""From pydantic's JSON schema to the structural OpenAPI schema of a CRD.
+
+Structural means: no references, one type for each node, and nothing that the API server does not know. A keyword that
+this module does not know is an error here, so that no bound is lost on the way without being noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, TypeAdapter
+
+Schema = dict[str, Any]
+
+_RULES: Final = "x-kubernetes-validations"
+_COPIED: Final = frozenset(
+    (
+        "type",
+        "description",
+        "default",
+        "enum",
+        "format",
+        "pattern",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+        "required",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-preserve-unknown-fields",
+        _RULES,
+    )
+)
+_ORDER: Final = (
+    "description",
+    "type",
+    "format",
+    "enum",
+    "default",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+    _RULES,
+    "items",
+    "additionalProperties",
+    "anyOf",
+    "properties",
+)
+_INT32_MAX: Final = 2**31 - 1
+
+
+class UnstructuralSchemaError(Exception):
+    """A model says something that a CRD cannot."""
+
+
+def structural_schema(model: type[BaseModel], *, defaults: bool) -> Schema:
+    """The structural schema of a model.
+
+    `defaults` says whether the API server fills in defaults: in a spec, so that users see what holds; not in a status,
+    where only the operator speaks.
+    """
+    document = TypeAdapter(model).json_schema(by_alias=True, mode="validation", ref_template="{model}")
+    definitions = document.pop("$defs", {})
+    return _Converter(definitions, defaults).convert(document, model.__name__)
+
+
+class _Converter:
+    """Walks one document. `path` names the place in errors."""
+
+    def __init__(self, definitions: Mapping[str, Schema], defaults: bool) -> None:
+        self._definitions = definitions
+        self._defaults = defaults
+
+    def convert(self, node: Schema, path: str) -> Schema:
+        node = self._flatten(node, path)
+        result: Schema = {}
+        for keyword, value in node.items():
+            if keyword in ("title", "additionalProperties", "properties", "items", "anyOf"):
+                continue
+            if keyword not in _COPIED:
+                raise UnstructuralSchemaError(f"{path}: {keyword} has no counterpart in a CRD")
+            result[keyword] = value
+        if "description" in result:
+            result["description"] = " ".join(result["description"].split())
+        if result.get("x-kubernetes-int-or-string"):
+            result["anyOf"] = node["anyOf"]
+        elif "type" not in result:
+            raise UnstructuralSchemaError(f"{path} has no type")
+        kind = result.get("type")
+        if kind == "object":
+            self._object(node, result, path)
+        elif kind == "array":
+            result["items"] = self.convert(node["items"], f"{path}[]")
+        elif kind == "integer" and "format" not in result:
+            result["format"] = "int32" if 0 < result.get("maximum", 0) <= _INT32_MAX else "int64"
+        if not self._defaults or result.get("default") in (None, []):
+            result.pop("default", None)
+        for empty in ("required", _RULES):
+            if not result.get(empty, True):
+                del result[empty]
+        return {keyword: result[keyword] for keyword in _ORDER if keyword in result}
+
+    def _object(self, node: Schema, result: Schema, path: str) -> None:
+        if "minLength" in result:  # pydantic counts the entries of a dict by the keywords of strings
+            result["minProperties"] = result.pop("minLength")
+        if "maxLength" in result:
+            result["maxProperties"] = result.pop("maxLength")
+        properties = node.get("properties")
+        if properties is not None:
+            result["properties"] = {
+                name: self._property(name, value, node, f"{path}.{name}") for name, value in properties.items()
+            }
+        elif isinstance(node.get("additionalProperties"), dict):
+            result["additionalProperties"] = self.convert(node["additionalProperties"], f"{path}.*")
+        elif not result.get("x-kubernetes-preserve-unknown-fields"):
+            raise UnstructuralSchemaError(f"{path} declares no properties")
+
+    def _property(self, name: str, value: Schema, parent: Schema, path: str) -> Schema:
+        """A property that is an object, may be absent, and holds defaults, has the default {}: the API server
+        fills in the defaults inside only where the object itself is there."""
+        schema = self.convert(value, path)
+        if not schema.get("description"):
+            raise UnstructuralSchemaError(f"{path} has no description, so kubectl explain would show nothing")
+        inner = schema.get("properties", {}).values()
+        optional = name not in parent.get("required", ())
+        if (
+            self._defaults
+            and optional
+            and "default" not in schema
+            and not schema.get("required")
+            and any("default" in property_ for property_ in inner)
+            and not _may_be_null(value)
+        ):
+            schema["default"] = {}
+            schema = {keyword: schema[keyword] for keyword in _ORDER if keyword in schema}
+        return schema
+
+    def _flatten(self, node: Schema, path: str) -> Schema:
+        """Resolves references and `X | None`; what the place says about itself wins over what the type says, and the
+        rules of both hold."""
+        if "x-kubernetes-int-or-string" in node:
+            return node
+        outer = dict(node)
+        if "$ref" in outer:
+            inner = self._flatten(self._definitions[outer.pop("$ref")], path)
+        elif "anyOf" in outer:
+            choices = [choice for choice in outer.pop("anyOf") if choice.get("type") != "null"]
+            if len(choices) != 1:
+                raise UnstructuralSchemaError(f"{path} may have several types")
+            inner = self._flatten(choices[0], path)
+        else:
+            return node
+        merged = {**inner, **outer}
+        rules = [*inner.get(_RULES, ()), *outer.get(_RULES, ())]
+        if rules:
+            merged[_RULES] = rules
+        return merged
+
+
+def _may_be_null(node: Schema) -> bool:
+    return any(choice.get("type") == "null" for choice in node.get("anyOf", ()))

@@ -1,0 +1,127 @@
+"""The part of a pod template that the schema knows.
+
+A whole PodTemplateSpec would be half a megabyte of schema, more than client-side `kubectl apply` can carry. What our
+rules read is declared, with bounds so that their cost is known; the rest is preserved as it is, and judged by the API
+server's dry run of the child.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import WithJsonSchema
+
+from rightpool.api.rules import Rule, validations
+
+MAX_CONTAINERS: Final = 16
+MAX_RESOURCES: Final = 32
+
+# Names, or beginnings of names, of the extended resources that are chips. Network devices of the same vendors
+# (nvidia.com/hostdev, rdma/…) are the user's to ask for, so a vendor's domain alone is not enough.
+CHIP_RESOURCES: Final = (
+    "nvidia.com/gpu",
+    "nvidia.com/mig-",
+    "amd.com/gpu",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "gpu.intel.com/",
+    "habana.ai/gaudi",
+    "rightpool.dev/",
+)
+
+_PRESERVE: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_IS_CHIP: Final = " || ".join(f"name.startsWith('{prefix}')" for prefix in CHIP_RESOURCES)
+
+
+def _object(description: str, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "object", "description": description, "properties": properties, **more, **_PRESERVE}
+
+
+def _strings(description: str) -> dict[str, Any]:
+    return {"type": "object", "description": description, "additionalProperties": {"type": "string"}}
+
+
+def _amounts(verb: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": f"What the container {verb}, without chips.",
+        "maxProperties": MAX_RESOURCES,
+        "additionalProperties": {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "x-kubernetes-int-or-string": True,
+        },
+        **validations(
+            Rule(
+                f"!self.exists(name, {_IS_CHIP})",
+                "must not ask for chips: remove the chip resource here and say how many with "
+                "spec.workload.job.chipsPerReplica; chips are added where the job is placed",
+                expression=f"'must not ask for chips: remove ' + self.filter(name, {_IS_CHIP})[0] + "
+                "' here and say how many with spec.workload.job.chipsPerReplica; "
+                "chips are added where the job is placed'",
+            )
+        ),
+    }
+
+
+def _containers(description: str) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "description": description,
+        "maxItems": MAX_CONTAINERS,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": _object(
+            "A container, as in a pod.",
+            {
+                "name": {"type": "string", "minLength": 1, "maxLength": 63, "description": "Name of the container."},
+                "resources": _object(
+                    "Resources other than chips.",
+                    {"limits": _amounts("may use"), "requests": _amounts("is sure to get")},
+                ),
+            },
+            required=["name"],
+        ),
+    }
+
+
+TEMPLATE_SCHEMA: Final = _object(
+    "The pod template, as in a Job. It asks for no chips: they are added where the job is placed.",
+    {
+        "metadata": _object(
+            "Labels and annotations of the pods.",
+            {"labels": _strings("Labels of the pods."), "annotations": _strings("Annotations of the pods.")},
+        ),
+        "spec": _object(
+            "The pod's spec, all of whose fields may be used.",
+            {
+                "containers": _containers("The containers. If several, chipContainer names the one with chips."),
+                "initContainers": _containers("Containers that run before."),
+                "restartPolicy": {
+                    "type": "string",
+                    "description": "Never or OnFailure. Default: Never.",
+                    "maxLength": 16,
+                    **validations(
+                        Rule(
+                            "self in ['Never', 'OnFailure']",
+                            "must be Never or OnFailure, as for every Job: change it, or leave it out for Never",
+                        )
+                    ),
+                },
+                "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
+                "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
+            },
+            **validations(
+                Rule(
+                    "has(self.containers) && size(self.containers) > 0",
+                    "must hold at least one container: add the one that runs the program, with its name and image",
+                    field=".containers",
+                    reason="FieldValueRequired",
+                )
+            ),
+        ),
+    },
+    required=["spec"],
+)
+
+PodTemplate = Annotated[dict[str, Any], WithJsonSchema(TEMPLATE_SCHEMA)]
+"""A full PodTemplateSpec, kept as it was written."""
