@@ -1,0 +1,211 @@
+"""A whole cluster: up, down, and what is running.
+
+`up` on a healthy cluster changes nothing and on a broken one repairs it, so it is also the way to be sure.
+"""
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from devcluster import build, control_plane, deps, host, images, monitoring, network, node, pki, simulated, teardown
+from devcluster.kubectl import Kubectl
+from devcluster.processes import Program, Supervisor
+from devcluster.progress import Progress
+from devcluster.spec import DEV_CHIP_RESOURCE, DEV_CHIPS, NODE_NAME, Cluster, DevclusterError, state_home
+
+START_SECONDS: Final = 90.0
+ANSWER_SECONDS: Final = 10.0  # for what was already running: longer silence is taken for dead
+NODE_SECONDS: Final = 90.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cluster that answers, and what a test or a person needs of it."""
+
+    spec: Cluster
+    kubeconfig: Path
+    prometheus_url: str
+    with_node: bool
+
+    @property
+    def kubectl(self) -> Kubectl:
+        return Kubectl(self.kubeconfig)
+
+    @property
+    def bin_dir(self) -> Path:
+        return build.bin_dir()
+
+    def load_images(self, *files: Path) -> list[str]:
+        return images.load(self.spec, files)
+
+    def set_nodes(self, pool: str, count: int, *, wait: bool = True) -> None:
+        """Exactly `count` simulated nodes in a pool."""
+        simulated.set_nodes(self.kubectl, simulated.pool_named(pool), count)
+        if wait:
+            _wait_for_nodes(self.kubectl)
+
+
+def up(cluster: Cluster, progress: Progress | None = None) -> Running:
+    """Start what is missing, restart what is dead or does not answer, and wait until the whole is ready."""
+    root = host.is_root()
+    progress = progress or Progress()
+    deps.require(root=root)
+    build.ensure(build.EVERYTHING if root else build.CONTROL_PLANE, progress)
+    with _exclusive(cluster):
+        return _Start(cluster, progress, root).run()
+
+
+def down(cluster: Cluster) -> None:
+    with _exclusive(cluster):
+        teardown.remove(cluster)
+    _lock(cluster).unlink(missing_ok=True)
+
+
+def running(cluster: Cluster) -> Running:
+    """The cluster as it is, without looking whether it answers."""
+    root = host.is_root()
+    return Running(cluster, cluster.kubeconfig, monitoring.url(cluster, root=root), with_node=root)
+
+
+def programs(cluster: Cluster, *, root: bool) -> list[Program]:
+    """All that should run, for `status`."""
+    wanted = [*control_plane.programs(cluster, root=root), *simulated.programs(cluster, root=root)]
+    wanted += node.programs(cluster) if root else ()
+    return [*wanted, *monitoring.programs(cluster, root=root)]
+
+
+def _lock(cluster: Cluster) -> Path:
+    return state_home() / f"{cluster.name}.lock"
+
+
+@contextlib.contextmanager
+def _exclusive(cluster: Cluster) -> Iterator[None]:
+    """One `up` or `down` of a cluster at a time; the kernel lets go when its holder dies."""
+    state_home().mkdir(parents=True, exist_ok=True)
+    with _lock(cluster).open("w") as lock:
+        deadline = time.monotonic() + 600
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DevclusterError(f"another command holds {_lock(cluster)} for 10 minutes") from None
+                time.sleep(0.2)
+        yield
+
+
+class _Start:
+    """One run of `up`."""
+
+    def __init__(self, cluster: Cluster, progress: Progress, root: bool) -> None:
+        self._cluster = cluster
+        self._progress = progress
+        self._root = root
+        self._supervisor = Supervisor(cluster.state)
+
+    def run(self) -> Running:
+        cluster, root = self._cluster, self._root
+        cluster.logs.mkdir(parents=True, exist_ok=True)
+        pki.ensure(cluster, control_plane.server(cluster, root=root))
+        container_node: tuple[Program, ...] = ()
+        if root:
+            self._network()
+            host.remember_settings()
+            node.prepare(cluster)
+            container_node = node.programs(cluster)
+        # containerd needs no API server: it starts meanwhile.
+        core = control_plane.programs(cluster, root=root)
+        first = (*core[:2], *container_node[:1])
+        self._answering(first)
+        if root and images.ensure_pause(cluster):
+            self._progress.say("imported the pause image")
+        began = datetime.now(UTC).replace(microsecond=0)
+        rest = (*core[2:], *simulated.programs(cluster, root=root), *container_node[1:])
+        restarted = self._answering((*rest, *monitoring.programs(cluster, root=root)))
+        kubectl = Kubectl(cluster.kubeconfig)
+        self._nodes(kubectl, since=began if "kubelet" in restarted else None)
+        return Running(cluster, cluster.kubeconfig, monitoring.url(cluster, root=root), with_node=root)
+
+    def _network(self) -> None:
+        if not network.intact(self._cluster) and teardown.processes(self._cluster):
+            self._progress.say("the network is gone; stopping what still lives in its remains")
+            teardown.kill_processes(self._cluster)
+        for made in network.ensure(self._cluster):
+            self._progress.say(f"made {made}")
+
+    def _answering(self, wanted: Iterable[Program]) -> set[str]:
+        """Start them all, then wait for each. Returns the names of those that were (re)started."""
+        started: set[str] = set()
+        listed = tuple(wanted)
+        for program in listed:
+            self._ensure(program, started)
+        for program in listed:
+            if program.name not in started:
+                try:
+                    self._supervisor.wait(program, seconds=ANSWER_SECONDS)
+                    continue
+                except DevclusterError:
+                    self._progress.say(f"{program.name} does not answer")
+                    self._supervisor.stop([program.name], grace=2.0)
+                    self._ensure(program, started)
+            self._supervisor.wait(program, seconds=START_SECONDS)
+        return started
+
+    def _ensure(self, program: Program, started: set[str]) -> None:
+        did = self._supervisor.ensure(program)
+        if did is not None:
+            self._progress.say(f"{program.name} {did}")
+            started.add(program.name)
+
+    def _nodes(self, kubectl: Kubectl, *, since: datetime | None) -> None:
+        for name, count in simulated.default_counts(self._cluster).items():
+            simulated.ensure_nodes(kubectl, simulated.POOLS[name], count)
+        if self._root:
+            _until(
+                lambda: _reported(kubectl, since),
+                NODE_SECONDS,
+                f"{NODE_NAME} is not Ready",
+                self._supervisor.log("kubelet"),
+            )
+            _offer_chips(kubectl)
+        _wait_for_nodes(kubectl)
+        listed = kubectl("get", "nodes", "--output=name").split()
+        self._progress.say(f"{len(listed)} nodes are Ready")
+
+
+def _reported(kubectl: Kubectl, since: datetime | None) -> bool:
+    """The node is Ready, and by the word of the kubelet that runs now: what an earlier one wrote outlives it."""
+    listed = kubectl.json("get", "nodes", f"--field-selector=metadata.name={NODE_NAME}")["items"]
+    conditions = listed[0]["status"].get("conditions", []) if listed else []
+    for condition in conditions:
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return since is None or datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since
+    return False
+
+
+def _offer_chips(kubectl: Kubectl) -> None:
+    """Development chips are counted and nothing more: no device stands behind them. A starting kubelet zeroes them."""
+    status = kubectl.json("get", "node", NODE_NAME)["status"]
+    count = str(DEV_CHIPS)
+    if any(status[kind].get(DEV_CHIP_RESOURCE) != count for kind in ("capacity", "allocatable")):
+        chips = f'{{"{DEV_CHIP_RESOURCE}":"{count}"}}'
+        patch = f'{{"status":{{"capacity":{chips},"allocatable":{chips}}}}}'
+        kubectl("patch", "node", NODE_NAME, "--subresource=status", "--type=merge", f"--patch={patch}")
+
+
+def _wait_for_nodes(kubectl: Kubectl) -> None:
+    kubectl("wait", "nodes", "--all", "--for=condition=Ready", f"--timeout={NODE_SECONDS:.0f}s")
+
+
+def _until(ready: Callable[[], bool], seconds: float, complaint: str, log: Path) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise DevclusterError(f"{complaint} after {seconds:.0f} s; see {log}")
+        time.sleep(0.3)

@@ -1,0 +1,160 @@
+"""Kubernetes discovery for a Prometheus that was built without it: pods in, a targets file out.
+
+Lists pods and then watches them, and writes one target for each declared container port with the `__meta_kubernetes_*`
+labels that Prometheus' own discovery (role `pod`) gives, as far as the rules in `monitoring` read them. Pods are many
+and change often, so the file is written at most twice a second and only when a target has changed.
+
+Runs as a process of its own: `python -m devcluster.discovery KUBECONFIG TARGETS_FILE`.
+"""
+
+import base64
+import json
+import re
+import ssl
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+WRITE_SECONDS: Final = 0.5
+WATCH_SECONDS: Final = 240
+_META: Final = "__meta_kubernetes_"
+
+
+class Api:
+    """Just enough of a client to read pods with a kubeconfig whose certificates are inline."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        content = yaml.safe_load(kubeconfig.read_text())
+        self._server: str = content["clusters"][0]["cluster"]["server"]
+        authority = base64.b64decode(content["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+        context = ssl.create_default_context(cadata=authority)
+        user = content["users"][0]["user"]
+        with tempfile.NamedTemporaryFile() as pair:  # ssl reads client certificates from files only
+            pair.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+            pair.flush()
+            context.load_cert_chain(pair.name)
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+
+    def pods(self) -> tuple[list[dict[str, Any]], str]:
+        with self._opener.open(f"{self._server}/api/v1/pods?resourceVersion=0", timeout=30) as response:
+            listed = json.load(response)
+        return listed["items"], listed["metadata"]["resourceVersion"]
+
+    def changes(self, version: str) -> Iterator[dict[str, Any]]:
+        query = f"watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
+        with self._opener.open(f"{self._server}/api/v1/pods?{query}", timeout=WATCH_SECONDS + 30) as response:
+            for line in response:
+                yield json.loads(line)
+
+
+def targets(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One target for each declared port, as Prometheus' discovery makes them; none before the pod has an address."""
+    address = pod.get("status", {}).get("podIP")
+    if not address:
+        return []
+    common = _pod_labels(pod)
+    spec = pod["spec"]
+    found = []
+    for containers, init in ((spec.get("containers", ()), "false"), (spec.get("initContainers", ()), "true")):
+        for container in containers:
+            for port in container.get("ports", ()):
+                labels = {
+                    **common,
+                    f"{_META}pod_container_init": init,
+                    f"{_META}pod_container_name": container["name"],
+                    f"{_META}pod_container_port_name": port.get("name", ""),
+                    f"{_META}pod_container_port_number": str(port["containerPort"]),
+                }
+                found.append({"targets": [f"{address}:{port['containerPort']}"], "labels": labels})
+    return found
+
+
+def _pod_labels(pod: Mapping[str, Any]) -> dict[str, str]:
+    meta, status = pod["metadata"], pod["status"]
+    labels = {
+        f"{_META}namespace": meta["namespace"],
+        f"{_META}pod_name": meta["name"],
+        f"{_META}pod_ip": status["podIP"],
+        f"{_META}pod_phase": status.get("phase", "Unknown"),
+        f"{_META}pod_node_name": pod["spec"].get("nodeName", ""),
+        f"{_META}pod_uid": meta["uid"],
+    }
+    for kind in ("labels", "annotations"):
+        for key, value in meta.get(kind, {}).items():
+            name = re.sub(r"[^a-zA-Z0-9_]", "_", key)
+            labels[f"{_META}pod_{kind.removesuffix('s')}_{name}"] = value
+            labels[f"{_META}pod_{kind.removesuffix('s')}present_{name}"] = "true"
+    return labels
+
+
+class TargetsFile:
+    """The file that Prometheus watches, always whole and only written when something in it is different."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._by_pod: dict[str, list[dict[str, Any]]] = {}
+        self._written = ""
+        self._lock = threading.Lock()
+
+    def replace(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        with self._lock:
+            self._by_pod = {pod["metadata"]["uid"]: found for pod in pods if (found := targets(pod))}
+
+    def change(self, kind: str, pod: Mapping[str, Any]) -> None:
+        found = [] if kind == "DELETED" else targets(pod)
+        with self._lock:
+            if found:
+                self._by_pod[pod["metadata"]["uid"]] = found
+            else:
+                self._by_pod.pop(pod["metadata"]["uid"], None)
+
+    def write(self) -> None:
+        with self._lock:
+            text = json.dumps([target for uid in sorted(self._by_pod) for target in self._by_pod[uid]])
+        if text != self._written:
+            temporary = self._path.with_name(f".{self._path.name}.tmp")
+            temporary.write_text(text)
+            temporary.replace(self._path)
+            self._written = text
+
+
+def _follow(api: Api, file: TargetsFile) -> None:
+    """One list and its watch, until the watch ends: regularly after some minutes, or with its version grown too old."""
+    pods, version = api.pods()
+    file.replace(pods)
+    for change in api.changes(version):
+        if change["type"] == "ERROR":
+            return
+        if change["type"] != "BOOKMARK":
+            file.change(change["type"], change["object"])
+
+
+def main(kubeconfig: Path, path: Path) -> None:
+    file = TargetsFile(path)
+
+    def write_regularly() -> None:
+        while True:
+            file.write()
+            time.sleep(WRITE_SECONDS)
+
+    threading.Thread(target=write_regularly, daemon=True).start()
+    api = Api(kubeconfig)
+    while True:
+        try:
+            _follow(api, file)
+        except (OSError, ValueError) as error:  # an API server that restarts; the last targets stay until it is back
+            print(f"discovery: {error}; trying again", flush=True)
+            time.sleep(1)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

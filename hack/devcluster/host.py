@@ -1,0 +1,103 @@
+"""Places and settings of the machine that Kubernetes' programs touch whatever they are told, and their way back.
+
+The kubelet sets kernel parameters and uses two fixed folders; containerd's shims keep their sockets in a third; CNI
+keeps a cache in a fourth. Each is put back as it was, or emptied of what is this cluster's, and removed when nothing
+else is in it.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from devcluster import probes
+from devcluster.node import cni_network
+from devcluster.spec import Cluster, state_home
+
+_SYSCTLS: Final = (
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+)
+_SHIM_SOCKETS: Final = Path("/run/containerd/s")
+_CNI_RESULTS: Final = Path("/var/lib/cni/results")
+_CONTAINER_LOGS: Final = Path("/var/log/containers")
+_DEVICE_PLUGINS: Final = Path("/var/lib/kubelet/device-plugins")
+
+
+def _saved() -> Path:
+    return state_home() / "host-settings.json"
+
+
+def remember_settings() -> None:
+    """Before the first kubelet starts; a later cluster must not take its changes for what was there."""
+    if not _saved().exists():
+        found = {key: path.read_text().strip() for key in _SYSCTLS if (path := Path("/proc/sys") / key).exists()}
+        _saved().parent.mkdir(parents=True, exist_ok=True)
+        _saved().write_text(json.dumps(found))
+
+
+def restore_settings() -> None:
+    """After the last cluster is down."""
+    try:
+        settings: dict[str, str] = json.loads(_saved().read_text())
+    except (FileNotFoundError, ValueError):
+        return
+    for key, value in settings.items():
+        path = Path("/proc/sys") / key
+        try:
+            if path.read_text().strip() != value:
+                path.write_text(value)
+        except OSError:
+            pass  # what may not be written here, the kubelet could not change either
+    _saved().unlink()
+
+
+def remove_files(cluster: Cluster, *, last: bool) -> None:
+    """`last`: no other cluster of ours is up, so what they share can go too."""
+    for result in _CNI_RESULTS.glob(f"{cni_network(cluster)}-*"):
+        result.unlink(missing_ok=True)
+    for link in _CONTAINER_LOGS.glob("*.log"):
+        if link.is_symlink() and str(link.readlink()).startswith(f"{cluster.state}/"):
+            link.unlink(missing_ok=True)
+    for socket in _SHIM_SOCKETS.glob("*"):
+        if socket.is_socket() and not probes.listens(socket):
+            socket.unlink(missing_ok=True)
+    if last and not probes.listens(_DEVICE_PLUGINS / "kubelet.sock"):
+        for name in ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION"):
+            (_DEVICE_PLUGINS / name).unlink(missing_ok=True)
+    for folder in (_SHIM_SOCKETS, _CNI_RESULTS, _CONTAINER_LOGS, _DEVICE_PLUGINS):
+        _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """With its parent when that held nothing else, and never a system folder."""
+    for path in (folder, folder.parent):
+        if path in (Path("/var/log"), Path("/var/lib"), Path("/run")):
+            return
+        try:
+            path.rmdir()
+        except OSError:
+            return
+
+
+def mounts_below(folder: Path) -> list[str]:
+    """Deepest first. The kernel writes blanks in paths as octal."""
+    prefix = f"{folder}/"
+    points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    decoded = (point.encode().decode("unicode_escape") for point in points)
+    return sorted((point for point in decoded if point.startswith(prefix)), reverse=True)
+
+
+def remove_tree(folder: Path) -> None:
+    """Never through a mount: what is mounted there may be somebody's data."""
+    if folder.exists() and not mounts_below(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0

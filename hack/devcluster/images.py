@@ -1,0 +1,160 @@
+"""Images for the container node: loaded from tar files, because there is no registry.
+
+The base layer (Debian with Python) is made once per user; an image then costs the time to pack its own files.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from devcluster import build, deps, oci
+from devcluster.node import PAUSE_IMAGE
+from devcluster.progress import Progress
+from devcluster.spec import Cluster, DevclusterError, cache_home
+
+SUITE: Final = "bookworm"
+PACKAGES: Final = ("python3-minimal", "libpython3-stdlib", "ca-certificates")
+BASE_SECONDS: Final = 600
+IMPORT_SECONDS: Final = 180
+# What no program in a container reads. Tools to install more go too: an image is finished when it is built.
+_STRIPPED: Final = (
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/info",
+    "usr/share/locale",
+    "usr/share/i18n",
+    "usr/share/lintian",
+    "usr/share/bash-completion",
+    "usr/share/bug",
+    "usr/share/perl5",
+    "usr/share/keyrings",
+    "usr/lib/apt",
+    "usr/lib/dpkg",
+    "usr/lib/systemd",
+    "usr/lib/udev",
+    "usr/lib/locale",
+    "usr/lib/x86_64-linux-gnu/gconv",
+    "usr/lib/x86_64-linux-gnu/perl-base",
+    "usr/lib/x86_64-linux-gnu/security",
+    "usr/lib/python3.11/ensurepip",
+    "usr/lib/python3.11/idlelib",
+    "usr/lib/python3.11/lib2to3",
+    "usr/lib/python3.11/pydoc_data",
+    "usr/lib/python3.11/test",
+    "var/cache",
+    "var/lib/apt",
+    "var/lib/systemd",
+    "var/log",
+    "boot",
+    "dev",
+    "home",
+    "media",
+    "mnt",
+    "opt",
+    "srv",
+)
+_STRIPPED_PROGRAMS: Final = ("perl", "apt", "dpkg", "debconf", "update-alternatives", "deb-systemd")
+_STRIPPED_LIBRARIES: Final = ("libapt-", "libdb-5", "libsystemd", "libgnutls", "libstdc++", "libxxhash", "libp11-kit")
+
+
+def load(cluster: Cluster, files: Iterable[Path]) -> list[str]:
+    """Import image tars; returns the names that the cluster knows afterwards."""
+    before = set(names(cluster))
+    for path in files:
+        if not path.exists():
+            raise DevclusterError(f"no such file: {path}")
+        _ctr(cluster, "images", "import", "--local", str(path))
+    return sorted(set(names(cluster)) - before)
+
+
+def names(cluster: Cluster) -> list[str]:
+    """Without the digests that the container runtime keeps as names of their own."""
+    return [name for name in _ctr(cluster, "images", "ls", "-q").split() if not name.startswith("sha256:")]
+
+
+def _ctr(cluster: Cluster, *arguments: str) -> str:
+    if os.geteuid() != 0:
+        raise DevclusterError("images need the container node, and the container node needs root")
+    command = [build.binary("ctr"), "--address", str(cluster.containerd_socket), "--namespace", "k8s.io", *arguments]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_SECONDS)
+    except subprocess.TimeoutExpired:
+        log = cluster.logs / "containerd.log"
+        raise DevclusterError(f"containerd did not finish within {IMPORT_SECONDS} s; its log: {log}") from None
+    if result.returncode != 0:
+        raise DevclusterError(f"ctr {' '.join(arguments[:2])}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def ensure_pause(cluster: Cluster) -> bool:
+    """The image that every pod's sandbox runs. Returns whether it had to be imported."""
+    if PAUSE_IMAGE in names(cluster):
+        return False
+    archive = build.bin_dir() / "pause.tar"
+    if not archive.exists():
+        layer = oci.layer_from_files({"/pause": Path(build.binary("pause"))}, executable=["/pause"])
+        oci.write_image(archive, PAUSE_IMAGE, [layer], oci.ImageConfig(user="65535:65535", entrypoint=["/pause"]))
+    load(cluster, [archive])
+    return True
+
+
+def base_rootfs(progress: Progress | None = None) -> oci.Layer:
+    """Debian with Python and certificates, stripped, as the lowest layer of an image. Cached per user."""
+    folder = cache_home() / "images"
+    key = hashlib.sha256(repr((SUITE, PACKAGES, _STRIPPED, _STRIPPED_PROGRAMS, _STRIPPED_LIBRARIES)).encode())
+    stem = f"base-{SUITE}-{key.hexdigest()[:12]}"
+    blob, diff_id = folder / f"{stem}.tar.gz", folder / f"{stem}.diff-id"
+    if not diff_id.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with _one_maker(folder):
+            if not diff_id.exists():
+                (progress or Progress()).say(f"making the base layer from Debian {SUITE} (about 1 min, once)")
+                layer = _make_base(folder / f".{stem}.tar")
+                blob.write_bytes(layer.blob)
+                diff_id.write_text(layer.diff_id)  # last: where it is, the blob is complete
+    return oci.Layer(blob.read_bytes(), diff_id.read_text())
+
+
+@contextlib.contextmanager
+def _one_maker(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make_base(scratch: Path) -> oci.Layer:
+    program = deps.find("mmdebstrap")
+    if program is None:
+        raise DevclusterError("mmdebstrap is missing; `python -m devcluster deps` as root installs it on Debian")
+    log = scratch.with_suffix(".log")
+    command = [program, "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(scratch)]
+    try:
+        with log.open("w") as output:
+            result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, timeout=BASE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise DevclusterError(f"mmdebstrap took more than {BASE_SECONDS} s; see {log}") from None
+    if result.returncode != 0:
+        raise DevclusterError(f"mmdebstrap failed; {log} says:\n{log.read_text()[-2000:]}")
+    layer = oci.layer_from_tar(scratch, keep=_wanted)
+    scratch.unlink()
+    return layer
+
+
+def _wanted(entry: tarfile.TarInfo) -> bool:
+    name = entry.name.removeprefix("./").rstrip("/")
+    if entry.ischr() or entry.isblk():
+        return False
+    if any(name == prefix or name.startswith(prefix + "/") for prefix in _STRIPPED):
+        return entry.isdir() and name in ("var/log", "var/cache", "dev", "home")  # expected to exist, empty
+    folder, _, base = name.rpartition("/")
+    if folder in ("usr/bin", "usr/sbin", "bin", "sbin") and base.startswith(_STRIPPED_PROGRAMS):
+        return False
+    if folder == "var/lib/dpkg/info":
+        return False
+    return not base.startswith(_STRIPPED_LIBRARIES)

@@ -1,0 +1,42 @@
+"""kubectl as a function: what is applied and read by this package goes through the same client that people use."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from devcluster import build
+from devcluster.spec import DevclusterError
+
+_SECONDS = 120
+
+
+class Kubectl:
+    """kubectl bound to one cluster."""
+
+    def __init__(self, kubeconfig: Path, program: str | None = None) -> None:
+        self._kubeconfig = kubeconfig
+        self._program = program or build.binary("kubectl")
+
+    def __call__(self, *arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
+        command = [self._program, f"--kubeconfig={self._kubeconfig}", *arguments]
+        shown = f"kubectl {' '.join(arguments[:6])}"
+        try:
+            result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise DevclusterError(f"{shown}: no answer within {seconds:.0f} s") from None
+        if result.returncode != 0:
+            raise DevclusterError(f"{shown}: {result.stderr.strip()}")
+        return result.stdout
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self(*arguments, "--output=json"))
+        return parsed
+
+    def apply(self, objects: Iterable[Mapping[str, Any]], *extra: str) -> None:
+        """Server-side apply, all in one call."""
+        items = list(objects)
+        if items:
+            text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+            self("apply", "--server-side", "--force-conflicts", "--field-manager=devcluster", *extra, "-f-", stdin=text)

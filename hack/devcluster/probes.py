@@ -1,0 +1,73 @@
+"""Questions asked of a running component from the outside: does it answer, not merely does it exist.
+
+A stopped or deadlocked process has a pid too. Every question is bounded to a second or two, so that `status` never
+hangs on a half-dead cluster.
+"""
+
+import secrets
+import socket
+import ssl
+import struct
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+SECONDS = 2.0
+
+
+def http(url: str) -> Callable[[], bool]:
+    """Is there a 2xx answer? Health endpoints have certificates that nobody signed: this reads no secret from them."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+    def probe() -> bool:
+        try:
+            with opener.open(url, timeout=SECONDS) as response:
+                return 200 <= int(response.status) < 300
+        except (OSError, urllib.error.URLError, ValueError):
+            return False
+
+    return probe
+
+
+def unix_socket(path: Path) -> Callable[[], bool]:
+    def probe() -> bool:
+        return listens(path)
+
+    return probe
+
+
+def listens(path: Path) -> bool:
+    """Somebody accepts on this socket; its file alone survives a crash."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(SECONDS)
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def dns(server: str, name: str) -> Callable[[], bool]:
+    """Does the server know an address for the name?"""
+
+    def probe() -> bool:
+        query_id = secrets.token_bytes(2)
+        question = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+        query = query_id + struct.pack(">5H", 0x0100, 1, 0, 0, 0) + question + struct.pack(">2H", 1, 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(SECONDS)
+            try:
+                client.sendto(query, (server, 53))
+                answer = client.recv(1500)
+            except OSError:
+                return False
+        if len(answer) < 12 or answer[:2] != query_id:
+            return False
+        flags, _, answers = struct.unpack(">3H", answer[2:8])
+        return bool(flags & 0x000F == 0 and answers > 0)
+
+    return probe

@@ -1,0 +1,201 @@
+"""Simulated accelerator nodes: kwok keeps them Ready and plays their pods; labels and taints are those of real clouds.
+
+The operator must see no difference, so each pool carries exactly what its platform would put there: GPU feature
+discovery on the A100s, EKS and Karpenter on the A10Gs, GKE on the TPUs. The taints keep ordinary pods off nodes that
+cannot run them.
+"""
+
+import ipaddress
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from devcluster import build, pki, probes
+from devcluster.control_plane import address
+from devcluster.kubectl import Kubectl
+from devcluster.processes import PACKAGE_ROOT, Program
+from devcluster.spec import POOL_LABEL, REPLAY_PORT, Cluster, DevclusterError
+
+STAGES: Final = Path(__file__).with_name("stages.yaml")
+_BATCH: Final = 500  # nodes in one apply: a list of thousands makes kubectl slow and its errors unreadable
+
+
+@dataclass(frozen=True)
+class Pool:
+    name: str
+    resource: str
+    chips: int
+    labels: Mapping[str, str]
+    zone: str = "zone-a"
+
+    def node_name(self, index: int) -> str:
+        return f"{self.name}-{index}"
+
+    def node(self, index: int) -> dict[str, Any]:
+        """Everything but the chips is generous: only they should ever be what a pod waits for."""
+        name = self.node_name(index)
+        room = {
+            "cpu": "512",
+            "memory": "4Ti",
+            "ephemeral-storage": "8Ti",
+            "pods": "250",
+            self.resource: str(self.chips),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                    "topology.kubernetes.io/zone": self.zone,
+                    POOL_LABEL: self.name,
+                    **self.labels,
+                },
+            },
+            "spec": {"taints": [{"key": self.resource, "value": "present", "effect": "NoSchedule"}]},
+            "status": {"capacity": room, "allocatable": room},
+        }
+
+
+A100: Final = Pool(
+    "a100",
+    "nvidia.com/gpu",
+    8,
+    {
+        "node.kubernetes.io/instance-type": "dgx-a100-80gb",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.family": "ampere",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.memory": "81920",
+        "nvidia.com/gpu.compute.major": "8",
+        "nvidia.com/gpu.compute.minor": "0",
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/mig.capable": "true",
+    },
+)
+A10G: Final = Pool(
+    "a10g",
+    "nvidia.com/gpu",
+    4,
+    {
+        "node.kubernetes.io/instance-type": "g5.12xlarge",
+        "eks.amazonaws.com/nodegroup": "a10g",
+        "eks.amazonaws.com/capacityType": "ON_DEMAND",
+        "karpenter.k8s.aws/instance-family": "g5",
+        "karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia",
+        "karpenter.k8s.aws/instance-gpu-name": "a10g",
+        "karpenter.k8s.aws/instance-gpu-count": "4",
+        "karpenter.k8s.aws/instance-gpu-memory": "22888",
+    },
+)
+TPU_V5E: Final = Pool(
+    "tpu-v5e",
+    "google.com/tpu",
+    8,  # one host with all 8 chips of a 2x4 slice: a node is a slice
+    {
+        "node.kubernetes.io/instance-type": "ct5lp-hightpu-8t",
+        "cloud.google.com/gke-nodepool": "tpu-v5e",
+        "cloud.google.com/machine-family": "ct5lp",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+        "cloud.google.com/gke-accelerator-count": "8",
+    },
+)
+POOLS: Final[Mapping[str, Pool]] = {pool.name: pool for pool in (A100, A10G, TPU_V5E)}
+
+
+def pool_named(name: str) -> Pool:
+    try:
+        return POOLS[name]
+    except KeyError:
+        raise DevclusterError(f"no simulated pool is called {name!r}; there are: {', '.join(POOLS)}") from None
+
+
+def default_counts(cluster: Cluster) -> dict[str, int]:
+    size = cluster.simulated
+    return {A100.name: size.a100, A10G.name: size.a10g, TPU_V5E.name: size.tpu_v5e}
+
+
+def current_nodes(kubectl: Kubectl, pool: Pool) -> list[str]:
+    listed = kubectl("get", "nodes", f"--selector={POOL_LABEL}={pool.name}", "--output=name").split()
+    return [name.removeprefix("node/") for name in listed]
+
+
+def ensure_nodes(kubectl: Kubectl, pool: Pool, count: int) -> None:
+    """At least `count` nodes, all as described; somebody's larger pool stays as large as it is."""
+    names = set(current_nodes(kubectl, pool))
+    _apply(kubectl, [pool.node(index) for index in range(count)])
+    # Creating a node takes its status along, applying to an existing one does not.
+    existing = [pool.node(index) for index in range(count) if pool.node_name(index) in names]
+    _apply(kubectl, existing, "--subresource=status")
+
+
+def set_nodes(kubectl: Kubectl, pool: Pool, count: int) -> None:
+    """Exactly `count` nodes: the highest numbers go first, with whatever runs there."""
+    wanted = {pool.node_name(index) for index in range(count)}
+    surplus = sorted(set(current_nodes(kubectl, pool)) - wanted)
+    for start in range(0, len(surplus), _BATCH):
+        kubectl("delete", "node", "--wait=false", *surplus[start : start + _BATCH])
+    ensure_nodes(kubectl, pool, count)
+
+
+def _apply(kubectl: Kubectl, nodes: list[dict[str, Any]], *extra: str) -> None:
+    for start in range(0, len(nodes), _BATCH):
+        kubectl.apply(nodes[start : start + _BATCH], *extra)
+
+
+def programs(cluster: Cluster, *, root: bool) -> tuple[Program, ...]:
+    return (_kwok(cluster, root=root), *((_replay(cluster),) if root and replay_exists() else ()))
+
+
+def _kwok(cluster: Cluster, *, root: bool) -> Program:
+    here = address(cluster, root=root)
+    kubeconfig = pki.kubeconfig(cluster, "kwok")
+    network = ipaddress.ip_network(cluster.simulated_cidr)
+    return Program(
+        "kwok",
+        (
+            build.binary("kwok"),
+            f"--kubeconfig={kubeconfig}",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            f"--config={STAGES}",
+            f"--node-ip={here}",
+            f"--cidr={network[1]}/{network.prefixlen}",
+            f"--server-address={here}:{cluster.ports.kwok}",
+            "--node-lease-duration-seconds=40",
+        ),
+        ports=(cluster.ports.kwok,),
+        namespace=cluster.namespace if root else None,
+        reads=(STAGES, kubeconfig),
+        ready=probes.http(f"http://{here}:{cluster.ports.kwok}/healthz"),
+    )
+
+
+def replay_exists() -> bool:
+    return find_spec("devcluster.replay") is not None
+
+
+def _replay(cluster: Cluster) -> Program:
+    """Answers on every simulated pod's own address, as its sidecar would: needs the namespace where those are local."""
+    return Program(
+        "replay",
+        (
+            sys.executable,
+            *("-m", "devcluster.replay"),
+            f"--kubeconfig={cluster.kubeconfig}",
+            f"--listen=0.0.0.0:{REPLAY_PORT}",
+            f"--log={cluster.logs / 'replay-requests.log'}",
+        ),
+        ports=(REPLAY_PORT,),
+        environment={"PYTHONPATH": PACKAGE_ROOT},
+        namespace=cluster.simulated_namespace,
+        reads=(cluster.kubeconfig,),
+    )

@@ -1,0 +1,181 @@
+"""What a cluster is made of: its name, addresses, ports and places. Nothing here touches the machine.
+
+Two specs never overlap in anything that could collide: with root each cluster has a network namespace of its own, but
+without root all of them share the host's loopback, and the host's routes to both exist at once in any case.
+"""
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+NODE_NAME: Final = "node-0"
+DEV_CHIP_RESOURCE: Final = "rightpool.dev/cpu-chip"
+DEV_CHIPS: Final = 2
+POOL_LABEL: Final = "simulation.rightpool.dev/pool"
+REPLAY_PORT: Final = 9464
+
+
+class DevclusterError(Exception):
+    """Something that the person at the terminal has to know; the message says what to do about it."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Every TCP port that a cluster's processes listen on, apart from DNS, which is 53 on the cluster's own address."""
+
+    etcd: int
+    api: int
+    controller_manager: int
+    scheduler: int
+    kwok: int
+    kubelet: int
+    kubelet_health: int
+    proxy_health: int
+    proxy_metrics: int
+    prometheus: int
+
+    @classmethod
+    def starting_at(cls, base: int) -> "Ports":
+        """One block of consecutive ports: easy to tell apart in `ss -ltnp`, impossible to overlap by accident."""
+        return cls(*(base + offset for offset in range(len(fields(cls)))))
+
+    def all(self) -> tuple[int, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+@dataclass(frozen=True)
+class SimulatedSize:
+    """How many nodes each simulated pool starts with."""
+
+    a100: int = 4
+    a10g: int = 8
+    tpu_v5e: int = 4
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One cluster. Equal specs mean the same cluster, in any process and at any time."""
+
+    name: str
+    ports: Ports
+    node_subnet: str
+    service_cidr: str
+    simulated_cidr: str
+    simulated: SimulatedSize = SimulatedSize()
+
+    def __post_init__(self) -> None:
+        # Interface names end at 15 characters, and "rp-<name>-sim" is the longest thing made from the name.
+        if not re.fullmatch(r"[a-z][a-z0-9]{0,7}", self.name):
+            raise DevclusterError(f"cluster name {self.name!r}: 1 to 8 lower-case letters and digits, a letter first")
+
+    # Names in the kernel. The bridge is inside the namespace; it carries the cluster's name so that it reads well.
+    @property
+    def namespace(self) -> str:
+        return f"rp-{self.name}"
+
+    @property
+    def simulated_namespace(self) -> str:
+        return f"rp-{self.name}-sim"
+
+    @property
+    def host_link(self) -> str:
+        """The host's end of the cable into the cluster."""
+        return f"rp-{self.name}"
+
+    @property
+    def bridge(self) -> str:
+        return f"rpbr-{self.name}"
+
+    @property
+    def cgroup(self) -> str:
+        """Two kubelets in one cgroup tree would remove each other's pods as orphans."""
+        return f"rightpool-{self.name}"
+
+    # Addresses in the node subnet: .1 the node and the API server, .250 the simulated pods' router, .254 the host.
+    def _address(self, index: int) -> str:
+        return str(ipaddress.ip_network(self.node_subnet)[index])
+
+    @property
+    def node_ip(self) -> str:
+        return self._address(1)
+
+    @property
+    def simulated_ip(self) -> str:
+        return self._address(250)
+
+    @property
+    def host_ip(self) -> str:
+        """Where pods and the API server reach a process on the host, for example an operator under development."""
+        return self._address(254)
+
+    @property
+    def pod_range(self) -> tuple[str, str]:
+        """First and last pod address of the real node, clear of the fixed ones."""
+        return self._address(10), self._address(240)
+
+    @property
+    def prefix(self) -> int:
+        return ipaddress.ip_network(self.node_subnet).prefixlen
+
+    @property
+    def service_ip(self) -> str:
+        """The API server's address as a Service: always the first of the range."""
+        return str(ipaddress.ip_network(self.service_cidr)[1])
+
+    # Places.
+    @property
+    def state(self) -> Path:
+        return state_home() / self.name
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.state / "admin.kubeconfig"
+
+    @property
+    def containerd_socket(self) -> Path:
+        return self.state / "containerd" / "containerd.sock"
+
+
+def state_home(environ: Mapping[str, str] = os.environ) -> Path:
+    return _xdg(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
+    return _xdg(environ, "XDG_CACHE_HOME", ".cache")
+
+
+def _xdg(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
+    base = environ.get(variable)
+    return (Path(base) if base else Path.home() / fallback) / "rightpool"
+
+
+DEMO: Final = Cluster(
+    name="demo",
+    ports=Ports.starting_at(16440),
+    node_subnet="10.88.0.0/24",
+    service_cidr="10.96.0.0/24",
+    simulated_cidr="10.99.0.0/16",
+)
+TEST: Final = Cluster(
+    name="test",
+    ports=Ports.starting_at(17440),
+    node_subnet="10.89.0.0/24",
+    service_cidr="10.97.0.0/24",
+    simulated_cidr="10.98.0.0/16",
+)
+NAMED: Final[Mapping[str, Cluster]] = {cluster.name: cluster for cluster in (DEMO, TEST)}
+
+
+def named(name: str) -> Cluster:
+    try:
+        return NAMED[name]
+    except KeyError:
+        raise DevclusterError(f"no cluster is called {name!r}; there are: {', '.join(NAMED)}") from None

@@ -1,0 +1,122 @@
+"""Takes a cluster away, however much or little of it is left, and then looks whether anything remained.
+
+Nothing here trusts the records alone: after a crash processes are also found by the cluster's network namespace, by its
+cgroup and by the shims' command lines. State goes with the cluster, so nothing is asked to shut down gently.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from devcluster import host, network, node
+from devcluster.processes import Identity, Supervisor, stop_all
+from devcluster.spec import NAMED, Cluster, DevclusterError, state_home
+
+_SECONDS: Final = 15.0
+_RESTARTERS: Final = ("kubelet", "containerd")  # first, or they would bring back what is being killed
+
+
+def remove(cluster: Cluster) -> None:
+    """Idempotent. Raises with a list when something could not be removed."""
+    kill_processes(cluster)
+    if host.is_root():
+        for point in host.mounts_below(cluster.state):
+            subprocess.run(["umount", "--lazy", point], capture_output=True)
+        _remove_cgroups(cluster)
+        network.remove(cluster)
+    host.remove_tree(cluster.state)
+    if host.is_root():
+        last = not others_up(cluster)
+        host.remove_files(cluster, last=last)
+        if last:
+            host.restore_settings()
+    remaining = left(cluster)
+    if remaining:
+        raise DevclusterError("\n  ".join([f"cluster {cluster.name} is down, but this is left:", *remaining]))
+
+
+def left(cluster: Cluster) -> list[str]:
+    """Everything of this cluster that is still on the machine."""
+    found = [f"process {identity.pid} ({_command(identity.pid)})" for identity in processes(cluster)]
+    found += [f"mount {point}" for point in host.mounts_below(cluster.state)]
+    if cluster.state.exists():
+        found.append(f"folder {cluster.state}")
+    if host.is_root():
+        found += network.left(cluster)
+        found += [f"cgroup {folder}" for folder in node.cgroup_folders(cluster) if folder.exists()]
+    return found
+
+
+def others_up(cluster: Cluster) -> bool:
+    """Is any other cluster of this user up? Those of tests have names that are not in NAMED."""
+    names = {path.name for path in state_home().glob("*") if path.is_dir()} | set(NAMED)
+    return any(Supervisor(state_home() / name).records() for name in names - {cluster.name})
+
+
+def kill_processes(cluster: Cluster) -> None:
+    """All of them, and those that start meanwhile."""
+    supervisor = Supervisor(cluster.state)
+    supervisor.stop(_RESTARTERS, grace=0.0)
+    deadline = time.monotonic() + _SECONDS
+    while (alive := processes(cluster)) and time.monotonic() < deadline:
+        for identity in alive:
+            identity.signal(signal.SIGKILL)
+        stop_all(alive, grace=1.0)
+    supervisor.stop([record.name for record in supervisor.records()], grace=0.0)
+
+
+def processes(cluster: Cluster) -> list[Identity]:
+    recorded = [record.identity for record in Supervisor(cluster.state).records()]
+    pids: set[int] = set()
+    if host.is_root():
+        pids.update(network.processes_inside(cluster) if network.available() else [])
+        pids.update(_in_cgroups(cluster), _shims(cluster))
+    found = {identity for pid in pids - {os.getpid()} if (identity := Identity.of(pid)) is not None}
+    return sorted(found | {identity for identity in recorded if identity.alive()}, key=lambda identity: identity.pid)
+
+
+def _in_cgroups(cluster: Cluster) -> Iterable[int]:
+    """What runs in containers: they have network namespaces of their own, and may have lost their shim."""
+    for folder in node.cgroup_folders(cluster):
+        for path in folder.rglob("cgroup.procs") if folder.exists() else ():
+            try:
+                yield from (int(line) for line in path.read_text().split())
+            except OSError:
+                continue  # the group went away meanwhile
+
+
+def _shims(cluster: Cluster) -> Iterable[int]:
+    socket = os.fsencode(cluster.containerd_socket)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if arguments[0].endswith(b"containerd-shim-runc-v2") and socket in arguments:
+            yield int(path.parent.name)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()[:80]
+    except OSError:
+        return "gone meanwhile"
+
+
+def _remove_cgroups(cluster: Cluster) -> None:
+    """A group can be removed when it is empty, which for killed processes takes the kernel a moment."""
+    deadline = time.monotonic() + _SECONDS
+    for top in node.cgroup_folders(cluster):
+        while top.exists() and time.monotonic() < deadline:
+            folders = [path for path in top.rglob("*") if path.is_dir()]
+            for folder in (*sorted(folders, key=lambda path: len(path.parts), reverse=True), top):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    pass
+            if top.exists():
+                time.sleep(0.1)
