@@ -1,22 +1,11 @@
 """The ledger: every decision with what it promised and what it delivered."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from rightpool.api.status import MAX_HISTORY, Outcome
 from rightpool.hardware.placement import Placement
 
-HISTORY_LIMIT = 10
-
-
-class Outcome(StrEnum):
-    """How a migration ended."""
-
-    VERIFIED = "Verified"
-    ROLLED_BACK = "RolledBack"
-    FAILED = "Failed"  # neither carried through nor undone: the job runs, the numbers are not what was promised
-    HELD = "Held"  # given up before anything was touched
-    SUPERSEDED = "Superseded"  # the user's edit or the job's end came first
-    CARRIED_OUT = "CarriedOut"  # what the user asked for was done; it promised nothing
+__all__ = ["MAX_HISTORY", "AvoidedPlacement", "LedgerEntry", "Outcome"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,25 @@ between any two instructions continues or undoes on return, and never repeats.
                   └─ Held                   └── Draining (back) ◀───┘ → Starting → RolledBack | Failed
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.placement import Placement
-from rightpool.planning.assess import Assessment
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.decision import MIGRATING_ACTIONS, Action, Decision
-from rightpool.planning.ledger import HISTORY_LIMIT, AvoidedPlacement, LedgerEntry, Outcome
+from rightpool.planning.ledger import MAX_HISTORY, AvoidedPlacement, LedgerEntry, Outcome
 from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.revision import RevisionRef, RevisionState
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.verification import Verdict, verify
+
+if TYPE_CHECKING:
+    from rightpool.planning.assess import Assessment
 
 # A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
 AVOID_SECONDS = 86_400.0
@@ -359,7 +364,7 @@ def _closed(job: JobState, migration: Migration, outcome: Outcome, reason: Reaso
         last_move_at=now if moved or outcome is Outcome.HELD else job.last_move_at,
         avoid=avoid,
         account=account,
-        history=((*job.history, entry)[-HISTORY_LIMIT:]),
+        history=((*job.history, entry)[-MAX_HISTORY:]),
     )
 
 

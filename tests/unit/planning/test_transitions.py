@@ -1,0 +1,196 @@
+"""The state machine by example; test_transitions_properties.py has it under any order of events."""
+
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.conditions import Reason
+from rightpool.api.status import Outcome
+from rightpool.planning.decision import Action
+from rightpool.planning.migration import Phase
+from rightpool.planning.transitions import COMPLETED, FAILED
+from tests.unit.planning.world import A10G, A100, Child, World, candidate, decide, spec
+
+
+def moved(world: World, rate: float = 900.0) -> World:
+    """The decision to go to the A10G pool, taken and written down."""
+    world.cycle(decide(Action.MOVE, A10G, rate, candidate(A100, 1000.0, 0.02)))
+    return world
+
+
+def on_a100(**overrides: object) -> World:
+    world = World.fresh(**overrides)
+    world.rates = {"a100": 1000.0, "a10g": 900.0}
+    return world.placed(A100, 1000.0)
+
+
+def test_first_start_runs_and_the_meter_starts() -> None:
+    world = on_a100()
+    assert world.job.ref is not None and world.job.ref.revision == 1
+    assert world.job.ref.since is not None
+    assert world.job.account.cost_per_hour == pytest.approx(40.0)
+    assert world.children[1].running == 1
+
+
+def test_nothing_changes_when_nothing_happens() -> None:
+    world = on_a100()
+    before = world.job
+    world.settle(3)
+    assert world.job == before
+
+
+def test_a_move_that_pays_is_verified() -> None:
+    world = moved(on_a100())
+    assert world.job.migration is not None and world.job.migration.phase is Phase.PLANNED
+    world.settle()
+    assert world.job.migration is None
+    assert world.job.ref is not None and world.job.ref.placement == A10G
+    entry = world.job.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.VERIFIED, Reason.DELIVERED)
+    assert entry.realised_samples_per_second == 900.0
+    assert set(world.children) == {2}
+    assert world.job.account.saving_per_hour == pytest.approx((40 / 3600 / 1000 - 8 / 3600 / 900) * 900 * 3600)
+    assert world.job.moves == 1
+
+
+def test_a_move_that_does_not_pay_is_undone_after_a_save() -> None:
+    world = on_a100()
+    world.rates["a10g"] = 150.0
+    moved(world)
+    world.settle()
+    assert world.job.ref is not None and world.job.ref.placement == A100
+    assert world.job.ref.revision == 3
+    entry = world.job.history[-1]
+    assert entry.outcome is Outcome.ROLLED_BACK
+    assert entry.cost > 0
+    assert [(a.pool, a.chips) for a in world.job.avoid] == [("a10g", 8)]
+    assert world.job.account.saved < 0
+
+
+def test_no_checkpoint_no_move() -> None:
+    world = on_a100()
+    world.answers = False
+    moved(world)
+    world.settle()
+    assert world.job.ref is not None and world.job.ref.revision == 1
+    assert (world.job.history[-1].outcome, world.job.history[-1].reason) == (Outcome.HELD, Reason.CHECKPOINT_TIMEOUT)
+    assert world.created == [1]
+    assert world.job.last_move_at is not None
+
+
+def test_a_target_that_never_starts_leads_back() -> None:
+    world = on_a100()
+    world.stuck_pools = {"a10g"}
+    moved(world)
+    world.settle(200)
+    assert world.job.ref is not None and world.job.ref.placement == A100
+    assert world.job.history[-1].reason == Reason.START_DEADLINE_EXCEEDED
+
+
+def test_a_target_on_which_the_program_fails_leads_back() -> None:
+    world = moved(on_a100())
+    while world.job.migration is None or world.job.migration.phase is not Phase.WARMING_UP:
+        world.live()
+        world.cycle()
+    world.children[2].failed = True
+    world.settle()
+    assert world.job.finished is None
+    assert world.job.history[-1].outcome is Outcome.ROLLED_BACK
+    assert world.job.ref is not None and world.job.ref.placement == A100
+
+
+def test_without_a_profile_nothing_is_claimed() -> None:
+    world = on_a100()
+    del world.rates["a10g"]
+    moved(world)
+    world.settle(500)
+    assert (world.job.history[-1].outcome, world.job.history[-1].reason) == (
+        Outcome.FAILED,
+        Reason.TELEMETRY_UNAVAILABLE,
+    )
+    assert world.job.ref is not None and world.job.ref.placement == A10G
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_job_that_completes_in_any_phase_is_completed(phase: Phase) -> None:
+    world = moved(on_a100())
+    for _ in range(60):
+        migration = world.job.migration
+        if migration is not None and migration.phase is phase:
+            break
+        world.live()
+        world.cycle()
+    assert world.job.migration is not None and world.job.migration.phase is phase
+    if not world.children:  # between two Revisions there is nothing that could complete
+        world.live()
+        world.cycle()
+    number = max(world.children)
+    world.children[number].deleting = False
+    world.children[number].succeeded = True
+    world.settle(3)
+    assert world.job.finished == COMPLETED
+    assert world.job.migration is None
+    assert world.job.account.since is None
+
+
+def test_a_job_that_fails_is_failed() -> None:
+    world = on_a100()
+    world.children[1].failed = True
+    world.settle(2)
+    assert world.job.finished == FAILED
+
+
+@pytest.mark.parametrize("phase", [Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING, Phase.VERIFYING])
+def test_an_edit_of_the_template_wins_in_any_phase(phase: Phase) -> None:
+    world = moved(on_a100())
+    while world.job.migration is None or world.job.migration.phase is not phase:
+        world.live()
+        world.cycle()
+    world.job = replace(world.job, workload_hash="h2")
+    world.settle()
+    assert world.job.migration is None
+    assert world.job.ref is not None
+    if world.job.ref.workload_hash != "h2":
+        world.cycle(decide(Action.UPDATE, world.job.ref.placement, 900.0))
+        world.settle()
+    assert world.job.ref.workload_hash == "h2"
+    assert world.children[world.job.ref.revision].running > 0
+
+
+def test_suspend_stops_the_pods_and_the_meter_and_resume_restarts() -> None:
+    world = on_a100()
+    running = world.job.spec
+    world.job = replace(world.job, spec=spec(suspend=True))
+    world.settle(4)
+    assert world.children[1].pods == 0
+    assert world.job.account.since is None
+    world.job = replace(world.job, spec=running)
+    world.settle(4)
+    assert world.children[1].running == 1
+    assert world.job.account.since is not None
+
+
+def test_a_move_waits_for_approval() -> None:
+    world = on_a100(adaptation={"requireApproval": True})
+    moved(world)
+    world.settle(5)
+    assert world.job.migration is not None and world.job.migration.phase is Phase.PLANNED
+    world.job = replace(world.job, approved="d-1")
+    world.settle(3)
+    assert world.job.migration.phase is Phase.PLANNED, "the approval of another decision must not count"
+    world.job = replace(world.job, approved=world.job.migration.id)
+    world.settle()
+    assert world.job.history[-1].outcome is Outcome.VERIFIED
+
+
+def test_a_stray_child_is_ended_before_anything_starts() -> None:
+    world = moved(on_a100())
+    while world.job.migration is None or world.job.migration.phase is not Phase.STARTING:
+        world.live()
+        world.cycle()
+    world.children.clear()
+    world.children[7] = Child(replicas=1, pods=1, running=1)
+    world.settle()
+    world.check()
+    assert 7 not in world.children
+    assert world.job.history[-1].outcome is Outcome.VERIFIED

@@ -1,0 +1,83 @@
+"""The state machine under any order of events: kills, lost pods, failing programs, edits, suspension."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightpool.planning.decision import Action
+from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
+
+EVENTS = st.one_of(
+    st.tuples(st.just("cycle"), st.none() | st.integers(0, 2)),
+    st.tuples(st.just("live"), st.floats(0.1, 700.0)),
+    st.tuples(st.just("decide"), st.sampled_from([A100, A10G])),
+    st.tuples(st.just("fail"), st.integers(1, 6)),
+    st.tuples(st.just("succeed"), st.integers(1, 6)),
+    st.tuples(st.just("delete"), st.integers(1, 6)),
+    st.tuples(st.just("lose pods"), st.integers(1, 6)),
+    st.tuples(st.just("edit"), st.integers(1, 3)),
+    st.tuples(st.just("suspend"), st.booleans()),
+    st.tuples(st.just("answers"), st.booleans()),
+    st.tuples(st.just("rate"), st.sampled_from([100.0, 900.0, 2000.0])),
+    st.tuples(st.just("stuck"), st.booleans()),
+)
+
+
+def happen(world: World, event: tuple[str, object]) -> None:
+    """One event of the outside world, or one cycle of the operator."""
+    kind, value = event
+    number = value if isinstance(value, int) else 0
+    if kind == "cycle":
+        world.cycle(killed_before=value)  # type: ignore[arg-type]
+    elif kind == "live":
+        world.live(value)  # type: ignore[arg-type]
+    elif kind == "decide":
+        current = candidate(A100, 1000.0, 0.02)
+        action = Action.START if world.job.ref is None else Action.MOVE
+        world.cycle(decide(action, value, 900.0, current))  # type: ignore[arg-type]
+    elif kind in ("fail", "succeed") and number in world.children:
+        child = world.children[number]
+        if not child.deleting and not child.suspended:
+            child.failed, child.succeeded = kind == "fail", kind == "succeed"
+    elif kind == "delete" and number in world.children:
+        world.children[number].deleting = True
+    elif kind == "lose pods" and number in world.children:
+        world.children[number].running = 0
+    elif kind == "edit":
+        world.job = replace(world.job, workload_hash=f"h{value}")
+    elif kind == "suspend":
+        world.job = replace(world.job, spec=spec(suspend=bool(value)))
+    elif kind == "answers":
+        world.answers = bool(value)
+    elif kind == "rate":
+        world.rates["a10g"] = value  # type: ignore[assignment]
+    elif kind == "stuck":
+        world.stuck_pools = {"a10g"} if value else set()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(EVENTS, max_size=60))
+def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]]) -> None:
+    world = World.fresh()
+    world.rates = {"a100": 1000.0, "a10g": 900.0}
+    spent = 0.0
+    for event in events:
+        happen(world, event)
+        world.check()
+        assert world.job.account.spent >= spent
+        spent = world.job.account.spent
+    # Left alone with healthy pools, the job comes to rest: finished, or one running Revision and no migration.
+    world.job = replace(world.job, spec=spec())
+    world.answers, world.stuck_pools = True, set()
+    for child in world.children.values():
+        child.stuck = False
+    for _ in range(600):
+        world.live()
+        world.cycle(decide(Action.START, A100, 1000.0) if world.job.ref is None else None)
+        world.check()
+    assert world.job.migration is None
+    if world.job.finished is None:
+        assert world.job.ref is not None
+        assert list(world.children) == [world.job.ref.revision]
+        assert world.children[world.job.ref.revision].running == world.job.ref.placement.replicas
