@@ -1,0 +1,50 @@
+# Every target sets up what it needs. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+SOURCES := operator/rightpool profiler_sidecar hack tests benchmarks examples
+
+export PYTHONPATH := operator:profiler_sidecar:hack
+export PYTHONUNBUFFERED := 1
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up ----------------------------------------------------------------------------------------------------------
+
+# The demo and the cluster need little; tests and linters need everything, PyTorch included.
+$(VENV)/.runtime: operator/requirements.lock hack/setup-venv
+	@hack/setup-venv "$(PYTHON)" "$(VENV)" "$(UV_VERSION)" operator/requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements.lock hack/setup-venv
+	@hack/setup-venv "$(PYTHON)" "$(VENV)" "$(UV_VERSION)" requirements.lock
+	@touch $@ $(VENV)/.runtime
+
+.PHONY: lock
+lock: ## pin all dependencies anew, with hashes
+	@hack/lock "$(PYTHON)" "$(UV_VERSION)"
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CRDs
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m rightpool.api.crd --check crds
+
+.PHONY: unit
+unit: $(VENV)/.dev ## fast tests only: no cluster, no network
+	@$(BIN)/python -m pytest tests/unit tests/contract -q
+
+.PHONY: test
+test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
+	@hack/run-tests

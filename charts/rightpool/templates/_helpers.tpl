@@ -1,0 +1,46 @@
+{{- define "rightpool.name" -}}
+{{- if contains "rightpool" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-rightpool" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "rightpool.selector" -}}
+app.kubernetes.io/name: rightpool
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "rightpool.labels" -}}
+{{ include "rightpool.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* image with tag or digest: dict "image" .Values.image "root" . */ -}}
+{{- define "rightpool.image" -}}
+{{- if .image.digest }}{{ .image.repository }}@{{ .image.digest }}{{ else }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- define "rightpool.keySecret" -}}
+{{- .Values.sidecarKey.existingSecret | default (printf "%s-sidecar-key" (include "rightpool.name" .)) }}
+{{- end }}
+
+{{- /* What is done in the namespaces that are looked after. */ -}}
+{{- define "rightpool.namespacedRules" -}}
+- apiGroups: [rightpool.dev]
+  resources: [profiledjobs]
+  verbs: [get, list, watch]
+- apiGroups: [rightpool.dev]
+  resources: [profiledjobs/status]
+  verbs: [patch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
