@@ -1,0 +1,241 @@
+"""The profiler in the pod: a shared directory, an init container that installs the agent, and a native sidecar.
+
+The order of the init containers is sidecar, installer, then the user's own. The sidecar has no startup probe, so the
+pod goes on as soon as it was started, working or not; the agent is in place before any program of the user's runs.
+Nothing here needs a privilege: a pod that keeps the restricted Pod Security Standard still keeps it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from rightpool import contract
+from rightpool.workloads.resources import has_pod_level_resources, is_guaranteed
+from rightpool.workloads.template import (
+    InvalidTemplate,
+    chip_container_of,
+    containers_of,
+    init_containers_of,
+    mapping_in,
+    normalised,
+    objects_in,
+    pod_spec,
+    set_default_env,
+)
+
+PYTHONPATH: Final = "PYTHONPATH"
+PROFILER_UID: Final = 65532
+OURS: Final = frozenset({contract.SIDECAR_CONTAINER, contract.INSTALL_CONTAINER})
+
+# A trace of a large model is some 100 MB, kept for as long as it takes to read. No limit on CPU: it would throttle the
+# analysis of a trace, and hold up nobody but the sidecar itself.
+_BURSTABLE: Final = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+# In a Guaranteed pod requests equal limits, and the limit must be enough to work with.
+_GUARANTEED: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "100m", "memory": "256Mi"}}
+
+
+class InjectionNote(StrEnum):
+    """Why a pod is measured less than it could be. The value is a reason that users see."""
+
+    PYTHONPATH_FROM_REFERENCE = "PythonPathFromReference"  # PYTHONPATH comes from a ConfigMap or the like: no agent
+    HOST_NETWORK = "HostNetwork"  # the sidecar's port would be the node's, and other pods' readings be taken for ours
+
+
+NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
+    InjectionNote.PYTHONPATH_FROM_REFERENCE: (
+        "PYTHONPATH is set by valueFrom, so the profiler's agent can't be put in front of it: steps and samples are "
+        "not measured. Write the path as a value instead"
+    ),
+    InjectionNote.HOST_NETWORK: (
+        "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What goes into a Revision's pods.
+
+    image: of the sidecar, by digest. token_sha256: digest of the Revision's bearer token, never the token itself.
+    interval_seconds: between two readings. trace: Auto or Off. checkpoint_*: as in spec.checkpoint. shared_size: limit
+    of the shared directory, which holds a few traces; the kubelet evicts a pod that exceeds it.
+    """
+
+    image: str
+    token_sha256: str
+    interval_seconds: float
+    trace: str
+    checkpoint_mode: str
+    checkpoint_signal: str
+    checkpoint_path: str | None = None
+    shared_size: str = "2Gi"
+    pull_policy: str = "IfNotPresent"
+
+    def environment(self, chips: int) -> list[dict[str, Any]]:
+        """What the sidecar and the agent both need to know. chips: of this pod."""
+        variables = {
+            contract.ENV_SHARED_DIR: contract.SHARED_DIR,
+            contract.ENV_INTERVAL: f"{self.interval_seconds:g}",
+            contract.ENV_TRACE: self.trace,
+            contract.ENV_CHECKPOINT_MODE: self.checkpoint_mode,
+            contract.ENV_CHECKPOINT_SIGNAL: self.checkpoint_signal,
+            contract.ENV_CHIPS: str(chips),
+        }
+        if self.checkpoint_path is not None:
+            variables[contract.ENV_CHECKPOINT_PATH] = self.checkpoint_path
+        return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A pod template with the profiler in it, as far as the notes allow."""
+
+    template: dict[str, Any]
+    notes: tuple[InjectionNote, ...] = ()
+
+
+def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[InjectionNote, ...]:
+    """What keeps the profiler, or a part of it, out of these pods."""
+    pod = normalised(template)
+    notes = []
+    if pod_spec(pod).get("hostNetwork") is True:
+        notes.append(InjectionNote.HOST_NETWORK)
+    path = _python_path(chip_container_of(pod, chip_container))
+    if path is not None and "valueFrom" in path:
+        notes.append(InjectionNote.PYTHONPATH_FROM_REFERENCE)
+    return tuple(notes)
+
+
+def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> Injected:
+    """The template with the profiler beside its chip container. Doing it twice is the same as doing it once."""
+    notes = notes_for(template, chip_container)
+    pod = normalised(template)
+    if InjectionNote.HOST_NETWORK in notes:
+        return Injected(pod, notes)
+    with_agent = InjectionNote.PYTHONPATH_FROM_REFERENCE not in notes
+    ours = [_sidecar(pod, injection, chips)]
+    if with_agent:
+        ours.append(_installer(pod, injection))
+    _put_first(pod, ours)
+    _add_volume(pod, injection)
+    container = chip_container_of(pod, chip_container)
+    _mount(container)
+    set_default_env(container, injection.environment(chips))
+    if with_agent:
+        _prepend_python_path(container)
+    return Injected(pod, notes)
+
+
+def _python_path(container: dict[str, Any]) -> dict[str, Any] | None:
+    """The variable as the container gets it: of several with one name, the last."""
+    env = objects_in(container, "env", f"container {container['name']}") if "env" in container else []
+    return next((variable for variable in reversed(env) if variable["name"] == PYTHONPATH), None)
+
+
+def _prepend_python_path(container: dict[str, Any]) -> None:
+    """The agent's directory goes first; the user's directories stay, and so does the variable's place in the list,
+    since it may refer to variables above it."""
+    variable = _python_path(container)
+    if variable is None:
+        set_default_env(container, [{"name": PYTHONPATH, "value": contract.AGENT_DIR}])
+        return
+    users = variable.get("value", "")
+    if not isinstance(users, str):
+        raise InvalidTemplate(f"container {container['name']}: the value of PYTHONPATH must be a text")
+    if users.split(":", 1)[0] != contract.AGENT_DIR:
+        variable["value"] = f"{contract.AGENT_DIR}:{users}" if users else contract.AGENT_DIR
+
+
+def _put_first(pod: dict[str, Any], ours: list[dict[str, Any]]) -> None:
+    for container in containers_of(pod):
+        if container["name"] in OURS:
+            raise InvalidTemplate(f"the container name {container['name']} is the profiler's: choose another")
+    users = []
+    for container in init_containers_of(pod):
+        if container["name"] in OURS and container not in ours:
+            raise InvalidTemplate(f"the init container name {container['name']} is the profiler's: choose another")
+        if container["name"] not in OURS:
+            users.append(container)
+    pod_spec(pod)["initContainers"] = [*ours, *users]
+
+
+def _add_volume(pod: dict[str, Any], injection: Injection) -> None:
+    ours = {"name": contract.SHARED_VOLUME, "emptyDir": {"sizeLimit": injection.shared_size}}
+    volumes = objects_in(pod_spec(pod), "volumes", "template.spec")
+    for volume in volumes:
+        if volume["name"] == contract.SHARED_VOLUME:
+            if volume != ours:
+                raise InvalidTemplate(f"the volume name {contract.SHARED_VOLUME} is the profiler's: choose another")
+            return
+    volumes.append(ours)
+
+
+def _shared_mount() -> dict[str, Any]:
+    return {"name": contract.SHARED_VOLUME, "mountPath": contract.SHARED_DIR}
+
+
+def _mount(container: dict[str, Any]) -> None:
+    mounts = objects_in(container, "volumeMounts", f"container {container['name']}")
+    for mount in mounts:
+        path = mount.get("mountPath")
+        if isinstance(path, str) and path.rstrip("/") == contract.SHARED_DIR:
+            if mount != _shared_mount():
+                raise InvalidTemplate(
+                    f"container {container['name']} mounts {mount['name']} at {contract.SHARED_DIR}, which is the "
+                    "profiler's: choose another path"
+                )
+            return
+    mounts.append(_shared_mount())
+
+
+def _common(pod: dict[str, Any], injection: Injection, name: str, verb: str) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": name,
+        "image": injection.image,
+        "imagePullPolicy": injection.pull_policy,
+        "command": ["python3", "-m", "rightpool_profiler", verb],
+        "volumeMounts": [_shared_mount()],
+        "securityContext": _security_context(pod),
+    }
+    # A pod with resources of its own divides those among its containers; more would exceed what the user asked for.
+    if not has_pod_level_resources(pod):
+        chosen = _GUARANTEED if is_guaranteed(pod, ignoring=OURS) else _BURSTABLE
+        container["resources"] = {kind: dict(amounts) for kind, amounts in chosen.items()}
+    return container
+
+
+def _sidecar(pod: dict[str, Any], injection: Injection, chips: int) -> dict[str, Any]:
+    return {
+        **_common(pod, injection, contract.SIDECAR_CONTAINER, "run"),
+        "restartPolicy": "Always",
+        "env": [
+            *injection.environment(chips),
+            {"name": contract.ENV_TOKEN_SHA256, "value": injection.token_sha256},
+        ],
+        "ports": [
+            {"name": contract.SIDECAR_PORT_NAME, "containerPort": contract.SIDECAR_PORT, "protocol": "TCP"},
+        ],
+    }
+
+
+def _installer(pod: dict[str, Any], injection: Injection) -> dict[str, Any]:
+    return {
+        **_common(pod, injection, contract.INSTALL_CONTAINER, "install"),
+        "env": [{"name": contract.ENV_SHARED_DIR, "value": contract.SHARED_DIR}],
+    }
+
+
+def _security_context(pod: dict[str, Any]) -> dict[str, Any]:
+    """All that the restricted standard asks for. The user id is the pod's where it has one, so that files in the shared
+    directory have one owner; root is not taken over."""
+    context: dict[str, Any] = {
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if not mapping_in(pod_spec(pod), "securityContext", "template.spec").get("runAsUser"):
+        context["runAsUser"] = PROFILER_UID
+    return context

@@ -1,0 +1,195 @@
+"""Built Jobs and Services against a real API server, in a namespace that enforces the restricted standard.
+
+Jobs are judged by a server-side dry run; Pod Security judges pods alone, so each Job's pod is dry-run as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
+from rightpool.hardware.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool, Slice
+from rightpool.planning.revision import RevisionRef
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.job import build_job
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.service import build_service
+from rightpool.workloads.token import revision_token, token_digest
+
+pytestmark = pytest.mark.cluster
+
+APPLY = {"field_manager": "rightpool", "force": True, "_content_type": "application/apply-patch+yaml"}
+LINK = Link(LinkKind.ETHERNET, 1e9)
+GPU = Pool(
+    name="a10g",
+    accelerator=Accelerator("A10G-24GB", Vendor.NVIDIA, "ampere", {}, 1, 1.0, None, LINK, LINK, Price(), True),
+    chips_per_node=4,
+    resource_name="nvidia.com/gpu",
+    node_selector={"node.kubernetes.io/instance-type": "g5.12xlarge"},
+    intra_link=LINK,
+    inter_link=LINK,
+    price=Price(1.0, 0.4),
+    total=16,
+    free=16,
+    tolerations=({"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"},),
+)
+TPU = replace(
+    GPU,
+    name="v5e",
+    accelerator=replace(GPU.accelerator, vendor=Vendor.GOOGLE),
+    resource_name="google.com/tpu",
+    slice=Slice("4x4", 16, 4),
+)
+INJECTION = Injection(
+    image="registry.example/profiler:1",
+    token_sha256=token_digest(revision_token(b"key", "uid", 1)),
+    interval_seconds=10.0,
+    trace="Auto",
+    checkpoint_mode="Signal",
+    checkpoint_signal="SIGUSR1",
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    template: dict[str, Any]
+    chip_container: str | None = "trainer"
+
+
+def template(**container: Any) -> dict[str, Any]:
+    """A pod that keeps the restricted standard, with much of what users write."""
+    hardened = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "metadata": {"labels": {"team": "nlp"}},
+        "spec": {
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "initContainers": [{"name": "fetch", "image": "busybox", "securityContext": hardened}],
+            "containers": [
+                {
+                    "name": "trainer",
+                    "image": "python:3.11",
+                    "command": ["torchrun", "train.py"],
+                    "env": [{"name": "PYTHONPATH", "value": "/app"}],
+                    "volumeMounts": [{"name": "ckpt", "mountPath": "/ckpt"}],
+                    "securityContext": hardened,
+                    **container,
+                },
+                {"name": "logger", "image": "busybox", "securityContext": hardened},
+            ],
+            "volumes": [{"name": "ckpt", "emptyDir": {}}],
+        },
+    }
+
+
+def ref(chips: int, replicas: int, pool: Pool, capacity: CapacityType) -> RevisionRef:
+    return RevisionRef(1, Placement(pool.name, chips, replicas, capacity), "h", (1, 1), 0.0)
+
+
+def owner(namespace: str, name: str = "bert") -> Owner:
+    return Owner(namespace, name, "0b8f6d6e-0000-4000-8000-000000000001")
+
+
+@pytest.fixture
+def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
+    with config.new_client_from_config(str(kubeconfig)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def restricted(api: client.ApiClient, namespace: str) -> str:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    client.CoreV1Api(api).patch_namespace(namespace, {"metadata": {"labels": labels}})
+    return namespace
+
+
+def dry_run(api: client.ApiClient, job: dict[str, Any], service: dict[str, Any] | None) -> Any:
+    """Applies all that a Revision consists of, and one of its pods; returns the Job as the server would store it."""
+    namespace = job["metadata"]["namespace"]
+    core = client.CoreV1Api(api)
+    if service is not None:
+        core.patch_namespaced_service(service["metadata"]["name"], namespace, service, dry_run="All", **APPLY)
+    stored = client.BatchV1Api(api).patch_namespaced_job(
+        job["metadata"]["name"], namespace, job, dry_run="All", field_validation="Strict", **APPLY
+    )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**job["spec"]["template"]["metadata"], "name": "judged", "namespace": namespace},
+        "spec": job["spec"]["template"]["spec"],
+    }
+    core.create_namespaced_pod(namespace, pod, dry_run="All", field_validation="Strict")
+    return stored
+
+
+@pytest.mark.parametrize("injection", [INJECTION, None], ids=["profiled", "plain"])
+@pytest.mark.parametrize("capacity", list(CapacityType))
+@pytest.mark.parametrize(("pool", "chips", "replicas"), [(GPU, 1, 1), (GPU, 8, 2), (TPU, 16, 4)])
+def test_every_shape_is_accepted(
+    api: client.ApiClient,
+    restricted: str,
+    pool: Pool,
+    chips: int,
+    replicas: int,
+    capacity: CapacityType,
+    injection: Injection | None,
+) -> None:
+    revision = ref(chips, replicas, pool, capacity)
+    job = build_job(owner(restricted), Work(template()), "queue", revision, pool, injection)
+    stored = dry_run(api, job, build_service(owner(restricted), revision))
+    assert stored.spec.completions == replicas
+    assert stored.spec.suspend is True
+    assert stored.spec.pod_replacement_policy == "Failed"
+    init = [container.name for container in stored.spec.template.spec.init_containers]
+    assert init == (["rightpool-profiler", "rightpool-agent", "fetch"] if injection else ["fetch"])
+
+
+def test_a_guaranteed_pod_is_guaranteed_by_the_servers_own_reckoning(api: client.ApiClient, restricted: str) -> None:
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    wanted = template(resources={"requests": amounts, "limits": amounts})
+    for container in [wanted["spec"]["initContainers"][0], wanted["spec"]["containers"][1]]:
+        container["resources"] = {"limits": amounts}
+    revision = ref(1, 1, GPU, CapacityType.ON_DEMAND)
+    job = build_job(owner(restricted), Work(wanted), None, revision, GPU, INJECTION)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "guaranteed"},
+        "spec": job["spec"]["template"]["spec"],
+    }
+    created = client.CoreV1Api(api).create_namespaced_pod(restricted, pod, dry_run="All")
+    assert created.status.qos_class == "Guaranteed"
+
+
+@pytest.mark.parametrize("name", ["7b-finetune", "a" * 58])
+def test_names_at_the_edge_are_accepted(api: client.ApiClient, restricted: str, name: str) -> None:
+    revision = ref(8, 2, GPU, CapacityType.ON_DEMAND)
+    job = build_job(owner(restricted, name), Work(template()), None, revision, GPU, INJECTION)
+    dry_run(api, job, build_service(owner(restricted, name), revision))
+
+
+def test_on_failure_is_accepted(api: client.ApiClient, restricted: str) -> None:
+    wanted = template()
+    wanted["spec"]["restartPolicy"] = "OnFailure"
+    job = build_job(owner(restricted), Work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
+    dry_run(api, job, None)
+
+
+def test_the_server_says_what_is_wrong_with_a_template(api: client.ApiClient, restricted: str) -> None:
+    job = build_job(
+        owner(restricted),
+        Work(template(image="x", securityContext={"privileged": True})),
+        None,
+        ref(4, 1, GPU, CapacityType.ON_DEMAND),
+        GPU,
+        INJECTION,
+    )
+    with pytest.raises(ApiException, match="restricted"):
+        dry_run(api, job, None)

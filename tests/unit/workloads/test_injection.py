@@ -1,0 +1,191 @@
+"""The profiler in the pod: what is added, in which order, and what the user keeps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool import contract
+from rightpool.workloads.injection import NOTE_MESSAGES, Injected, InjectionNote, inject, notes_for
+from rightpool.workloads.resources import is_guaranteed, quantity
+from rightpool.workloads.template import InvalidTemplate
+from rightpool.workloads.token import revision_token, token_digest
+from tests.unit.workloads.pod_security import violations
+from tests.unit.workloads.samples import INJECTION, OWNER, env_of, plain, restricted
+
+
+def injected(template: dict[str, Any], container: str | None = None) -> Injected:
+    return inject(template, container, INJECTION, chips=4)
+
+
+def trainer(template: dict[str, Any]) -> dict[str, Any]:
+    return next(container for container in template["spec"]["containers"] if container["name"] == "trainer")
+
+
+def test_sidecar_then_installer_then_the_users_own() -> None:
+    template = plain()
+    template["spec"]["initContainers"] = [{"name": "fetch"}, {"name": "unpack"}]
+    names = [container["name"] for container in injected(template).template["spec"]["initContainers"]]
+    assert names == ["rightpool-profiler", "rightpool-agent", "fetch", "unpack"]
+
+
+def test_the_sidecar() -> None:
+    sidecar, installer = injected(plain()).template["spec"]["initContainers"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert sidecar["command"] == ["python3", "-m", "rightpool_profiler", "run"]
+    assert sidecar["ports"] == [{"name": "rightpool", "containerPort": 9464, "protocol": "TCP"}]
+    assert "startupProbe" not in sidecar, "a profiler that does not come up must not hold up the program"
+    assert sidecar["resources"]["requests"] == {"cpu": "20m", "memory": "64Mi"}
+    assert "restartPolicy" not in installer
+    assert installer["command"] == ["python3", "-m", "rightpool_profiler", "install"]
+    assert sidecar["image"] == installer["image"] == INJECTION.image
+
+
+def test_all_containers_see_the_directory_at_one_path() -> None:
+    template = injected(plain()).template
+    assert {"name": "rightpool-shared", "emptyDir": {"sizeLimit": "2Gi"}} in template["spec"]["volumes"]
+    for container in [*template["spec"]["initContainers"], trainer(template)]:
+        assert {"name": "rightpool-shared", "mountPath": contract.SHARED_DIR} in container["volumeMounts"]
+    assert len(contract.SHARED_DIR) <= 54, "Kineto's socket names leave no more"
+
+
+def test_environment() -> None:
+    template = injected(plain()).template
+    sidecar = template["spec"]["initContainers"][0]
+    env = env_of(trainer(template))
+    assert env["RIGHTPOOL_INTERVAL_SECONDS"] == "10"
+    assert env["RIGHTPOOL_CHECKPOINT_MODE"] == "Signal"
+    assert env["RIGHTPOOL_CHECKPOINT_SIGNAL"] == "SIGUSR1"
+    assert env["RIGHTPOOL_CHECKPOINT_PATH"] == "/ckpt"
+    assert env["RIGHTPOOL_CHIPS"] == "4"
+    assert env["PYTHONPATH"] == "/tmp/rightpool/agent"
+    shared = {name: value for name, value in env.items() if name != "PYTHONPATH"}
+    assert shared.items() <= env_of(sidecar).items()
+    without = inject(plain(), None, replace(INJECTION, checkpoint_path=None), 1).template
+    assert "RIGHTPOOL_CHECKPOINT_PATH" not in env_of(trainer(without))
+
+
+def test_the_pod_holds_the_digest_of_the_token_and_never_the_token() -> None:
+    token = revision_token(b"key", OWNER.uid, 3)
+    template = injected(plain()).template
+    assert env_of(template["spec"]["initContainers"][0])["RIGHTPOOL_TOKEN_SHA256"] == token_digest(token)
+    assert token not in str(template)
+    assert "RIGHTPOOL_TOKEN_SHA256" not in env_of(trainer(template))
+    assert len({token, revision_token(b"key", OWNER.uid, 4), revision_token(b"other", OWNER.uid, 3)}) == 3
+
+
+class TestPythonPath:
+    @pytest.mark.parametrize(
+        ("users", "expected"),
+        [
+            ("/app:/lib", "/tmp/rightpool/agent:/app:/lib"),
+            ("", "/tmp/rightpool/agent"),
+            ("$(HOME)/x", "/tmp/rightpool/agent:$(HOME)/x"),
+            ("/tmp/rightpool/agent:/app", "/tmp/rightpool/agent:/app"),
+            ("/tmp/rightpool/agent2", "/tmp/rightpool/agent:/tmp/rightpool/agent2"),
+        ],
+    )
+    def test_the_agent_goes_in_front(self, users: str, expected: str) -> None:
+        env = [{"name": "HOME", "value": "/h"}, {"name": "PYTHONPATH", "value": users}]
+        result = trainer(injected(plain(env=env)).template)
+        assert env_of(result)["PYTHONPATH"] == expected
+        assert [variable["name"] for variable in result["env"][-2:]] == ["HOME", "PYTHONPATH"]
+
+    def test_of_several_the_last_counts(self) -> None:
+        env = [{"name": "PYTHONPATH", "value": "/a"}, {"name": "PYTHONPATH", "value": "/b"}]
+        assert env_of(trainer(injected(plain(env=env)).template))["PYTHONPATH"] == "/tmp/rightpool/agent:/b"
+
+    def test_a_reference_is_left_alone_and_the_agent_out(self) -> None:
+        variable = {"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "paths", "key": "python"}}}
+        result = injected(plain(env=[variable]))
+        assert result.notes == (InjectionNote.PYTHONPATH_FROM_REFERENCE,)
+        assert variable in trainer(result.template)["env"]
+        names = [container["name"] for container in result.template["spec"]["initContainers"]]
+        assert names == ["rightpool-profiler"], "chip counters and traces need no agent"
+
+
+def test_on_the_nodes_network_the_profiler_stays_out() -> None:
+    template = plain()
+    template["spec"]["hostNetwork"] = True
+    result = injected(template)
+    assert result.notes == (InjectionNote.HOST_NETWORK,)
+    assert result.template == template
+    assert notes_for(plain(), None) == ()
+    assert set(NOTE_MESSAGES) == set(InjectionNote)
+
+
+class TestSecurity:
+    def test_a_restricted_pod_stays_restricted(self) -> None:
+        assert violations(restricted()) == []
+        assert violations(injected(restricted()).template) == []
+
+    def test_ours_are_restricted_whatever_the_users_are(self) -> None:
+        assert all(violation.startswith("trainer:") for violation in violations(injected(plain()).template))
+
+    @pytest.mark.parametrize(("pod", "ours"), [({}, 65532), ({"runAsUser": 1000}, None), ({"runAsUser": 0}, 65532)])
+    def test_the_user_id_is_the_pods_unless_it_is_root(self, pod: dict[str, Any], ours: int | None) -> None:
+        template = plain()
+        template["spec"]["securityContext"] = pod
+        for container in injected(template).template["spec"]["initContainers"]:
+            assert container["securityContext"].get("runAsUser") == ours
+
+
+class TestQuality:
+    GUARANTEED = {"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "4000m", "memory": "16Gi"}}
+
+    def test_a_guaranteed_pod_stays_guaranteed(self) -> None:
+        template = plain(resources=self.GUARANTEED)
+        assert is_guaranteed(template)
+        assert is_guaranteed(injected(template).template)
+
+    @pytest.mark.parametrize(
+        "resources",
+        [
+            {},
+            {"limits": {"cpu": "1"}},
+            {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}},
+            {"limits": {"cpu": "1", "memory": "a lot"}},
+            {"limits": {"cpu": 0, "memory": "1Gi"}},
+        ],
+    )
+    def test_another_one_gets_small_requests(self, resources: dict[str, Any]) -> None:
+        template = plain(resources=resources)
+        assert not is_guaranteed(template)
+        sidecar = injected(template).template["spec"]["initContainers"][0]
+        assert sidecar["resources"] == {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+
+    def test_one_container_without_limits_is_enough_not_to_be_guaranteed(self) -> None:
+        template = plain(resources=self.GUARANTEED)
+        template["spec"]["initContainers"] = [{"name": "fetch"}]
+        assert not is_guaranteed(template)
+
+    def test_a_pod_that_divides_its_own_resources_is_not_made_larger(self) -> None:
+        template = plain()
+        template["spec"]["resources"] = {"requests": {"cpu": "4"}}
+        assert "resources" not in injected(template).template["spec"]["initContainers"][0]
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("1500m", 1.5), ("1Gi", 2**30), ("1e3", 1000), ("2", 2), (3, 3), ("1E", 10**18), (".5k", 500), ("0.5", 0.5)],
+    )
+    def test_quantities(self, text: object, number: float) -> None:
+        value = quantity(text)
+        assert value is not None
+        assert float(value) == number
+
+    @pytest.mark.parametrize("text", ["", "x", "1.2.3", "1kk", True, None, [], "1_0", "٣"])
+    def test_what_is_no_quantity(self, text: object) -> None:
+        assert quantity(text) is None
+
+
+def test_twice_is_once() -> None:
+    template = restricted(env=[{"name": "PYTHONPATH", "value": "/app"}])
+    once = injected(template).template
+    assert injected(once).template == once
+
+
+def test_a_name_that_is_the_profilers_is_refused() -> None:
+    template = plain()
+    template["spec"]["initContainers"] = [{"name": "rightpool-agent", "image": "mine"}]
+    with pytest.raises(InvalidTemplate, match="rightpool-agent"):
+        injected(template)

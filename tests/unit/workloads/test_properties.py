@@ -1,0 +1,226 @@
+"""Properties of the builders, over templates as users may write them and over values that no user would."""
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool import contract
+from rightpool.hardware.placement import CapacityType
+from rightpool.workloads.injection import inject
+from rightpool.workloads.job import build_job
+from rightpool.workloads.names import check_names, child_name, service_name, workload_hash
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.resources import is_guaranteed
+from rightpool.workloads.service import build_service
+from rightpool.workloads.template import InvalidTemplate, normalised
+from tests.unit.workloads.pod_security import violations
+from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, TPU_POOL, Work, env_of, plain, ref
+
+names = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+env_names = st.one_of(
+    names, st.sampled_from(["PYTHONPATH", "MASTER_ADDR", "RANK", "PET_NNODES", "JAX_PROCESS_ID", "RIGHTPOOL_CHIPS"])
+)
+variables = st.one_of(
+    st.fixed_dictionaries({"name": env_names, "value": texts}),
+    st.fixed_dictionaries({"name": env_names, "valueFrom": st.just({"fieldRef": {"fieldPath": "metadata.name"}})}),
+)
+resources = st.one_of(
+    st.just({}),
+    st.just({"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}),
+    st.fixed_dictionaries({"requests": st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"))}),
+)
+security = st.just({"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}})
+
+
+@st.composite
+def containers(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": draw(texts),
+        "args": draw(st.lists(texts, max_size=3)),
+        "env": draw(st.lists(variables, max_size=5, unique_by=lambda variable: variable["name"])),
+        "resources": copy.deepcopy(draw(resources)),
+        "securityContext": copy.deepcopy(draw(security)),
+        "volumeMounts": draw(st.lists(st.just({"name": "data", "mountPath": "/data"}), max_size=1)),
+    }
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> dict[str, Any]:
+    """Templates that keep the restricted standard; the first container, `main`, gets the chips."""
+    others = draw(st.lists(names.filter(lambda name: name != "main"), unique=True, max_size=4))
+    spec: dict[str, Any] = {
+        "containers": [draw(containers("main"))],
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "volumes": draw(st.lists(st.just({"name": "data", "emptyDir": {}}), max_size=1)),
+        "nodeSelector": draw(st.dictionaries(names, texts, max_size=2)),
+        "tolerations": draw(st.lists(st.fixed_dictionaries({"key": names}), max_size=2)),
+    }
+    if draw(st.booleans()):
+        spec["securityContext"]["runAsUser"] = draw(st.integers(1, 70000))
+    for name in others:
+        spec.setdefault(draw(st.sampled_from(["containers", "initContainers"])), []).append(draw(containers(name)))
+    metadata = {key: draw(st.dictionaries(names, texts, max_size=3)) for key in ("labels", "annotations")}
+    return {"metadata": metadata, "spec": spec}
+
+
+sizes = st.tuples(st.integers(1, 16), st.integers(1, 64)).map(lambda pair: (pair[0] * pair[1], pair[1]))
+placements = st.builds(
+    lambda size, revision, capacity: ref(*size, revision=revision, capacity=capacity),
+    sizes,
+    st.integers(1, 999),
+    st.sampled_from(CapacityType),
+)
+
+
+def survives(before: Any, after: Any) -> bool:
+    """All that was written is still there: in objects by field, in lists of named things by name, else in order."""
+    if isinstance(before, dict):
+        return isinstance(after, dict) and all(key in after and survives(before[key], after[key]) for key in before)
+    if isinstance(before, list):
+        if before and all(isinstance(item, dict) and "name" in item for item in before):
+            kept = [item for item in after if item["name"] in {item["name"] for item in before}]
+            return len(kept) == len(before) and all(map(survives, before, kept))
+        rest = iter(after)
+        return all(item in rest for item in before)
+    return bool(before == after)
+
+
+def without_python_path(template: dict[str, Any]) -> dict[str, Any]:
+    copied = copy.deepcopy(template)
+    for container in copied["spec"]["containers"]:
+        container["env"] = [variable for variable in container["env"] if variable["name"] != "PYTHONPATH"]
+    return copied
+
+
+@given(templates(), placements, st.booleans())
+def test_what_the_user_wrote_survives(template: dict[str, Any], placement: Any, profiled: bool) -> None:
+    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION if profiled else None)
+    assert survives(without_python_path(template), without_python_path(built["spec"]["template"]))
+
+
+@given(templates(), placements)
+def test_a_restricted_template_stays_restricted(template: dict[str, Any], placement: Any) -> None:
+    assert violations(template) == []
+    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
+    assert violations(built["spec"]["template"]) == []
+
+
+@given(templates(), placements)
+def test_the_class_of_service_is_kept(template: dict[str, Any], placement: Any) -> None:
+    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
+    assert is_guaranteed(built["spec"]["template"]) == is_guaranteed(template)
+
+
+@given(templates(), placements)
+def test_building_twice_is_building_once(template: dict[str, Any], placement: Any) -> None:
+    before = copy.deepcopy(template)
+    first = build_job(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION)
+    assert template == before
+    assert build_job(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION) == first
+    once = inject(template, "main", INJECTION, 1).template
+    assert inject(once, "main", INJECTION, 1).template == once
+
+
+@given(templates())
+def test_the_users_python_path_is_kept(template: dict[str, Any]) -> None:
+    users = env_of(template["spec"]["containers"][0]).get("PYTHONPATH")
+    result = env_of(inject(template, "main", INJECTION, 1).template["spec"]["containers"][0])
+    if users is None or users == "":
+        assert result["PYTHONPATH"] == contract.AGENT_DIR
+    elif isinstance(users, str):
+        assert result["PYTHONPATH"] == f"{contract.AGENT_DIR}:{users}"
+    else:
+        assert result["PYTHONPATH"] == users
+
+
+@given(templates(), placements)
+def test_no_variable_is_there_twice(template: dict[str, Any], placement: Any) -> None:
+    built = build_job(OWNER, Work(template, "main"), None, placement, TPU_POOL, INJECTION)
+    spec = built["spec"]["template"]["spec"]
+    for container in [*spec["initContainers"], *spec["containers"]]:
+        found = [variable["name"] for variable in container["env"]]
+        assert len(found) == len(set(found))
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,70}[a-z0-9])?", fullmatch=True), placements)
+def test_names_fit_or_are_refused(name: str, placement: Any) -> None:
+    owner = Owner("ns", name, "uid")
+    try:
+        check_names(name, placement.revision, placement.placement.replicas)
+    except InvalidTemplate:
+        assert len(name) > 50
+        return
+    child = child_name(name, placement.revision)
+    service = build_service(owner, placement)
+    assert len(f"{child}-{placement.placement.replicas - 1}") <= 63
+    assert len(service_name(child)) <= 63
+    assert service is None or service["metadata"]["name"] == service_name(child)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+PLACES = [
+    ("metadata",),
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("spec",),
+    *[
+        ("spec", key)
+        for key in (
+            "containers",
+            "initContainers",
+            "volumes",
+            "nodeSelector",
+            "tolerations",
+            "affinity",
+            "securityContext",
+            "resources",
+            "subdomain",
+            "restartPolicy",
+            "hostNetwork",
+        )
+    ],
+    *[("spec", "containers", 0, key) for key in ("name", "env", "resources", "volumeMounts", "securityContext")],
+    ("spec", "containers", 0, "resources", "limits"),
+    ("spec", "containers", 0, "env", 0),
+    ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+    ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"),
+]
+
+
+@given(st.sampled_from(PLACES), json_values, placements)
+def test_whatever_is_written_is_built_or_refused_in_words(place: tuple[Any, ...], value: Any, placement: Any) -> None:
+    template = plain(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": "1"}}, volumeMounts=[])
+    template["metadata"] = {}
+    template["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
+    target: Any = template
+    for step in place[:-1]:
+        target = target[step]
+    target[place[-1]] = value
+    try:
+        build_job(OWNER, Work(template), None, placement, GPU_POOL, INJECTION)
+        workload_hash(template, None)
+    except InvalidTemplate as refusal:
+        assert refusal.message
+
+
+@given(json_values)
+def test_normalising_is_stable(value: Any) -> None:
+    try:
+        once = normalised({"spec": value})
+    except InvalidTemplate:
+        return
+    assert normalised(once) == once
+
+
+def test_a_template_of_a_megabyte() -> None:
+    template = plain(args=["é" * 1000] * 1000)
+    built = build_job(OWNER, Work(template), None, ref(), GPU_POOL, INJECTION)
+    assert built["spec"]["template"]["spec"]["containers"][0]["args"] == template["spec"]["containers"][0]["args"]
