@@ -1,0 +1,187 @@
+"""Our own images, assembled without Docker: `python -m devcluster.recipes DIR [NAME…]`.
+
+Each is what its Dockerfile makes, from the same lock: the base layer, the packages of the lock, our files. Layers are
+reproducible, so an image whose files did not change keeps its digest.
+"""
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from devcluster import images, oci
+from devcluster.progress import Progress
+from devcluster.spec import DevclusterError, cache_home
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+REGISTRY: Final = "docker.io/"
+VERSION: Final = "0.1.0"
+INSTALL_SECONDS: Final = 600
+PACKAGES_DIR: Final = "/packages"
+# What a wheel carries and no program imports.
+_UNUSED_DIRS: Final = ("tests", "test", "__pycache__")
+_UNUSED_SUFFIXES: Final = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".a")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: image path → ours."""
+
+    name: str
+    lock: Path | None
+    files: Callable[[], dict[str, bytes | Path]]
+    config: oci.ImageConfig
+    limit: int
+    pruned: tuple[str, ...] = field(default=())
+
+    @property
+    def short(self) -> str:
+        """rightpool/operator → operator."""
+        return self.name.partition(":")[0].rpartition("/")[2]
+
+
+def _python_files(folder: Path, target: str) -> dict[str, bytes | Path]:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return {f"{target}/{p.relative_to(folder).as_posix()}": p for p in files}
+
+
+def _operator_files() -> dict[str, bytes | Path]:
+    return _python_files(ROOT / "operator" / "rightpool", "/app/rightpool")
+
+
+def _profiler_files() -> dict[str, bytes | Path]:
+    files = _python_files(ROOT / "profiler_sidecar" / "rightpool_profiler", "/app/rightpool_profiler")
+    files |= _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
+    contract = ROOT / "operator" / "rightpool"
+    files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
+    # The agent runs in the user's Python, where our packages are not: NVML's single file goes beside it.
+    files["/app/agent/pynvml.py"] = _packages(ROOT / "profiler_sidecar" / "requirements.lock") / "pynvml.py"
+    return files
+
+
+def _training_files() -> dict[str, bytes | Path]:
+    return {"/app/train_jax.py": ROOT / "examples" / "training" / "train_jax.py"}
+
+
+def _config(*entrypoint: str) -> oci.ImageConfig:
+    return oci.ImageConfig(
+        user="65532:65532",
+        environment={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": f"/app:{PACKAGES_DIR}",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        entrypoint=entrypoint,
+        working_dir="/app",
+    )
+
+
+RECIPES: Final = (
+    Recipe(
+        f"rightpool/operator:{VERSION}",
+        ROOT / "operator" / "requirements.lock",
+        _operator_files,
+        _config("python3", "-m", "rightpool.cli.main"),
+        150 * 10**6,
+    ),
+    Recipe(
+        f"rightpool/profiler:{VERSION}",
+        None,
+        _profiler_files,
+        _config("python3", "-m", "rightpool_profiler", "run"),
+        60 * 10**6,
+    ),
+    Recipe(
+        f"rightpool/example-training:{VERSION}",
+        ROOT / "examples" / "training" / "requirements.lock",
+        _training_files,
+        _config("python3", "/app/train_jax.py"),
+        400 * 10**6,
+    ),
+)
+
+
+def _packages(lock: Path) -> Path:
+    """The packages of a lock, installed for the image's Python, cached by the lock's content."""
+    key = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    target = cache_home() / "images" / f"packages-{key}"
+    if target.is_dir():
+        return target
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv is None:
+        raise DevclusterError("uv is missing in the virtual environment; `make images` puts it there")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".packages-"))
+    command = [uv, "pip", "install", "--quiet", "--target", str(scratch), "--python-version", "3.11"]
+    command += ["--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:"]
+    result = subprocess.run(
+        [*command, "--require-hashes", "-r", str(lock)], capture_output=True, text=True, timeout=INSTALL_SECONDS
+    )
+    if result.returncode != 0:
+        shutil.rmtree(scratch)
+        raise DevclusterError(f"the packages of {lock.relative_to(ROOT)} can't be installed:\n{result.stderr.strip()}")
+    for path in sorted(scratch.rglob("*"), reverse=True):
+        if path.is_dir() and path.name in _UNUSED_DIRS and "testing" not in path.parts:
+            shutil.rmtree(path)
+        elif path.is_file() and path.suffix in _UNUSED_SUFFIXES:
+            path.unlink()
+    (scratch / ".lock").unlink(missing_ok=True)
+    scratch.chmod(0o755)
+    scratch.rename(target)
+    return target
+
+
+def _package_layer(lock: Path) -> oci.Layer:
+    """Compressing 200 MB takes half a minute, so the blob is kept beside the packages."""
+    folder = _packages(lock)
+    blob, diff_id = folder.with_suffix(".tar.gz"), folder.with_suffix(".diff-id")
+    if not diff_id.exists():
+        layer = oci.layer_from_files({PACKAGES_DIR: folder})
+        blob.write_bytes(layer.blob)
+        diff_id.write_text(layer.diff_id)
+    return oci.Layer(blob.read_bytes(), diff_id.read_text())
+
+
+def build(recipe: Recipe, folder: Path, progress: Progress) -> Path:
+    """Write the image to `folder`/NAME.tar; raises DevclusterError where it is larger than it may be."""
+    progress.say(f"assembling {recipe.name}")
+    layers = [images.base_rootfs(progress)]
+    if recipe.lock is not None:
+        layers.append(_package_layer(recipe.lock))
+    layers.append(oci.layer_from_files(recipe.files()))
+    size = sum(len(layer.blob) for layer in layers)
+    if size > recipe.limit:
+        raise DevclusterError(f"{recipe.name} has {size / 1e6:.0f} MB, and may have {recipe.limit / 1e6:.0f}")
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{recipe.short}.tar"
+    digest = oci.write_image(target, REGISTRY + recipe.name, layers, recipe.config)
+    progress.say(f"{recipe.name}: {size / 1e6:.1f} MB compressed, {digest}")
+    return target
+
+
+def main() -> int:
+    """Build the named images, or all."""
+    parser = argparse.ArgumentParser(prog="devcluster.recipes", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", choices=[[], *(recipe.short for recipe in RECIPES)])
+    options = parser.parse_args()
+    progress = Progress()
+    try:
+        for recipe in RECIPES:
+            if not options.names or recipe.short in options.names:
+                build(recipe, options.folder, progress)
+    except DevclusterError as error:
+        print(f"images: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
