@@ -1,0 +1,312 @@
+"""The inventory: AcceleratorPools of the API, nodes and what pods use of them, put together into Pools."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from rightpool.api.pool import AcceleratorPoolSpec, Interconnect, LinkSpec
+from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price
+from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
+from rightpool.hardware.node import NodeFacts, repelled_by
+from rightpool.hardware.pool import Pool, Slice
+
+# One multi-host TPU slice is one node pool on GKE.
+_SLICE_LABEL: Final = "cloud.google.com/gke-nodepool"
+# Links of the API that the catalog has under another name, or not at all.
+_LINK_KINDS: Final = {
+    "NVLink": LinkKind.NVLINK,
+    "PCIe": LinkKind.PCIE,
+    "ICI": LinkKind.ICI,
+    "InfiniBand": LinkKind.INFINIBAND,
+    "Ethernet": LinkKind.ETHERNET,
+    "EFA": LinkKind.ETHERNET,
+}
+
+
+class ProblemKind(StrEnum):
+    """What is wrong with a pool, for its conditions."""
+
+    UNKNOWN_ACCELERATOR = "UnknownAccelerator"  # the pool is left out
+    INVALID_SLICE = "InvalidSlice"  # the pool is left out
+    OVERLAP = "Overlap"  # nodes match several declared pools
+    TAINTED = "Tainted"  # nodes carry a taint that the pool does not tolerate; they do not count
+    NO_NODES = "NoNodes"  # nothing matches, and nothing can be added
+    PRICE_UNKNOWN = "PriceUnknown"  # neither the pool nor the catalog names one
+    PRICE_UNVERIFIED = "PriceUnverified"  # the catalog's price was recalled, not looked up
+    UNKNOWN_LINK = "UnknownLink"  # a link without a rate of a kind that the catalog does not know
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """message: for the pool's condition, with the field and the remedy. left_out: whether the pool can't be used."""
+
+    pool: str
+    kind: ProblemKind
+    message: str
+    left_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """pools: usable ones, by name. nodes: which pool each node belongs to. problems: sorted by pool."""
+
+    pools: Mapping[str, Pool]
+    nodes: Mapping[str, str]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """there: chips of every matching node. total, free: of those that pods can be scheduled on. nodes: how many."""
+
+    there: int = 0
+    total: int = 0
+    free: int = 0
+    nodes: int = 0
+
+
+def build_pools(
+    specs: Mapping[str, AcceleratorPoolSpec],
+    nodes: Sequence[NodeFacts],
+    usage: Mapping[str, int],
+    catalog: Catalog,
+    *,
+    discovered: Collection[str] = (),
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> Inventory:
+    """Pools with what is there, free, and could be added.
+
+    usage: chips that pods request, by node name; absent is none. discovered: names of the specs that discovery wrote;
+    one of them whose nodes all belong to declared pools is dropped without a word. labels: of the AcceleratorPools.
+    """
+    problems: list[Problem] = []
+    usable: dict[str, Accelerator] = {}
+    for name in sorted(specs):
+        try:
+            usable[name] = catalog.get(specs[name].accelerator)
+        except UnknownAcceleratorError as error:
+            message = f"spec.accelerator: {error}"
+            problems.append(Problem(name, ProblemKind.UNKNOWN_ACCELERATOR, message, left_out=True))
+            continue
+        reason = _slice_error(specs[name])
+        if reason is not None:
+            del usable[name]
+            problems.append(Problem(name, ProblemKind.INVALID_SLICE, reason, left_out=True))
+    owners, overlaps = _owners(specs, nodes, frozenset(discovered))
+    members: defaultdict[str, list[NodeFacts]] = defaultdict(list)
+    for node in nodes:
+        owner = owners.get(node.name)
+        if owner is not None:
+            members[owner].append(node)
+    problems += _overlap_problems(overlaps)
+    pools: dict[str, Pool] = {}
+    for name, accelerator in usable.items():
+        own = members.get(name, [])
+        if name in discovered and not own:
+            continue
+        pool, found = _pool(name, specs[name], accelerator, own, usage, catalog)
+        pools[name] = replace(pool, labels=dict((labels or {}).get(name, {})), discovered=name in discovered)
+        problems += found
+    return Inventory(
+        pools=pools,
+        nodes={node: pool for node, pool in owners.items() if pool in pools},
+        problems=tuple(sorted(problems, key=lambda problem: (problem.pool, problem.kind, problem.message))),
+    )
+
+
+# --- whose node ------------------------------------------------------------------------------------------------------
+
+
+def _owners(
+    specs: Mapping[str, AcceleratorPoolSpec], nodes: Iterable[NodeFacts], discovered: frozenset[str]
+) -> tuple[dict[str, str], dict[tuple[str, ...], list[str]]]:
+    """The pool of each node, and nodes on which declared pools are at odds, by those pools.
+
+    Declared before discovered, then the selector with most labels, then the name. Nodes with equal labels at the keys
+    that selectors use are judged once, so that ten thousand nodes cost no more than their reading.
+    """
+    order = sorted(specs, key=lambda name: (name in discovered, -len(specs[name].node_selector), name))
+    keys = sorted({key for spec in specs.values() for key in spec.node_selector})
+    resources = sorted({spec.resource_name for spec in specs.values()})
+    judged: dict[tuple[object, ...], tuple[str, ...]] = {}
+    owners: dict[str, str] = {}
+    overlaps: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for node in nodes:
+        seen = (*map(node.labels.get, keys), *(bool(node.chips.get(resource)) for resource in resources))
+        matching = judged.get(seen)
+        if matching is None:
+            matching = tuple(name for name in order if _matches(specs[name], node))
+            judged[seen] = matching
+        if not matching:
+            continue
+        owners[node.name] = matching[0]
+        rivals = tuple(name for name in matching if name not in discovered)
+        if len(rivals) > 1:
+            overlaps[rivals].append(node.name)
+    return owners, overlaps
+
+
+def _matches(spec: AcceleratorPoolSpec, node: NodeFacts) -> bool:
+    return bool(node.chips.get(spec.resource_name)) and all(
+        node.labels.get(key) == value for key, value in spec.node_selector.items()
+    )
+
+
+def _overlap_problems(overlaps: Mapping[tuple[str, ...], Sequence[str]]) -> list[Problem]:
+    return [
+        Problem(
+            rival,
+            ProblemKind.OVERLAP,
+            f"spec.nodeSelector: {len(nodes)} nodes ({nodes[0]} …) match {' and '.join(rivals)} alike and count for "
+            f"{rivals[0]}; narrow the selector",
+        )
+        for rivals, nodes in overlaps.items()
+        for rival in rivals[1:]
+    ]
+
+
+# --- one pool --------------------------------------------------------------------------------------------------------
+
+
+def _slice_error(spec: AcceleratorPoolSpec) -> str | None:
+    if spec.slice is None:
+        return None
+    if spec.slice.chips % spec.chips_per_node:
+        return (
+            f"spec.slice.chips: {spec.slice.chips} is no whole number of nodes of {spec.chips_per_node} chips; "
+            "correct it or spec.chipsPerNode"
+        )
+    return None
+
+
+def _pool(
+    name: str,
+    spec: AcceleratorPoolSpec,
+    accelerator: Accelerator,
+    members: Sequence[NodeFacts],
+    usage: Mapping[str, int],
+    catalog: Catalog,
+) -> tuple[Pool, list[Problem]]:
+    problems: list[Problem] = []
+    resource = spec.resource_name
+    tolerations = list(spec.tolerations)
+    # The taint named after the resource keeps pods off that need no chips; pods that ask for chips may pass it. GKE's
+    # admission adds the same toleration.
+    for effect in sorted({taint.effect for node in members for taint in node.taints if taint.key == resource}):
+        own = {"key": resource, "operator": "Exists", "effect": effect}
+        if own not in tolerations:
+            tolerations.append(own)
+    slice_ = None
+    if spec.slice is not None:
+        slice_ = Slice(spec.slice.topology, spec.slice.chips, spec.slice.chips // spec.chips_per_node)
+    counted: list[NodeFacts] = []
+    tainted: list[str] = []
+    for node in members:
+        if not node.ready or node.unschedulable:
+            continue
+        taint = repelled_by(node, tolerations)
+        if taint is None:
+            counted.append(node)
+        else:
+            tainted.append(f"{taint.key}={taint.value}:{taint.effect}")
+    if tainted:
+        message = (
+            f"spec.tolerations: {len(tainted)} nodes carry {min(tainted)} and do not count; "
+            "tolerate it if jobs may run there"
+        )
+        problems.append(Problem(name, ProblemKind.TAINTED, message))
+    count = _count(spec, members, counted, usage, slice_)
+    unit = spec.chips_per_node if slice_ is None else slice_.chips
+    growable = max(0, (spec.max_chips or 0) - count.there) // unit * unit
+    if not count.there and not growable:
+        message = "no node matches spec.nodeSelector with spec.resourceName allocatable, and spec.maxChips adds none"
+        problems.append(Problem(name, ProblemKind.NO_NODES, message))
+    price, doubt = _price(name, spec, accelerator)
+    problems += doubt
+    links = spec.interconnect or Interconnect()
+    intra, intra_doubt = _link(name, "intraNode", links.intra_node, accelerator.intra_link, catalog)
+    inter, inter_doubt = _link(name, "interNode", links.inter_node, accelerator.inter_link, catalog)
+    problems += intra_doubt + inter_doubt
+    pool = Pool(
+        name=name,
+        accelerator=accelerator,
+        chips_per_node=spec.chips_per_node,
+        resource_name=spec.resource_name,
+        node_selector=dict(spec.node_selector),
+        intra_link=intra,
+        inter_link=inter,
+        price=price,
+        total=count.total,
+        free=count.free,
+        growable=growable,
+        nodes=count.nodes,
+        slice=slice_,
+        tolerations=tuple(tolerations),
+    )
+    return pool, problems
+
+
+def _count(
+    spec: AcceleratorPoolSpec,
+    members: Iterable[NodeFacts],
+    counted: Sequence[NodeFacts],
+    usage: Mapping[str, int],
+    slice_: Slice | None,
+) -> _Count:
+    there = sum(node.chips.get(spec.resource_name, 0) for node in members)
+    chips = {node.name: node.chips.get(spec.resource_name, 0) for node in counted}
+    if slice_ is None:
+        free = sum(max(0, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
+        return _Count(there, sum(chips.values()), free, len(counted))
+    # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
+    # hosts make one.
+    slices: defaultdict[str, list[NodeFacts]] = defaultdict(list)
+    for node in counted:
+        slices[node.labels.get(_SLICE_LABEL, "") if slice_.hosts > 1 else node.name].append(node)
+    total = free = 0
+    for hosts in slices.values():
+        idle = [node for node in hosts if not usage.get(node.name)]
+        total += len(hosts) // slice_.hosts
+        free += len(idle) // slice_.hosts
+    return _Count(there, total * slice_.chips, free * slice_.chips, len(counted))
+
+
+def _price(name: str, spec: AcceleratorPoolSpec, accelerator: Accelerator) -> tuple[Price, list[Problem]]:
+    """The pool's own price; the catalog's list price where the pool names none at all."""
+    declared = spec.price
+    if declared is not None and (declared.per_chip_hour is not None or declared.spot_per_chip_hour is not None):
+        return Price(_dollars(declared.per_chip_hour), _dollars(declared.spot_per_chip_hour)), []
+    listed = accelerator.list_price
+    if listed.on_demand is None:
+        message = f"spec.price: the catalog has no list price for {accelerator.key}; set spec.price.perChipHour"
+        return listed, [Problem(name, ProblemKind.PRICE_UNKNOWN, message)]
+    source = accelerator.provenance.get("list_price", "")
+    if "recalled" in source:
+        message = (
+            f"spec.price: ${listed.on_demand:g} for a chip-hour is from memory ({source}); "
+            "set spec.price.perChipHour to what you pay"
+        )
+        return listed, [Problem(name, ProblemKind.PRICE_UNVERIFIED, message)]
+    return listed, []
+
+
+def _dollars(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _link(name: str, field: str, spec: LinkSpec | None, default: Link, catalog: Catalog) -> tuple[Link, list[Problem]]:
+    """The declared link; its rate by the catalog where only the kind is named."""
+    if spec is None:
+        return default, []
+    kind = _LINK_KINDS.get(spec.kind.value)
+    if kind is None:
+        message = f"spec.interconnect.{field}.kind: {spec.kind.value} is not known; counted as {default.kind.value}"
+        return default, [Problem(name, ProblemKind.UNKNOWN_LINK, message)]
+    if spec.gigabytes_per_second is not None:
+        return Link(kind, float(spec.gigabytes_per_second) * 1e9), []
+    return (default if kind is default.kind else catalog.links[kind]), []

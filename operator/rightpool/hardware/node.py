@@ -1,0 +1,59 @@
+"""A node as hardware sees it: labels, taints and chips."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+# Effects that keep a pod away; PreferNoSchedule does not.
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A taint as in `spec.taints` of a node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """chips: allocatable extended resources by name, whole numbers (`nvidia.com/gpu` → 8); others may be there too."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    chips: Mapping[str, int] = field(default_factory=dict)
+    ready: bool = True
+    unschedulable: bool = False
+
+
+def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Taint) -> bool:
+    """Whether a pod with these tolerations may be scheduled past the taint, by the rules of the Kubernetes scheduler.
+
+    An empty key with operator Exists matches every taint, an empty effect every effect; the operator defaults to Equal.
+    """
+    if taint.effect not in _REPELLING:
+        return True
+    for toleration in tolerations:
+        effect = toleration.get("effect") or ""
+        if effect and effect != taint.effect:
+            continue
+        key = toleration.get("key") or ""
+        exists = toleration.get("operator", "Equal") == "Exists"
+        if not key:
+            if exists:
+                return True
+            continue
+        if key == taint.key and (exists or (toleration.get("value") or "") == taint.value):
+            return True
+    return False
+
+
+def repelled_by(node: NodeFacts, tolerations: Iterable[Mapping[str, Any]]) -> Taint | None:
+    """The first taint of the node that keeps a pod with these tolerations away, None where there is none."""
+    if not node.taints:
+        return None
+    tolerations = tuple(tolerations)
+    return next((taint for taint in node.taints if not tolerates(tolerations, taint)), None)

@@ -1,0 +1,88 @@
+"""The sizes that a pool can give: whole nodes above one node, whole slices on a TPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rightpool.hardware.pool import Pool
+
+
+def why_not(pool: Pool, chips: int) -> str | None:
+    """Why the pool can't ever give this many chips, for a human; None where it can. What is free now is not asked."""
+    if chips < 1:
+        return f"{chips} chips: at least 1 is due"
+    if pool.slice is not None:
+        if chips % pool.slice.chips:
+            return (
+                f"{pool.name} gives whole {pool.slice.topology} slices of {pool.slice.chips} chips, "
+                f"and {chips} is not a multiple"
+            )
+    elif chips > pool.chips_per_node and chips % pool.chips_per_node:
+        return (
+            f"{pool.name} gives whole nodes of {pool.chips_per_node} chips above one node, "
+            f"and {chips} is not a multiple"
+        )
+    if chips > pool.reach:
+        return f"{pool.name} has {pool.reach} chips at most, and {chips} are due"
+    return None
+
+
+def replicas(pool: Pool, chips: int, chips_per_replica: int | None = None) -> int:
+    """Pods that hold `chips` chips of the pool, which must be a size that it can give.
+
+    On a TPU one pod a host, with all its chips. Elsewhere the wish is kept where it divides the chips and its pods fill
+    the nodes without a rest; otherwise pods are as large as a node allows.
+    """
+    if pool.slice is not None:
+        return chips // pool.slice.chips * pool.slice.hosts
+    largest = min(chips, pool.chips_per_node)
+    wish = largest if chips_per_replica is None else chips_per_replica
+    if not 1 <= wish <= largest or chips % wish:
+        wish = largest
+    # Above one node the pods of a node must use it up, or the job would need more nodes than it pays for.
+    if chips > pool.chips_per_node and pool.chips_per_node % wish:
+        wish = largest
+    return chips // wish
+
+
+def default_sizes(pool: Pool, largest: int) -> list[int]:
+    """Sizes offered where the user names none, up to `largest`.
+
+    Powers of two inside a node, then nodes in powers of two: a node of 6 chips gives 1, 2, 4, 6, 12, 24 … On a TPU
+    slices in powers of two.
+    """
+    unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
+    sizes: list[int] = []
+    if pool.slice is None:
+        size = 1
+        while size < unit:
+            sizes.append(size)
+            size *= 2
+    size = unit
+    while size <= largest:
+        sizes.append(size)
+        size *= 2
+    return [size for size in sizes if size <= largest]
+
+
+def shapes(
+    pool: Pool,
+    min_chips: int,
+    max_chips: int,
+    chip_counts: Iterable[int] | None = None,
+    chips_per_replica: int | None = None,
+) -> list[tuple[int, int]]:
+    """Every (chips, replicas) between the bounds that the pool can give, smallest first.
+
+    chip_counts: the user's own list, None for the default sizes. chips_per_replica: the user's wish, see `replicas`.
+    """
+    wanted: Sequence[int]
+    if chip_counts is None:
+        wanted = default_sizes(pool, min(max_chips, pool.reach))
+    else:
+        wanted = sorted(set(chip_counts))
+    return [
+        (chips, replicas(pool, chips, chips_per_replica))
+        for chips in wanted
+        if min_chips <= chips <= max_chips and why_not(pool, chips) is None
+    ]
