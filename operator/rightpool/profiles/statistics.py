@@ -1,0 +1,64 @@
+"""Robust statistics of a few dozen readings, and the test for a shift among them. Linear interpolation throughout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+# Standard deviation of a normal distribution per median absolute deviation, and of its median per standard error.
+_MAD_TO_SD: Final = 1.4826
+_MEDIAN_ERROR: Final = 1.2533
+# A shift counts where it is both more than chance explains (in standard errors) and large enough to matter (relative).
+_SIGNIFICANT: Final = 3.0
+_MATERIAL: Final = 0.05
+_HALF: Final = 3  # readings that each half needs
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The quantile of values in ascending order, at least one; never outside of them."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    low, high = ordered[below], ordered[above]
+    return min(max(low + (high - low) * (position - below), low), high)
+
+
+def median(values: Sequence[float]) -> float:
+    """The median of at least one value."""
+    return quantile(sorted(values), 0.5)
+
+
+def shifted(values: Sequence[float]) -> bool:
+    """Whether the later half of a series sits elsewhere than the earlier one.
+
+    Compares the halves' medians with their standard error from the median absolute deviation within halves, so that
+    single slow readings (a checkpoint, a garbage collection) are no shift. Too few values prove nothing: False.
+    """
+    half = len(values) // 2
+    if half < _HALF:
+        return False
+    early, late = values[:half], values[half:]
+    before, after = median(early), median(late)
+    change = abs(after - before)
+    if change <= _MATERIAL * max(abs(before), abs(after)):
+        return False
+    residuals = [abs(value - before) for value in early] + [abs(value - after) for value in late]
+    sd = _MAD_TO_SD * median(residuals)
+    error = _MEDIAN_ERROR * sd * math.sqrt(1.0 / len(early) + 1.0 / len(late))
+    return change > _SIGNIFICANT * error
+
+
+def stationary_from(values: Sequence[float]) -> int | None:
+    """Index from which a series holds still, None where even its last readings still move.
+
+    The start is moved on by eighths until no shift is left: what is cut off is the warm-up.
+    """
+    count = len(values)
+    step = max(1, count // 8)
+    start = 0
+    while count - start >= 2 * _HALF:
+        if not shifted(values[start:]):
+            return start
+        start += step
+    return None if start else 0
