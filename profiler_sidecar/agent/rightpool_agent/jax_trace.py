@@ -1,0 +1,75 @@
+"""A short XLA trace of the running program, without touching the profiler the user may want for himself.
+
+Works on XLA's profiler session below `jax.profiler`. Only one session can exist in a process: none is begun while the
+program has one, and one of ours makes way the moment the program asks for its own.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import os
+import sys
+from typing import Any
+
+_lock = _thread.allocate_lock()
+_session: Any = None
+
+
+def install() -> None:
+    """Let the program's own traces go first."""
+    profiler: Any = sys.modules["jax._src.profiler"]
+    public: Any = sys.modules["jax.profiler"]
+    original = profiler.start_trace
+
+    @functools.wraps(original)
+    def start_trace(*args: Any, **kwargs: Any) -> Any:
+        finish(_session)
+        try:
+            return original(*args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            raise
+
+    os.register_at_fork(after_in_child=_forget)
+    profiler.start_trace = start_trace
+    public.start_trace = start_trace
+
+
+def _forget() -> None:
+    """In a forked child: the parent's thread may have held the lock."""
+    global _lock, _session
+    _lock, _session = _thread.allocate_lock(), None
+
+
+def begin() -> Any:
+    """Start a session with device events and no Python ones; None if the program has one or XLA refuses."""
+    global _session
+    profiler = sys.modules["jax._src.profiler"]
+    with _lock:
+        if _session is not None or profiler._profile_state.profile_session is not None:
+            return None
+        if profiler._profiler_server is not None:
+            return None  # someone may be capturing through the server
+        try:
+            options = profiler.ProfileOptions()
+            options.python_tracer_level = 0
+            options.host_tracer_level = 2  # on CPU the operations themselves are host events
+            options.enable_hlo_proto = False
+            _session = profiler._profiler.ProfilerSession(options)
+        except Exception:
+            _session = None
+        return _session
+
+
+def finish(session: Any) -> bytes | None:
+    """End the session and return it as a serialized XSpace; None if it has been ended before."""
+    global _session
+    with _lock:
+        if session is None or session is not _session:
+            return None
+        _session = None
+        try:
+            return bytes(session.stop())
+        except Exception:
+            return None

@@ -1,0 +1,62 @@
+"""What the operating system knows about this process: who it is, the CPU time it took, the memory it holds."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+_RANKS = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def facts() -> dict[str, Any]:
+    """Identity, `cpu` seconds since the start (with ended children), `memory` bytes resident, at monotonic `at`."""
+    times = os.times()
+    found: dict[str, Any] = {
+        "pid": os.getpid(),
+        "start": _start_ticks(),
+        "rank": rank(),
+        "at": time.monotonic(),
+        "cpu": times.user + times.system + times.children_user + times.children_system,
+    }
+    try:
+        with open("/proc/self/statm") as file:
+            found["memory"] = int(file.read().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        pass
+    limit = _memory_limit()
+    if limit is not None:
+        found["memory_limit"] = limit
+    return found
+
+
+def rank() -> int:
+    """This process' number in the job, as its launcher says; 0 alone."""
+    for name in _RANKS:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return 0
+
+
+def _start_ticks() -> int:
+    """Clock ticks from boot to this process' start: with the pid, unique in the pod."""
+    try:
+        with open("/proc/self/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _memory_limit() -> int | None:
+    """Bytes this container may use; None where there is no limit."""
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text.isdigit() and int(text) < 1 << 60:  # the older hierarchy says "none" by an enormous number
+            return int(text)
+    return None

@@ -1,0 +1,152 @@
+"""The agent's thread: once a second it tells the sidecar what this process has done so far.
+
+One JSON datagram with cumulative counters, so that a lost one costs nothing. The socket never blocks, and an absent
+sidecar is the ordinary case: try again a second later.
+
+The thread starts with the first step, so launchers and data loader workers have none. It is a bare thread that the
+`threading` module does not list, takes no signal that is meant for the program, and ends before the interpreter does.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import process
+from .steps import StepLog
+
+PERIOD = 1.0  # seconds
+_TRACING = 0.05  # seconds between looks at a running trace
+_LAST_WORD = 2.0  # seconds the exit of the program may wait for the thread, which answers in milliseconds
+
+_logs: dict[str, tuple[StepLog, Callable[[], None] | None]] = {}
+_threads: dict[int, _Thread] = {}  # by process id: a forked child starts its own
+
+
+def step_log(framework: str, rearm: Callable[[], None] | None = None) -> StepLog:
+    """The counters of one framework. `rearm` is called once a second to renew its hooks."""
+    log = StepLog()
+    _logs[framework] = (log, rearm)
+    os.register_at_fork(after_in_child=log.reset)
+    return log
+
+
+def start() -> None:
+    """Start the thread of this process unless it runs. Called at a first step, which may be a forked child's."""
+    pid = os.getpid()
+    if pid in _threads:
+        return
+    _threads.clear()
+    _threads[pid] = thread = _Thread()
+    thread.start()
+
+
+def shared_dir() -> str:
+    """The directory shared with the sidecar: the agent lies in it."""
+    default = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return os.environ.get("RIGHTPOOL_SHARED_DIR") or default
+
+
+class _Thread:
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._stop = _thread.allocate_lock()
+        self._ended = _thread.allocate_lock()
+        self._stop.acquire()
+        self._ended.acquire()
+        self._socket: Any = None
+
+    def start(self) -> None:
+        # Blocked here so that the thread is born deaf: a program that waits for a signal with sigwait has blocked it
+        # in its own threads, and the kernel would hand it to this one.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            _thread.start_new_thread(self._run, ())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """Before the interpreter goes: a thread inside a C++ profiler at that moment would abort the process."""
+        if os.getpid() == self._pid:
+            try:
+                self._stop.release()
+                self._ended.acquire(timeout=_LAST_WORD)
+            except RuntimeError:
+                pass
+
+    def _run(self) -> None:
+        try:
+            from . import checkpoint, chips, trace_schedule
+
+            watch = checkpoint.Watch(shared_dir())
+            device = chips.Reader()
+            traces = trace_schedule.Schedule(shared_dir())
+            stopping = False
+            framework, active = "", StepLog()
+            due = time.monotonic() + PERIOD
+            while not stopping:
+                stopping = self._stop.acquire(timeout=_TRACING if traces.running else max(0.0, due - time.monotonic()))
+                if stopping:
+                    traces.abandon()
+                elif traces.running and time.monotonic() < due:
+                    traces.turn(framework, active)
+                    continue
+                due = time.monotonic() + PERIOD
+                message = process.facts()
+                for framework, (log, rearm) in list(_logs.items()):
+                    log.drain()
+                    if log.steps and rearm is not None:
+                        rearm()
+                    if log.steps > message.get("steps", 0):
+                        message.update(_counters(framework, log))
+                        active = log
+                if "steps" not in message:
+                    continue
+                framework = message["framework"]
+                message.update(watch.look(active, message["rank"]))
+                message.update(device.read(message.get("platform")))
+                self._send(message)
+                if not stopping:
+                    traces.turn(framework, active)
+        except Exception:
+            pass
+        finally:
+            self._ended.release()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        import json
+        import socket
+
+        try:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            body = json.dumps(message, separators=(",", ":")).encode()
+            self._socket.sendto(body, os.path.join(shared_dir(), "profiler.sock"))
+        except (OSError, ValueError):
+            pass
+
+
+def _counters(framework: str, log: StepLog) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "framework": framework,
+        "steps": log.steps,
+        "seconds": log.seconds,
+        "counts": list(log.counts),
+    }
+    if log.dominant is not None and log.dominant.has_rows:
+        found["samples"] = log.samples
+    if framework == "torch":
+        hooks: Any = sys.modules.get(__package__ + ".torch_steps")
+        found["input_seconds"] = hooks.input_seconds()
+    else:
+        hooks = sys.modules.get(__package__ + ".jax_steps")
+    if hooks is not None and hooks.platform:
+        found["platform"] = hooks.platform
+    return found

@@ -1,0 +1,77 @@
+"""The sidecar process: receives, analyses, serves, until SIGTERM."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from rightpool import contract
+from rightpool_profiler.checkpoint import Checkpoints, Mode
+from rightpool_profiler.receiver import Receiver
+from rightpool_profiler.server import Server
+from rightpool_profiler.state import State
+from rightpool_profiler.traces import collector
+
+_TRACES_EVERY: Final = 2.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator has said, by the environment."""
+
+    shared: Path
+    token_sha256: str
+    interval: float
+    chips: int
+    mode: Mode
+    signal: str
+    port: int = contract.SIDECAR_PORT
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """Raises ValueError for a value that cannot be meant."""
+        interval = float(environment.get(contract.ENV_INTERVAL) or 10)
+        if not 1 <= interval <= 3600:
+            raise ValueError(f"{contract.ENV_INTERVAL}: {interval} is not within 1 and 3600 seconds")
+        name = environment.get(contract.ENV_CHECKPOINT_SIGNAL) or "SIGUSR1"
+        if name not in signal.Signals.__members__:
+            raise ValueError(f"{contract.ENV_CHECKPOINT_SIGNAL}: {name} is no signal")
+        return cls(
+            shared=Path(environment.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR),
+            token_sha256=environment.get(contract.ENV_TOKEN_SHA256, ""),
+            interval=interval,
+            chips=int(environment.get(contract.ENV_CHIPS) or 1),
+            mode=Mode(environment.get(contract.ENV_CHECKPOINT_MODE) or "None"),
+            signal=name,
+        )
+
+
+async def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    state = State(settings.interval, settings.chips)
+    checkpoints = Checkpoints(settings.mode, settings.signal, settings.shared / Path(contract.COMMAND_DIR).name)
+    receiver = Receiver(settings.shared / Path(contract.AGENT_SOCKET).name, state)
+    receiver.start(loop)
+    server = await Server(state, checkpoints, settings.token_sha256).start(settings.port)
+    traces = asyncio.create_task(_watch_traces(settings.shared / Path(contract.TRACE_DIR).name, state))
+    await stop.wait()
+    receiver.stop(loop)
+    traces.cancel()
+    server.close()
+    # An analysis may be under way in a thread, which cannot be cancelled and must not hold up the pod.
+    os._exit(0)
+
+
+async def _watch_traces(directory: Path, state: State) -> None:
+    while True:
+        for pid, shares in await asyncio.to_thread(collector.collect, directory):
+            state.add_shares(pid, shares, time.monotonic())
+        await asyncio.sleep(_TRACES_EVERY)
