@@ -54,6 +54,7 @@ MAX_CHIP_COUNTS: Final = 64
 _DURATION: Final = f"r'{DURATION_PATTERN}'"
 _CONTAINERS: Final = "self.template.spec.containers"
 _HAS_CONTAINERS: Final = f"has({_CONTAINERS})"
+_CROSSED: Final = "has(self.elasticity.maxChips) && self.elasticity.minChips > self.elasticity.maxChips"
 _ASKED: Final = "self.workload.job.chipsPerReplica * self.workload.job.replicas"
 
 PoolName = Annotated[str, Field(min_length=1, max_length=63)]
@@ -76,7 +77,7 @@ class JobWorkload(ApiModel):
             Rule(
                 f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) == 0 || "
                 f"{_CONTAINERS}.exists(c, c.name == self.chipContainer)",
-                "must name a container of the template",
+                "must name a container of the template: write the name of one of them",
                 field=".chipContainer",
                 expression=f"'must name a container of the template: write ' + {_CONTAINERS}[0].name + "
                 f"(size({_CONTAINERS}) > 1 ? ' or ' + {_CONTAINERS}[1].name : '') + "
@@ -321,12 +322,13 @@ class ProfiledJobSpec(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                f"!has(self.workload.job) || {_ASKED} >= self.elasticity.minChips",
+                f"!has(self.workload.job) || {_CROSSED} || {_ASKED} >= self.elasticity.minChips",
                 "times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower minChips",
                 field=".workload.job.replicas",
             ),
             Rule(
-                f"!has(self.workload.job) || !has(self.elasticity.maxChips) || {_ASKED} <= self.elasticity.maxChips",
+                f"!has(self.workload.job) || {_CROSSED} || !has(self.elasticity.maxChips) || "
+                f"{_ASKED} <= self.elasticity.maxChips",
                 "times chipsPerReplica must be at most elasticity.maxChips: lower either of the two, or raise maxChips",
                 field=".workload.job.replicas",
             ),

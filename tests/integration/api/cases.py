@@ -1,0 +1,435 @@
+"""Every rejection: what is written, which field the API server names, and what it says.
+
+`change` maps dotted paths to values; a value of ABSENT removes the field. The base objects are admitted as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+ABSENT: Final = object()
+
+Object = dict[str, Any]
+
+JOB: Final[Object] = {
+    "apiVersion": "rightpool.dev/v1alpha1",
+    "kind": "ProfiledJob",
+    "metadata": {"name": "bert"},
+    "spec": {
+        "workload": {
+            "job": {
+                "chipsPerReplica": 4,
+                "replicas": 2,
+                "template": {"spec": {"containers": [{"name": "trainer", "image": "example/train"}]}},
+            }
+        }
+    },
+}
+POOL: Final[Object] = {
+    "apiVersion": "rightpool.dev/v1alpha1",
+    "kind": "AcceleratorPool",
+    "metadata": {"name": "admission-test"},
+    "spec": {"accelerator": "A10G-24GB", "chipsPerNode": 4, "resourceName": "nvidia.com/gpu"},
+}
+POLICY: Final[Object] = {
+    "apiVersion": "rightpool.dev/v1alpha1",
+    "kind": "PlacementPolicy",
+    "metadata": {"name": "default"},
+    "spec": {},
+}
+
+
+def changed(base: Object, change: Object) -> Object:
+    """A copy of the base with the change."""
+    result = copy.deepcopy(base)
+    for path, value in change.items():
+        *parents, last = path.split(".")
+        node = result
+        for name in parents:
+            node = node.setdefault(name, {})
+        if value is ABSENT:
+            node.pop(last, None)
+        else:
+            node[last] = value
+    return result
+
+
+def containers(*items: Object) -> Object:
+    return {"spec": {"containers": list(items)}}
+
+
+def asking(kind: str, resource: str) -> Object:
+    """A template whose container asks for a resource."""
+    return containers({"name": "trainer", "image": "x", "resources": {kind: {resource: 1}}})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule, something that it refuses, and the answer."""
+
+    id: str
+    base: Object
+    change: Object
+    field: str
+    said: str
+
+
+_J = "spec.workload.job"
+_T = f"{_J}.template"
+_C = f"{_T}.spec.containers"
+_TWO: Final = containers({"name": "trainer", "image": "x"}, {"name": "logs", "image": "x"})
+_NAME_SAID: Final = "must have at most 51 characters"
+_CHIPS_SAID: Final = "must not ask for chips: remove "
+_MONEY_SAID: Final = "must be an amount in dollars, 0 or more, in quotes"
+_SHARE_SAID: Final = "must be a share between 0 and 1, in quotes"
+_POSITIVE_SAID: Final = "must be a duration of 1s or more"
+_TIME_SAID: Final = "must be a time with its zone: write 2026-12-01T00:00:00Z"
+
+JOB_CASES: Final = (
+    Case("name too long", JOB, {"metadata.name": "a" * 52}, "metadata.name", _NAME_SAID),
+    Case("name with a dot", JOB, {"metadata.name": "bert.large"}, "metadata.name", _NAME_SAID),
+    Case("name begins with a digit", JOB, {"metadata.name": "4bert"}, "metadata.name", _NAME_SAID),
+    Case("no workload", JOB, {"spec.workload": {}}, _J, "add it: job is the kind of workload that runs"),
+    Case("no containers", JOB, {_T: {"spec": {}}}, _C, "must hold at least one container: add"),
+    Case("containers are empty", JOB, {_T: containers()}, _C, "must hold at least one container: add"),
+    Case(
+        "several containers, none named",
+        JOB,
+        {_T: _TWO},
+        f"{_J}.chipContainer",
+        "is needed because the template has several containers: name the one that gets the chips",
+    ),
+    Case(
+        "chip container is not in the template",
+        JOB,
+        {f"{_J}.chipContainer": "train", _T: _TWO},
+        f"{_J}.chipContainer",
+        "must name a container of the template: write ",
+    ),
+    Case("asks for GPUs", JOB, {_T: asking("limits", "nvidia.com/gpu")}, f"{_C}[0].resources.limits", _CHIPS_SAID),
+    Case(
+        "asks for MIG", JOB, {_T: asking("limits", "nvidia.com/mig-1g.5gb")}, f"{_C}[0].resources.limits", _CHIPS_SAID
+    ),
+    Case("asks for TPUs", JOB, {_T: asking("requests", "google.com/tpu")}, f"{_C}[0].resources.requests", _CHIPS_SAID),
+    Case("asks for AMD", JOB, {_T: asking("limits", "amd.com/gpu")}, f"{_C}[0].resources.limits", _CHIPS_SAID),
+    Case(
+        "asks for Neuron",
+        JOB,
+        {_T: asking("limits", "aws.amazon.com/neuroncore")},
+        f"{_C}[0].resources.limits",
+        _CHIPS_SAID,
+    ),
+    Case("asks for ours", JOB, {_T: asking("limits", "rightpool.dev/a100")}, f"{_C}[0].resources.limits", _CHIPS_SAID),
+    Case(
+        "init container asks for GPUs",
+        JOB,
+        {
+            f"{_T}.spec.initContainers": [
+                {"name": "warm", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}},
+            ]
+        },
+        f"{_T}.spec.initContainers[0].resources.limits",
+        _CHIPS_SAID,
+    ),
+    Case(
+        "init container requests GPUs",
+        JOB,
+        {
+            f"{_T}.spec.initContainers": [
+                {"name": "warm", "image": "x", "resources": {"requests": {"nvidia.com/gpu": "1"}}},
+            ]
+        },
+        f"{_T}.spec.initContainers[0].resources.requests",
+        _CHIPS_SAID,
+    ),
+    Case(
+        "restart policy of a Deployment",
+        JOB,
+        {f"{_T}.spec.restartPolicy": "Always"},
+        f"{_T}.spec.restartPolicy",
+        "must be Never or OnFailure",
+    ),
+    Case(
+        "other controller without a domain",
+        JOB,
+        {"spec.managedBy": "kueue"},
+        "spec.managedBy",
+        "must be a domain and a name: write rightpool.dev/operator",
+    ),
+    Case(
+        "least above most",
+        JOB,
+        {"spec.elasticity": {"minChips": 16, "maxChips": 8}},
+        "spec.elasticity.minChips",
+        "must not exceed maxChips: lower minChips or raise maxChips",
+    ),
+    Case(
+        "fewer chips than the least",
+        JOB,
+        {"spec.elasticity": {"minChips": 16}},
+        f"{_J}.replicas",
+        "times chipsPerReplica must be at least elasticity.minChips: raise",
+    ),
+    Case(
+        "more chips than the most",
+        JOB,
+        {"spec.elasticity": {"maxChips": 4}},
+        f"{_J}.replicas",
+        "times chipsPerReplica must be at most elasticity.maxChips: lower",
+    ),
+    Case(
+        "counts outside the bounds",
+        JOB,
+        {"spec.elasticity": {"maxChips": 8, "chipCounts": [8, 16]}},
+        "spec.elasticity.chipCounts",
+        "must lie between minChips and maxChips: remove the counts outside",
+    ),
+    Case(
+        "counts below the least",
+        JOB,
+        {"spec.elasticity": {"minChips": 2, "chipCounts": [1, 8]}},
+        "spec.elasticity.chipCounts",
+        "must lie between minChips and maxChips: remove the counts outside",
+    ),
+    Case(
+        "counts descend",
+        JOB,
+        {"spec.elasticity": {"chipCounts": [8, 4]}},
+        "spec.elasticity.chipCounts",
+        "must ascend without repeats: write [1, 2, 4, 8]",
+    ),
+    Case(
+        "counts repeat",
+        JOB,
+        {"spec.elasticity": {"chipCounts": [4, 4, 8]}},
+        "spec.elasticity.chipCounts",
+        "must ascend without repeats: write [1, 2, 4, 8]",
+    ),
+    Case(
+        "pool allowed and denied",
+        JOB,
+        {"spec.placement": {"pools": {"allow": ["a10g", "a100"], "deny": ["a100"]}}},
+        "spec.placement.pools.deny",
+        "must not name ",
+    ),
+    Case(
+        "memory without a unit that exists",
+        JOB,
+        {"spec.placement": {"memoryPerChip": "14Qi"}},
+        "spec.placement.memoryPerChip",
+        "must be an amount of memory above 0: write 14Gi",
+    ),
+    Case(
+        "no memory at all",
+        JOB,
+        {"spec.placement": {"memoryPerChip": "0"}},
+        "spec.placement.memoryPerChip",
+        "must be an amount of memory above 0: write 14Gi",
+    ),
+    Case(
+        "scaling above 1",
+        JOB,
+        {"spec.targets": {"minScalingEfficiency": "85"}},
+        "spec.targets.minScalingEfficiency",
+        _SHARE_SAID,
+    ),
+    Case("negative cost", JOB, {"spec.targets": {"maxCostPerHour": "-1"}}, "spec.targets.maxCostPerHour", _MONEY_SAID),
+    Case(
+        "cost with an exponent",
+        JOB,
+        {"spec.targets": {"maxCostPerMillionSamples": "1e3"}},
+        "spec.targets.maxCostPerMillionSamples",
+        _MONEY_SAID,
+    ),
+    Case("negative budget", JOB, {"spec.targets": {"budget": "-500"}}, "spec.targets.budget", _MONEY_SAID),
+    Case("budget with a currency", JOB, {"spec.targets": {"budget": "$500"}}, "spec.targets.budget", _MONEY_SAID),
+    Case("deadline in words", JOB, {"spec.targets": {"deadline": "tomorrow"}}, "spec.targets.deadline", _TIME_SAID),
+    Case(
+        "deadline without zone",
+        JOB,
+        {"spec.targets": {"deadline": "2026-12-01T00:00:00"}},
+        "spec.targets.deadline",
+        _TIME_SAID,
+    ),
+    Case(
+        "no such day", JOB, {"spec.targets": {"deadline": "2026-02-30T00:00:00Z"}}, "spec.targets.deadline", _TIME_SAID
+    ),
+    Case(
+        "deadline without samples",
+        JOB,
+        {"spec.targets": {"deadline": "2026-12-01T00:00:00Z"}},
+        "spec.targets.deadline",
+        "needs spec.progress.totalSamples",
+    ),
+    Case("no time to save", JOB, {"spec.checkpoint": {"timeout": "0s"}}, "spec.checkpoint.timeout", _POSITIVE_SAID),
+    Case(
+        "time to save is negative",
+        JOB,
+        {"spec.checkpoint": {"timeout": "-5m"}},
+        "spec.checkpoint.timeout",
+        _POSITIVE_SAID,
+    ),
+    Case(
+        "relative checkpoint path",
+        JOB,
+        {"spec.checkpoint": {"path": "ckpt"}},
+        "spec.checkpoint.path",
+        "must be an absolute path",
+    ),
+    Case(
+        "interval too short", JOB, {"spec.profiling": {"interval": "10ms"}}, "spec.profiling.interval", _POSITIVE_SAID
+    ),
+    Case(
+        "window is no duration", JOB, {"spec.profiling": {"window": "5 min"}}, "spec.profiling.window", _POSITIVE_SAID
+    ),
+    Case(
+        "window of two intervals",
+        JOB,
+        {"spec.profiling": {"interval": "1m", "window": "2m59s"}},
+        "spec.profiling.window",
+        "must be at least three times the interval",
+    ),
+    Case(
+        "cooldown in days",
+        JOB,
+        {"spec.adaptation": {"cooldown": "1d"}},
+        "spec.adaptation.cooldown",
+        "must be a duration, 0 or more: write 90s, 5m or 1h30m",
+    ),
+    Case(
+        "savings in percent", JOB, {"spec.adaptation": {"minSavings": "10%"}}, "spec.adaptation.minSavings", _SHARE_SAID
+    ),
+)
+
+POOL_CASES: Final = (
+    Case("name too long", POOL, {"metadata.name": "a" * 64}, "metadata.name", "must have at most 63 characters"),
+    Case("name with a dot", POOL, {"metadata.name": "a10g.large"}, "metadata.name", "must have at most 63 characters"),
+    Case(
+        "resource without a domain",
+        POOL,
+        {"spec.resourceName": "gpu"},
+        "spec.resourceName",
+        "must be an extended resource, a domain and a name: write nvidia.com/gpu",
+    ),
+    Case(
+        "topology in words",
+        POOL,
+        {"spec.slice": {"topology": "2 by 4", "chips": 8}},
+        "spec.slice.topology",
+        "must be two or three sides: write 2x4 or 4x4x8",
+    ),
+    Case(
+        "chips are not the topology's",
+        POOL,
+        {"spec.slice": {"topology": "2x2x4", "chips": 8}},
+        "spec.slice.chips",
+        "must be the product of the topology",
+    ),
+    Case(
+        "slice of half a node",
+        POOL,
+        {"spec.chipsPerNode": 8, "spec.slice": {"topology": "2x2", "chips": 4}},
+        "spec.slice.chips",
+        "must be a whole number of nodes",
+    ),
+    Case("negative price", POOL, {"spec.price": {"perChipHour": "-1"}}, "spec.price.perChipHour", _MONEY_SAID),
+    Case(
+        "negative spot price",
+        POOL,
+        {"spec.price": {"spotPerChipHour": "-1"}},
+        "spec.price.spotPerChipHour",
+        _MONEY_SAID,
+    ),
+    Case(
+        "link without speed",
+        POOL,
+        {"spec.interconnect": {"intraNode": {"kind": "PCIe", "gigabytesPerSecond": "0"}}},
+        "spec.interconnect.intraNode.gigabytesPerSecond",
+        "must be a number above 0, in quotes",
+    ),
+    Case(
+        "network without speed",
+        POOL,
+        {"spec.interconnect": {"interNode": {"kind": "Ethernet", "gigabytesPerSecond": "fast"}}},
+        "spec.interconnect.interNode.gigabytesPerSecond",
+        "must be a number above 0, in quotes",
+    ),
+)
+
+POLICY_CASES: Final = (
+    Case("another name", POLICY, {"metadata.name": "mine"}, "metadata.name", "must be default: there is one policy"),
+    Case(
+        "run time in days",
+        POLICY,
+        {"spec.minRunTime": "1d"},
+        "spec.minRunTime",
+        "must be a duration, 0 or more: write 90s",
+    ),
+    Case("no time to start", POLICY, {"spec.startDeadline": "0s"}, "spec.startDeadline", _POSITIVE_SAID),
+    Case(
+        "share in percent",
+        POLICY,
+        {"spec.circuitBreaker": {"maxRolledBackShare": "50%"}},
+        "spec.circuitBreaker.maxRolledBackShare",
+        _SHARE_SAID,
+    ),
+)
+
+CASES: Final = (*JOB_CASES, *POOL_CASES, *POLICY_CASES)
+
+# What the schema itself refuses, with the API server's own words.
+SCHEMA_CASES: Final = (
+    Case("unknown signal", JOB, {"spec.checkpoint": {"signal": "SIGKILL"}}, "spec.checkpoint.signal", '"SIGUSR1"'),
+    Case("no workload at all", JOB, {"spec.workload": ABSENT}, "spec.workload", "Required value"),
+    Case("no template", JOB, {_T: ABSENT}, _T, "Required value"),
+    Case("container without a name", JOB, {_T: containers({"image": "x"})}, f"{_C}[0].name", "Required value"),
+    Case("containers of one name", JOB, {_T: containers({"name": "a"}, {"name": "a"})}, f"{_C}[1]", "Duplicate value"),
+    Case("no chips", JOB, {f"{_J}.chipsPerReplica": 0}, f"{_J}.chipsPerReplica", "greater than or equal to 1"),
+    Case("no replicas", JOB, {f"{_J}.replicas": 0}, f"{_J}.replicas", "greater than or equal to 1"),
+    Case("too many replicas", JOB, {f"{_J}.replicas": 10_001}, f"{_J}.replicas", "less than or equal to 10000"),
+    Case("objective", JOB, {"spec.targets": {"objective": "Fast"}}, "spec.targets.objective", '"MinimizeTime"'),
+    Case("capacity", JOB, {"spec.placement": {"capacity": "spot"}}, "spec.placement.capacity", '"Spot"'),
+    Case("batch", JOB, {"spec.elasticity": {"batch": "Fixed"}}, "spec.elasticity.batch", '"Global"'),
+    Case("mode", JOB, {"spec.adaptation": {"mode": "On"}}, "spec.adaptation.mode", '"Recommend"'),
+    Case("checkpoint mode", JOB, {"spec.checkpoint": {"mode": "Never"}}, "spec.checkpoint.mode", '"Periodic"'),
+    Case("profiling mode", JOB, {"spec.profiling": {"mode": "On"}}, "spec.profiling.mode", '"Auto"'),
+    Case("trace", JOB, {"spec.profiling": {"trace": "On"}}, "spec.profiling.trace", '"Auto"'),
+    Case(
+        "money without quotes", JOB, {"spec.targets": {"budget": 500}}, "spec.targets.budget", "must be of type string"
+    ),
+    Case(
+        "no samples",
+        JOB,
+        {"spec.progress": {"totalSamples": 0}},
+        "spec.progress.totalSamples",
+        "greater than or equal to 1",
+    ),
+    Case("progress of nothing", JOB, {"spec.progress": {}}, "spec.progress.totalSamples", "Required value"),
+    Case("moves", JOB, {"spec.adaptation": {"maxMoves": -1}}, "spec.adaptation.maxMoves", "greater than or equal to 0"),
+    Case(
+        "pool allowed twice",
+        JOB,
+        {"spec.placement": {"pools": {"allow": ["a", "a"]}}},
+        "spec.placement.pools.allow[1]",
+        "Duplicate value",
+    ),
+    Case("no accelerator", POOL, {"spec.accelerator": ABSENT}, "spec.accelerator", "Required value"),
+    Case("node without chips", POOL, {"spec.chipsPerNode": 0}, "spec.chipsPerNode", "greater than or equal to 1"),
+    Case(
+        "link",
+        POOL,
+        {"spec.interconnect": {"intraNode": {"kind": "USB"}}},
+        "spec.interconnect.intraNode.kind",
+        '"NVLink"',
+    ),
+    Case("taint", POOL, {"spec.tolerations": [{"effect": "Never"}]}, "spec.tolerations[0].effect", '"NoSchedule"'),
+    Case(
+        "migrations",
+        POLICY,
+        {"spec.maxConcurrentMigrations": -1},
+        "spec.maxConcurrentMigrations",
+        "greater than or equal",
+    ),
+)

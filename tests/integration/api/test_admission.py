@@ -1,0 +1,297 @@
+"""What a real API server refuses, and in which words. The cases are in cases.py; each rule must have one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.client.exceptions import ApiException
+
+from .cases import CASES, JOB, POLICY, POOL, SCHEMA_CASES, Case, Object, asking, changed, containers
+from .conftest import CRDS, Refusal, Server
+
+pytestmark = pytest.mark.cluster
+
+AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def refusals(server: Server, obj: Object) -> list[Refusal]:
+    return server.refusals(lambda: server.create(obj, dry_run=True))
+
+
+def said(refused: list[Refusal], field: str, words: str) -> bool:
+    return any(refusal.field == field and words in refusal.message for refusal in refused)
+
+
+@pytest.mark.parametrize("base", [JOB, POOL, POLICY], ids=lambda base: base["kind"])
+def test_the_base_objects_are_admitted(server: Server, base: Object) -> None:
+    assert refusals(server, base) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.base['kind']}: {case.id}")
+def test_rule_names_the_field_and_the_remedy(server: Server, case: Case) -> None:
+    refused = refusals(server, changed(case.base, case.change))
+    assert said(refused, case.field, case.said), refused
+    assert {refusal.field for refusal in refused} == {case.field}, "one mistake, and no complaint about other fields"
+
+
+@pytest.mark.parametrize("case", SCHEMA_CASES, ids=lambda case: f"{case.base['kind']}: {case.id}")
+def test_schema_names_the_field_and_what_is_allowed(server: Server, case: Case) -> None:
+    refused = refusals(server, changed(case.base, case.change))
+    assert said(refused, case.field, case.said), refused
+
+
+def rules_of(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, str]]]:
+    """Each rule with the path of the field that its complaint names."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield path + rule.get("fieldPath", ""), rule
+    for name, child in schema.get("properties", {}).items():
+        yield from rules_of(child, f"{path}.{name}")
+    if "items" in schema:
+        yield from rules_of(schema["items"], f"{path}[]")
+
+
+def all_rules() -> list[tuple[str, str, dict[str, str]]]:
+    found = []
+    for file in sorted(CRDS.glob("*.yaml")):
+        crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        found += [(crd["spec"]["names"]["kind"], path.removeprefix("."), rule) for path, rule in rules_of(schema)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "rule"), all_rules(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_rule_has_a_case(kind: str, path: str, rule: dict[str, str]) -> None:
+    if "oldSelf" in rule["rule"]:
+        return  # rules about changes have tests of their own, below
+    assert any(
+        case.base["kind"] == kind and re.sub(r"\[\d+\]", "[]", case.field) == path and case.said in rule["message"]
+        for case in CASES
+    )
+
+
+def test_several_mistakes_are_told_at_once(server: Server) -> None:
+    wrong = changed(
+        JOB,
+        {
+            "spec.targets": {"budget": "-5"},
+            "spec.checkpoint": {"path": "ckpt"},
+            "spec.workload.job.template": containers(),
+        },
+    )
+    assert {refusal.field for refusal in refusals(server, wrong)} == {
+        "spec.targets.budget",
+        "spec.checkpoint.path",
+        "spec.workload.job.template.spec.containers",
+    }
+
+
+def test_the_message_names_what_to_remove(server: Server) -> None:
+    wrong = changed(JOB, {"spec.workload.job.template": asking("limits", "nvidia.com/mig-1g.5gb")})
+    assert any("remove nvidia.com/mig-1g.5gb here" in refusal.message for refusal in refusals(server, wrong))
+
+
+def test_the_message_names_the_containers_to_choose_from(server: Server) -> None:
+    template = containers(*({"name": name, "image": "x"} for name in ("trainer", "logs", "proxy")))
+    wrong = changed(JOB, {"spec.workload.job.template": template, "spec.workload.job.chipContainer": "train"})
+    assert any("write trainer or logs or another" in refusal.message for refusal in refusals(server, wrong))
+
+
+def test_the_message_names_the_pool_in_both_lists(server: Server) -> None:
+    wrong = changed(JOB, {"spec.placement": {"pools": {"allow": ["a10g", "a100"], "deny": ["a100"]}}})
+    assert any("must not name a100, which allow names too" in refusal.message for refusal in refusals(server, wrong))
+
+
+def test_other_devices_of_the_same_vendor_may_be_asked_for(server: Server) -> None:
+    for resource in ("nvidia.com/hostdev", "rdma/hca", "vpc.amazonaws.com/efa", "cpu", "memory", "ephemeral-storage"):
+        assert refusals(server, changed(JOB, {"spec.workload.job.template": asking("limits", resource)})) == []
+
+
+@pytest.mark.parametrize("name", ["a", "b1", "a" * 51, "bert-large-2"])
+def test_names_that_leave_room_for_children_are_admitted(server: Server, name: str) -> None:
+    assert refusals(server, changed(JOB, {"metadata.name": name})) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["spec.targets.latency", "spec.workload.jobSet", "spec.elasticity.modelParallel", "spec.checkpoint.modes"]
+)
+def test_unknown_fields_are_refused_as_kubectl_asks(server: Server, path: str) -> None:
+    refused = refusals(server, changed(JOB, {path: {}}))
+    assert len(refused) == 1
+    assert f'unknown field "{path}"' in refused[0].message
+
+
+def test_the_controller_cannot_change(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+    refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"managedBy": "example.com/other"}}))
+    assert said(refused, "spec.managedBy", "must not change"), refused
+    assert said(refused, "spec.managedBy", "delete the job and create it anew"), refused
+
+
+def test_another_controller_can_be_named_at_the_start(server: Server) -> None:
+    assert refusals(server, changed(JOB, {"spec.managedBy": "kueue.x-k8s.io/multikueue"})) == []
+
+
+def test_the_workload_cannot_be_taken_away(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+    refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"workload": {"job": None}}}))
+    assert said(refused, "spec.workload.job", "add it"), refused
+
+
+def test_a_job_can_be_suspended_and_resumed(server: Server, namespace: str) -> None:
+    server.create(changed(JOB, {"spec.suspend": True}), namespace)
+    assert server.patch(JOB, namespace, {"spec": {"suspend": False}})["spec"]["suspend"] is False
+    assert server.patch(JOB, namespace, {"spec": {"suspend": True}})["spec"]["suspend"] is True
+
+
+def test_scale_obeys_the_bounds(server: Server, namespace: str) -> None:
+    server.create(changed(JOB, {"spec.elasticity": {"minChips": 4, "maxChips": 16}}), namespace)
+    scaled = server.patch(JOB, namespace, {"spec": {"replicas": 4}}, "scale")
+    assert scaled["kind"] == "Scale" and scaled["spec"]["replicas"] == 4
+    refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"replicas": 5}}, "scale"))
+    assert any("must be at most elasticity.maxChips" in refusal.message for refusal in refused), refused
+
+
+def test_defaults_are_filled_in(server: Server) -> None:
+    spec = server.create(JOB, dry_run=True)["spec"]
+    assert spec["managedBy"] == "rightpool.dev/operator"
+    assert spec["suspend"] is False
+    assert spec["elasticity"] == {"minChips": 1, "batch": "PerChip"}
+    assert spec["placement"] == {"capacity": "OnDemand"}
+    assert spec["targets"] == {"objective": "MinimizeCost"}
+    assert spec["checkpoint"] == {"mode": "Signal", "signal": "SIGUSR1", "timeout": "120s"}
+    assert spec["profiling"] == {"mode": "Auto", "trace": "Auto", "interval": "10s", "window": "5m"}
+    assert spec["adaptation"] == {"cooldown": "15m", "maxMoves": 4, "minSavings": "0.10", "requireApproval": False}
+
+
+def test_the_template_is_kept_whole(server: Server) -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["example.com/x"]},
+        "spec": {
+            "serviceAccountName": "trainer",
+            "nodeSelector": {"zone": "a"},
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "initContainers": [{"name": "warm", "image": "x", "restartPolicy": "Always"}],
+            "containers": [
+                {
+                    "name": "trainer",
+                    "image": "x",
+                    "env": [{"name": "A", "value": "1"}],
+                    "resources": {"requests": {"cpu": 2, "memory": "1Gi"}, "claims": [{"name": "net"}]},
+                }
+            ],
+        },
+    }
+    created = server.create(changed(JOB, {"spec.workload.job.template": template}), dry_run=True)
+    assert created["spec"]["workload"]["job"]["template"] == template
+
+
+def test_the_largest_template_is_within_the_cost_of_the_rules(server: Server) -> None:
+    resources = {"limits": {f"example.com/{'x' * 50}-{number}": 1 for number in range(32)}}
+    many = [{"name": f"container-{number}", "image": "x", "resources": resources} for number in range(16)]
+    template = {"spec": {"containers": many, "initContainers": many}}
+    wide = changed(
+        JOB,
+        {
+            "spec.workload.job.template": template,
+            "spec.workload.job.chipContainer": "container-15",
+            "spec.elasticity": {"maxChips": 64, "chipCounts": list(range(1, 65))},
+            "spec.placement": {
+                "pools": {
+                    "allow": [f"pool-{number:058}" for number in range(64)],
+                    "deny": [f"deny-{number:058}" for number in range(64)],
+                }
+            },
+        },
+    )
+    assert refusals(server, wide) == []
+
+
+def test_spec_and_status_are_written_apart(server: Server, namespace: str) -> None:
+    created = server.create({**JOB, "status": {"moves": 3}}, namespace)
+    assert "status" not in created
+    reported = server.patch(JOB, namespace, {"spec": {"suspend": True}, "status": {"moves": 3}}, "status")
+    assert reported["status"] == {"moves": 3}
+    assert reported["spec"]["suspend"] is False
+
+
+def test_conditions_are_merged_by_type(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+
+    def condition(kind: str) -> Object:
+        return {
+            "type": kind,
+            "status": "True",
+            "reason": "Running",
+            "message": "",
+            "lastTransitionTime": "2026-03-01T12:00:00Z",
+        }
+
+    server.apply_status(JOB, namespace, "rightpool", {"conditions": [condition("Placed")]})
+    both = server.apply_status(JOB, namespace, "another", {"conditions": [condition("Audited")]})
+    assert [entry["type"] for entry in both["status"]["conditions"]] == ["Placed", "Audited"]
+
+
+def test_a_condition_without_a_reason_is_refused(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+    wrong = {"conditions": [{"type": "Placed", "status": "Yes", "reason": "", "message": ""}]}
+    refused = server.refusals(lambda: server.apply_status(JOB, namespace, "rightpool", wrong))
+    assert {"status.conditions[0].status", "status.conditions[0].lastTransitionTime"} <= {
+        refusal.field for refusal in refused
+    }
+
+
+def test_columns_are_shown(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+    status = {
+        "placement": {"revision": 3, "pool": "a10g", "chips": 8, "replicas": 2},
+        "profile": {"bottleneck": "MemoryBandwidth", "samplesPerSecond": "1180"},
+        "cost": {"perHour": "8.05", "perMillionSamples": "1.90", "saved": "96.10"},
+    }
+    server.apply_status(JOB, namespace, "rightpool", status)
+    table = server.call("GET", server.path(JOB, namespace), accept=AS_TABLE)
+    assert [column["name"] for column in table["columnDefinitions"] if column["priority"] == 0] == [
+        "Name",
+        "Pool",
+        "Chips",
+        "Bottleneck",
+        "$/h",
+        "$/M",
+        "Saved",
+        "Phase",
+        "Age",
+    ]
+    assert table["rows"][0]["cells"][:7] == ["bert", "a10g", 8, "MemoryBandwidth", "8.05", "1.90", "96.10"]
+
+
+def test_names_of_the_kinds(server: Server) -> None:
+    found = server.call("GET", "/apis/rightpool.dev/v1alpha1")["resources"]
+    kinds = {entry["name"]: entry for entry in found}
+    assert {name: kinds[name]["shortNames"] for name in kinds if "/" not in name} == {
+        "profiledjobs": ["pj"],
+        "acceleratorpools": ["apool"],
+        "placementpolicies": ["ppol"],
+    }
+    assert all("ml" in entry["categories"] for entry in found if "/" not in entry["name"])
+    assert {"profiledjobs/status", "profiledjobs/scale", "acceleratorpools/status"} <= kinds.keys()
+    assert "placementpolicies/status" not in kinds
+
+
+def example_objects() -> list[Object]:
+    files = sorted(EXAMPLES.glob("*.yaml"))
+    return [obj for file in files for obj in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("obj", example_objects(), ids=lambda obj: f"{obj['kind']} {obj['metadata']['name']}")
+def test_examples_are_admitted(server: Server, obj: Object) -> None:
+    try:
+        server.create(obj, dry_run=True)
+    except ApiException as refused:
+        assert refused.status == 409, refused.body  # it is there already, so it was admitted once

@@ -1,0 +1,215 @@
+"""Reading specs and writing statuses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from rightpool.api.conditions import Condition
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
+from rightpool.api.profiledjob import (
+    AdaptationMode,
+    Batch,
+    Capacity,
+    CheckpointMode,
+    CheckpointSignal,
+    Objective,
+    PoolSelection,
+    ProfiledJobSpec,
+    Switch,
+)
+from rightpool.api.status import (
+    EstimateStatus,
+    LedgerEntry,
+    MigrationStatus,
+    Outcome,
+    PlacementStatus,
+    ProfiledJobStatus,
+    ProfileStatus,
+    TargetPlacement,
+)
+
+T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+TEMPLATE = {
+    "spec": {"containers": [{"name": "trainer", "image": "example/train", "env": [{"name": "A", "value": "1"}]}]}
+}
+
+
+def spec(**fields: Any) -> ProfiledJobSpec:
+    return ProfiledJobSpec.model_validate({"workload": {"job": {"template": TEMPLATE}}, **fields})
+
+
+def test_the_least_spec_has_the_documented_defaults() -> None:
+    job = spec()
+    assert (job.suspend, job.managed_by, job.queue_name, job.ours) == (False, "rightpool.dev/operator", None, True)
+    assert (job.workload.job.chips_per_replica, job.workload.job.replicas, job.chips) == (1, 1, 1)
+    assert (job.elasticity.min_chips, job.elasticity.max_chips, job.max_chips) == (1, None, 1)
+    assert job.elasticity.batch is Batch.PER_CHIP
+    assert job.placement.capacity is Capacity.ON_DEMAND
+    assert job.targets.objective is Objective.MINIMIZE_COST
+    assert job.progress is None
+    assert (job.checkpoint.mode, job.checkpoint.signal) == (CheckpointMode.SIGNAL, CheckpointSignal.SIGUSR1)
+    assert job.checkpoint.timeout == timedelta(seconds=120)
+    assert (job.profiling.mode, job.profiling.trace) == (Switch.AUTO, Switch.AUTO)
+    assert (job.profiling.interval, job.profiling.window) == (timedelta(seconds=10), timedelta(minutes=5))
+    assert job.adaptation.mode is None, "the policy's default holds"
+    assert (job.adaptation.cooldown, job.adaptation.max_moves) == (timedelta(minutes=15), 4)
+    assert (job.adaptation.min_savings, job.adaptation.require_approval) == (Decimal("0.10"), False)
+
+
+def test_a_full_spec_is_read() -> None:
+    job = spec(
+        elasticity={"minChips": 1, "maxChips": 64, "chipCounts": [1, 2, 4], "batch": "Global"},
+        placement={
+            "pools": {"allow": ["a10g"], "deny": ["a100"], "selector": {"matchLabels": {"tier": "cheap"}}},
+            "capacity": "Any",
+            "memoryPerChip": "14Gi",
+        },
+        targets={
+            "objective": "MinimizeTime",
+            "minScalingEfficiency": "0.85",
+            "maxCostPerHour": "40",
+            "maxCostPerMillionSamples": "1.20",
+            "budget": "500",
+            "deadline": "2026-12-01T01:00:00+01:00",
+        },
+        progress={"totalSamples": 40_000_000},
+        checkpoint={"mode": "None", "path": "/ckpt"},
+        adaptation={"mode": "Auto", "minSavings": "0.2"},
+    )
+    assert job.elasticity.chip_counts == (1, 2, 4)
+    assert job.placement.memory_per_chip == 14 * 2**30
+    assert job.targets.max_cost_per_million_samples == Decimal("1.20")
+    assert job.targets.deadline == datetime(2026, 12, 1, tzinfo=UTC)
+    assert job.targets.deadline.tzinfo is UTC
+    assert job.progress is not None and job.progress.total_samples == 40_000_000
+    assert job.checkpoint.mode is CheckpointMode.NONE
+    assert job.adaptation.mode is AdaptationMode.AUTO
+
+
+def test_a_spec_survives_the_wire() -> None:
+    job = spec(
+        targets={"budget": "500.00", "deadline": "2026-12-01T00:00:00.25Z"}, placement={"memoryPerChip": "1.5Gi"}
+    )
+    assert ProfiledJobSpec.model_validate(job.to_dict()) == job
+
+
+def test_fields_of_a_newer_version_are_ignored_and_the_template_is_kept() -> None:
+    job = spec(latency={"p99": "50ms"}, targets={"objective": "Balanced", "carbon": "1"})
+    assert job.targets.objective is Objective.BALANCED
+    assert job.workload.job.template == TEMPLATE
+
+
+def test_most_chips_default_to_the_largest_count_else_to_what_was_asked() -> None:
+    eight = {"job": {"template": TEMPLATE, "chipsPerReplica": 4, "replicas": 2}}
+    assert spec(workload=eight).max_chips == 8
+    assert spec(workload=eight, elasticity={"chipCounts": [2, 16]}).max_chips == 16
+    assert spec(workload=eight, elasticity={"chipCounts": [2, 16], "maxChips": 32}).max_chips == 32
+
+
+def test_the_only_container_gets_the_chips() -> None:
+    assert spec().workload.job.chip_container_name == "trainer"
+    job = spec(workload={"job": {"template": TEMPLATE, "chipContainer": "other"}})
+    assert job.workload.job.chip_container_name == "other"
+
+
+def test_a_spec_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        spec().suspend = True  # type: ignore[misc]
+
+
+def test_a_deadline_needs_a_zone() -> None:
+    with pytest.raises(ValidationError, match="time zone"):
+        spec(targets={"deadline": "2026-12-01T00:00:00"})
+
+
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        ({}, True),
+        ({"allow": ["a10g"]}, True),
+        ({"allow": ["a100"]}, False),
+        ({"deny": ["a10g"]}, False),
+        ({"selector": {"matchLabels": {"tier": "cheap"}}}, True),
+        ({"selector": {"matchLabels": {"tier": "fast"}}}, False),
+        ({"allow": ["a10g"], "selector": {"matchLabels": {"tier": "fast"}}}, False),
+    ],
+)
+def test_pools_are_selected_by_name_and_label(selection: dict[str, Any], selected: bool) -> None:
+    assert PoolSelection.model_validate(selection).selects("a10g", {"tier": "cheap"}) is selected
+
+
+def test_a_pool_is_read() -> None:
+    pool = AcceleratorPoolSpec.model_validate(
+        {
+            "accelerator": "A10G-24GB",
+            "chipsPerNode": 4,
+            "resourceName": "nvidia.com/gpu",
+            "tolerations": [{"operator": "Exists"}],
+            "interconnect": {"intraNode": {"kind": "PCIe", "gigabytesPerSecond": "24"}},
+            "price": {"perChipHour": "1.006"},
+        }
+    )
+    assert pool.interconnect is not None and pool.interconnect.intra_node is not None
+    assert pool.interconnect.intra_node.kind is LinkKind.PCIE
+    assert pool.interconnect.intra_node.gigabytes_per_second == Decimal(24)
+    assert pool.price is not None and pool.price.per_chip_hour == Decimal("1.006")
+    assert AcceleratorPoolSpec.model_validate(pool.to_dict()) == pool
+
+
+def test_an_absent_policy_has_safe_defaults() -> None:
+    policy = PlacementPolicySpec()
+    assert policy.default_adaptation_mode is AdaptationMode.RECOMMEND
+    assert (policy.max_concurrent_migrations, policy.max_moves_per_hour) == (10, 60)
+    assert policy.min_run_time == timedelta(minutes=5)
+    assert (policy.circuit_breaker.window, policy.circuit_breaker.max_rolled_back_share) == (10, Decimal("0.5"))
+
+
+def test_what_is_not_known_is_absent_from_the_status() -> None:
+    status = ProfiledJobStatus(profile=ProfileStatus(samples_per_second="1180"))
+    assert status.to_dict()["profile"] == {"samplesPerSecond": "1180"}
+    assert "migration" not in status.to_dict()
+
+
+def test_an_empty_status_is_read() -> None:
+    status = ProfiledJobStatus.model_validate({})
+    assert status.conditions == [] and status.placement is None and status.moves == 0
+
+
+def test_a_status_survives_the_wire() -> None:
+    old = PlacementStatus(revision=1, pool="a100", chips=8, replicas=1, cost_per_hour="32.77", since=T0)
+    new = PlacementStatus(revision=2, pool="a10g", chips=8, replicas=2, capacity="Spot")
+    target = TargetPlacement(pool="a10g", chips=8, replicas=2)
+    estimate = EstimateStatus(median="1150", low="1010", high="1310")
+    status = ProfiledJobStatus(
+        observed_generation=3,
+        conditions=[Condition("Placed", "True", "Running", "8 chips on a100", 3, T0)],
+        placement=old,
+        migration=MigrationStatus(
+            id="d-7",
+            action="Move",
+            phase="Verifying",
+            started_at=T0,
+            phase_started_at=T0 + timedelta(microseconds=1500),
+            from_=old,
+            to=new,
+            predicted=estimate,
+        ),
+        history=[LedgerEntry(id="d-6", action="Move", to=target, outcome=Outcome.ROLLED_BACK)],
+    )
+    wire = status.to_dict()
+    assert wire["migration"]["from"]["pool"] == "a100"
+    assert wire["conditions"][0]["lastTransitionTime"] == "2026-03-01T12:00:00Z"
+    assert wire["history"][0]["outcome"] == "RolledBack"
+    assert ProfiledJobStatus.model_validate(wire) == status
+
+
+def test_times_are_written_in_utc() -> None:
+    east = datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1)))
+    status = ProfiledJobStatus(last_move_at=east)
+    assert status.to_dict()["lastMoveAt"] == "2026-03-01T12:00:00Z"
