@@ -87,10 +87,10 @@ class JobWorkload(ApiModel):
     )
 
     chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
-    """Chips of each pod at the start. The operator owns the number afterwards."""
+    """Chips of each pod at the start. What is in force afterwards is in status.placement."""
 
     replicas: int = Field(default=1, ge=1, le=MAX_REPLICAS)
-    """Pods at the start. The operator owns the number afterwards, within `elasticity`."""
+    """Pods at the start. What is in force afterwards is in status.placement, within `elasticity`."""
 
     template: PodTemplate
     """The pod template, as in a Job. It requests no chips: they are added where the job is placed."""
@@ -360,7 +360,16 @@ class ProfiledJobSpec(ApiModel):
     )
     """Which controller looks after the job. Any value but rightpool.dev/operator makes this one keep its hands off."""
 
-    queue_name: str | None = Field(default=None, min_length=1, max_length=63)
+    queue_name: str | None = Field(
+        default=None,
+        max_length=63,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "must be the name of a LocalQueue in this namespace, only a-z, 0-9, '-' and '.': correct or remove it",
+            )
+        ),
+    )
     """Kueue LocalQueue that the job waits in. It becomes the label kueue.x-k8s.io/queue-name of the child Job."""
 
     workload: Workload

@@ -159,6 +159,14 @@ JOB_CASES: Final = (
         "must be a domain and a name: write rightpool.dev/operator",
     ),
     Case(
+        "queue with a space",
+        JOB,
+        {"spec.queueName": "my queue"},
+        "spec.queueName",
+        "must be the name of a LocalQueue in this namespace",
+    ),
+    Case("queue without a name", JOB, {"spec.queueName": ""}, "spec.queueName", "must be the name of a LocalQueue"),
+    Case(
         "least above most",
         JOB,
         {"spec.elasticity": {"minChips": 16, "maxChips": 8}},
@@ -382,6 +390,9 @@ CASES: Final = (*JOB_CASES, *POOL_CASES, *POLICY_CASES)
 # What the schema itself refuses, with the API server's own words.
 SCHEMA_CASES: Final = (
     Case("unknown signal", JOB, {"spec.checkpoint": {"signal": "SIGKILL"}}, "spec.checkpoint.signal", '"SIGUSR1"'),
+    Case(
+        "mode Signal without a signal", JOB, {"spec.checkpoint": {"signal": ""}}, "spec.checkpoint.signal", '"SIGUSR1"'
+    ),
     Case("no workload at all", JOB, {"spec.workload": ABSENT}, "spec.workload", "Required value"),
     Case("no template", JOB, {_T: ABSENT}, _T, "Required value"),
     Case("container without a name", JOB, {_T: containers({"image": "x"})}, f"{_C}[0].name", "Required value"),

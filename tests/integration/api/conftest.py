@@ -84,11 +84,14 @@ class Server:
         return self.call("PATCH", path, body, "application/apply-patch+yaml", fieldManager=manager, force="true")
 
     def refusals(self, request: Callable[[], object]) -> list[Refusal]:
-        """What the server says against the request. Empty: it was admitted."""
+        """What the server says against the request. Empty: it was admitted, or is there already, which the server
+        says only of what it would admit."""
         try:
             request()
         except ApiException as refused:
             status = json.loads(refused.body)
+            if status["reason"] == "AlreadyExists":
+                return []
             causes = status.get("details", {}).get("causes", [])
             if not causes:
                 return [Refusal("", status["message"])]
