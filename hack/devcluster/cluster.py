@@ -63,7 +63,6 @@ def up(cluster: Cluster, progress: Progress | None = None) -> Running:
 def down(cluster: Cluster) -> None:
     with _exclusive(cluster):
         teardown.remove(cluster)
-    _lock(cluster).unlink(missing_ok=True)
 
 
 def running(cluster: Cluster) -> Running:

@@ -60,7 +60,9 @@ def restore_settings() -> None:
 def remove_files(cluster: Cluster, *, last: bool) -> None:
     """`last`: no other cluster of ours is up, so what they share can go too."""
     for result in _CNI_RESULTS.glob(f"{cni_network(cluster)}-*"):
+        container = result.name.removeprefix(f"{cni_network(cluster)}-").removesuffix("-eth0")
         result.unlink(missing_ok=True)
+        (_CNI_RESULTS / f"cni-loopback-{container}-lo").unlink(missing_ok=True)
     for link in _CONTAINER_LOGS.glob("*.log"):
         if link.is_symlink() and str(link.readlink()).startswith(f"{cluster.state}/"):
             link.unlink(missing_ok=True)

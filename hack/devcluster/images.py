@@ -32,14 +32,15 @@ _STRIPPED: Final = (
     "usr/share/lintian",
     "usr/share/bash-completion",
     "usr/share/bug",
+    "usr/share/perl",
     "usr/share/perl5",
     "usr/share/keyrings",
     "usr/lib/apt",
     "usr/lib/dpkg",
     "usr/lib/systemd",
     "usr/lib/udev",
-    "usr/lib/locale",
     "usr/lib/x86_64-linux-gnu/gconv",
+    "usr/lib/x86_64-linux-gnu/perl",
     "usr/lib/x86_64-linux-gnu/perl-base",
     "usr/lib/x86_64-linux-gnu/security",
     "usr/lib/python3.11/ensurepip",
@@ -60,17 +61,25 @@ _STRIPPED: Final = (
     "srv",
 )
 _STRIPPED_PROGRAMS: Final = ("perl", "apt", "dpkg", "debconf", "update-alternatives", "deb-systemd")
-_STRIPPED_LIBRARIES: Final = ("libapt-", "libdb-5", "libsystemd", "libgnutls", "libstdc++", "libxxhash", "libp11-kit")
+_STRIPPED_LIBRARIES: Final = (
+    "libapt-",
+    "libdb-5",
+    "libsystemd",
+    "libgnutls",
+    "libperl",
+    "libxxhash",
+    "libp11-kit",
+    "libunistring",
+)
 
 
 def load(cluster: Cluster, files: Iterable[Path]) -> list[str]:
-    """Import image tars; returns the names that the cluster knows afterwards."""
-    before = set(names(cluster))
+    """Import image tars; returns the names of what was in them. A name that was there before means the new image."""
+    loaded: list[str] = []
     for path in files:
-        if not path.exists():
-            raise DevclusterError(f"no such file: {path}")
+        loaded += oci.names_in(path)
         _ctr(cluster, "images", "import", "--local", str(path))
-    return sorted(set(names(cluster)) - before)
+    return loaded
 
 
 def names(cluster: Cluster) -> list[str]:

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
+from devcluster.spec import DevclusterError
+
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _INDEX: Final = "application/vnd.oci.image.index.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+_TABLES: Final = ("index.json", "manifest.json")
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
@@ -181,6 +184,22 @@ def write_image(target: Path, name: str, layers: Sequence[Layer], config: ImageC
             archive.addfile(_regular(path, len(content), False), io.BytesIO(content))
     temporary.replace(target)
     return _sha256(manifest)
+
+
+def names_in(archive: Path) -> list[str]:
+    """The names of the images in a tar, in the OCI layout or in Docker's own."""
+    try:
+        with tarfile.open(archive) as opened:
+            found = {name: opened.extractfile(name) for name in opened.getnames() if name in _TABLES}
+            tables = {name: json.load(content) for name, content in found.items() if content is not None}
+    except (OSError, tarfile.TarError, ValueError) as error:
+        raise DevclusterError(f"{archive} is not an image tar: {error}") from None
+    if "index.json" in tables:
+        annotations = [entry.get("annotations", {}) for entry in tables["index.json"].get("manifests", [])]
+        named = [str(entry["io.containerd.image.name"]) for entry in annotations if "io.containerd.image.name" in entry]
+        if named:
+            return named
+    return [str(tag) for image in tables.get("manifest.json", []) for tag in image.get("RepoTags") or []]
 
 
 def _runtime_config(config: ImageConfig) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class Supervisor:
             )
         identity = Identity.of(child.pid)
         if identity is None:
-            raise DevclusterError(f"{program.name} ended at once; its log: {self.log(program.name)}")
+            raise DevclusterError(self._ended(program.name))
         child.returncode = 0  # it outlives this command by design: no warning from Popen about a running child
         text = json.dumps(asdict(Record(program.name, identity, fingerprint, program.ports)))
         temporary = self._pids / f".{program.name}.tmp"
@@ -174,12 +174,19 @@ class Supervisor:
         """Wait until it answers; give up early when it dies, and name its log either way."""
         deadline = time.monotonic() + seconds
         while not (program.ready is None or program.ready()):
-            says = f"{self.log(program.name)} says:\n{self.tail(program.name)}"
             if not self.running(program.name):
-                raise DevclusterError(f"{program.name} ended; {says}")
+                raise DevclusterError(self._ended(program.name))
             if time.monotonic() > deadline:
-                raise DevclusterError(f"{program.name} did not answer within {seconds:.0f} s; {says}")
+                raise DevclusterError(
+                    f"{program.name} did not answer within {seconds:.0f} s; {self._says(program.name)}"
+                )
             time.sleep(0.1)
+
+    def _ended(self, name: str) -> str:
+        return f"{name} ended; {self._says(name)}"
+
+    def _says(self, name: str) -> str:
+        return f"{self.log(name)} says:\n{self.tail(name)}"
 
 
 def stop_all(identities: Iterable[Identity], *, grace: float = STOP_SECONDS) -> None:

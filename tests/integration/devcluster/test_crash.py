@@ -1,0 +1,124 @@
+"""A whole cluster, killed in several ways: `up` repairs it, `down` leaves nothing, and its neighbours do not notice."""
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import deps, host, network, teardown
+from devcluster.processes import Identity, Supervisor
+from devcluster.progress import Progress
+from devcluster.spec import NAMED, Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("root")]
+QUIET = Progress(quiet=True)
+
+
+def pause_pod(name: str) -> dict[str, Any]:
+    """The one image that every cluster has."""
+    container = {"name": "main", "image": "pause:dev", "imagePullPolicy": "Never"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
+    }
+
+
+def firewall() -> str:
+    program = deps.find("iptables-save")
+    assert program is not None
+    return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+
+def neighbours() -> set[Identity]:
+    return {
+        record.identity
+        for spec in NAMED.values()
+        for record in Supervisor(spec.state).records()
+        if record.identity.alive()
+    }
+
+
+@pytest.fixture
+def broken_later(crash: Cluster, root: None) -> Iterator[Cluster]:
+    clusters.down(crash)
+    yield crash
+    clusters.down(crash)
+
+
+def kill(cluster: Cluster, *names: str, number: int = signal.SIGKILL) -> None:
+    for name in names:
+        record = Supervisor(cluster.state).record(name)
+        assert record is not None, name
+        record.identity.signal(number)
+
+
+def wait_for_pod(running: clusters.Running, name: str) -> None:
+    running.kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=60s")
+
+
+def test_repaired_after_a_crash_and_gone_after_another(broken_later: Cluster) -> None:
+    spec = broken_later
+    rules, others = firewall(), neighbours()
+
+    running = clusters.up(spec, QUIET)
+    running.kubectl.apply([pause_pod("before")])
+    wait_for_pod(running, "before")
+    chips = running.kubectl.json("get", "node", "node-0")["status"]["allocatable"]["rightpool.dev/cpu-chip"]
+    assert chips == "2"
+    before = {record.name: record.identity for record in Supervisor(spec.state).records()}
+    clusters.up(spec, QUIET)
+    assert before == {record.name: record.identity for record in Supervisor(spec.state).records()}
+
+    # Killed, and one merely stopped: it has a pid, and answers nothing.
+    kill(spec, "etcd", "kube-apiserver", "containerd")
+    kill(spec, "coredns", number=signal.SIGSTOP)
+    running = clusters.up(spec, QUIET)
+    wait_for_pod(running, "before")
+    running.kubectl.apply([pause_pod("after")])
+    wait_for_pod(running, "after")
+
+    # The network goes from under it.
+    network.ip("netns", "delete", spec.namespace)
+    running = clusters.up(spec, QUIET)
+    running.kubectl.apply([pause_pod("third")])
+    wait_for_pod(running, "third")
+
+    # A crash of everything that comes to mind, records included.
+    alive = teardown.processes(spec)
+    chance = random.Random(1)
+    for identity in chance.sample(alive, len(alive) // 2):
+        identity.signal(signal.SIGKILL)
+    for record in (spec.state / "pid").glob("kube*.json"):
+        record.unlink()
+    (spec.state / "pid" / "etcd.json").write_text("{")
+    clusters.down(spec)
+    assert teardown.left(spec) == []
+    clusters.down(spec)  # and once more: nothing to do is no error
+
+    assert firewall() == rules
+    assert neighbours() == others
+    assert all(identity.alive() for identity in others)
+
+
+def test_shims_containers_and_mounts_are_found_without_any_record(broken_later: Cluster) -> None:
+    running = clusters.up(broken_later, QUIET)
+    running.kubectl.apply([pause_pod("orphan")])
+    wait_for_pod(running, "orphan")
+    assert host.mounts_below(broken_later.state)
+    for record in (broken_later.state / "pid").glob("*.json"):
+        record.unlink()
+    shims = list(teardown._shims(broken_later))
+    assert shims
+    for pid in shims:
+        os.kill(pid, signal.SIGKILL)  # the containers live on, as somebody else's children
+    clusters.down(broken_later)
+    assert teardown.left(broken_later) == []
+    assert not list(Path("/var/lib/cni/results").glob("rightpool-crash-*"))
