@@ -48,3 +48,29 @@ unit: $(VENV)/.dev ## fast tests only: no cluster, no network
 .PHONY: test
 test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
 	@hack/run-tests
+
+# --- the cluster -----------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.runtime ## four stories on a real Kubernetes on this machine; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m demo
+
+.PHONY: up
+up: $(VENV)/.runtime ## only the demo's cluster
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster up
+
+.PHONY: down
+down: $(VENV)/.runtime ## end the demo's cluster, and leave nothing behind
+	@$(BIN)/python -m devcluster down
+
+.PHONY: env
+env: $(VENV)/.runtime
+	@$(BIN)/python -m devcluster env
+	@echo 'export PATH=$(CURDIR)/$(BIN):$$PATH PYTHONPATH=$(CURDIR)/operator'
+
+.PHONY: images
+images: $(VENV)/.runtime ## the images as tar files in build/images, without Docker
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster.recipes build/images

@@ -12,10 +12,23 @@ import pytest
 
 @pytest.fixture(scope="session")
 def kubeconfig() -> Path:
-    """Kubeconfig of the cluster under test, named by RIGHTPOOL_TEST_KUBECONFIG."""
+    """Kubeconfig of the cluster under test: RIGHTPOOL_TEST_KUBECONFIG, else the embedded one called `test`."""
     path = os.environ.get("RIGHTPOOL_TEST_KUBECONFIG")
     if not path:
-        pytest.fail("no cluster: set RIGHTPOOL_TEST_KUBECONFIG to the kubeconfig of a cluster made for tests")
+        from devcluster.spec import TEST
+
+        path = str(TEST.kubeconfig)
+    if not Path(path).exists():
+        pytest.fail("no cluster: `python -m devcluster up --name test`, or name one by RIGHTPOOL_TEST_KUBECONFIG")
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder with recorded measurements that are not part of the repository; the test is skipped where it is absent."""
+    path = os.environ.get("RIGHTPOOL_SHARED")
+    if not path or not Path(path).is_dir():
+        pytest.skip("recorded measurements are not here: set RIGHTPOOL_SHARED to their folder")
     return Path(path)
 
 

@@ -1,0 +1,93 @@
+"""`python -m demo`: cluster up, chart installed, four stories told, and then what the objects say of them."""
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from demo.job import Job, StoryFailed
+from demo.stage import SYSTEM, Stage, logs, prepare
+from demo.stories import AFTERWARDS, TOGETHER, Story
+from devcluster import cluster
+from devcluster.progress import Progress
+from devcluster.spec import DEMO, DevclusterError
+
+
+def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -> dict[str, Job | Exception]:
+    """Run stories side by side; a story's failure is its result."""
+
+    def one(story: Story) -> Job | Exception:
+        try:
+            return story.tell(stage, say)
+        except (StoryFailed, DevclusterError) as error:
+            return error
+
+    with ThreadPoolExecutor(len(stories)) as pool:
+        return dict(zip((s.name for s in stories), pool.map(one, stories), strict=True))
+
+
+def show(stage: Stage, story: Story) -> None:
+    """What the objects say of a story, in the commands that a user would type."""
+    print(f"\n=== {story.title} ===")
+    namespace = ["-n", story.namespace]
+    conditions = (
+        'jsonpath={range .status.conditions[*]}{.type}{"\\t"}{.status}{"\\t"}{.reason}{"\\t"}{.message}{"\\n"}{end}'
+    )
+    for shown, text in (
+        (f"kubectl get pj {story.name} -o wide", stage.kubectl("get", "pj", story.name, *namespace, "-o", "wide")),
+        ("conditions", stage.kubectl("get", "pj", story.name, *namespace, "-o", conditions)),
+        (
+            f"kubectl events --for profiledjob/{story.name}",
+            stage.kubectl("events", "--for", f"profiledjob/{story.name}", *namespace),
+        ),
+        (f"rightpool explain {story.name}", stage.rightpool("explain", story.name, *namespace)),
+    ):
+        print(f"\n$ {shown}\n{text.rstrip()}")
+
+
+def main() -> int:
+    """Exit code 0 only if all four stories happened."""
+    progress = Progress(sys.stdout)
+    lock = threading.Lock()
+
+    def say(message: str) -> None:
+        with lock:
+            progress.say(message)
+
+    try:
+        running = cluster.up(DEMO, progress)
+        if not running.with_node:
+            print("the demo runs real pods, and those need root: run it again with sudo", file=sys.stderr)
+            return 1
+        stage = prepare(running, progress)
+        say("telling three stories at once; the lines are what the objects' conditions say")
+        results = tell(stage, TOGETHER, say)
+        results |= tell(stage, AFTERWARDS, say)
+        stories = TOGETHER + AFTERWARDS
+        for story in stories:
+            show(stage, story)
+        print(f"\n$ kubectl get pj -A -o wide\n{stage.kubectl('get', 'pj', '-A', '-o', 'wide').rstrip()}")
+        print(f"\n$ rightpool pools\n{stage.rightpool('pools').rstrip()}")
+    except (DevclusterError, StoryFailed) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted; `make demo` goes on, `make down` ends the cluster", file=sys.stderr)
+        return 130
+    failed = {name: result for name, result in results.items() if isinstance(result, Exception)}
+    print(f"\n{len(results) - len(failed)} of {len(results)} stories happened, {progress.elapsed:.0f} s in all")
+    for name, error in failed.items():
+        print(f"\n{name} did not happen: {error}", file=sys.stderr)
+    if failed:
+        print(f"\nthe operator's last lines:\n{logs(stage.kubectl)}", file=sys.stderr)
+    print(f"""
+The cluster stays up. To look around:
+  eval "$(make env)"                 kubectl, helm and rightpool for this cluster
+  kubectl get pj -A                  the jobs
+  kubectl -n {SYSTEM} logs deploy/rightpool -f
+  make down                          ends it and leaves nothing behind""")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

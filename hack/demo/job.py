@@ -1,0 +1,103 @@
+"""A ProfiledJob as the cluster tells it: what the demo and the end-to-end tests look at."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from devcluster.kubectl import Kubectl
+from devcluster.spec import DevclusterError
+
+
+class StoryFailed(Exception):
+    """What should have happened did not; the message says what, and how the job stood."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One reading of a ProfiledJob."""
+
+    document: dict[str, Any]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The status, empty before the operator has written one."""
+        found: dict[str, Any] = self.document.get("status") or {}
+        return found
+
+    @property
+    def pool(self) -> str | None:
+        """Where it runs."""
+        return (self.status.get("placement") or {}).get("pool")
+
+    @property
+    def chips(self) -> int | None:
+        """On how many chips."""
+        return (self.status.get("placement") or {}).get("chips")
+
+    @property
+    def phase(self) -> str | None:
+        """Phase of the migration, None where there is none."""
+        return (self.status.get("migration") or {}).get("phase")
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The ledger."""
+        return list(self.status.get("history") or [])
+
+    def condition(self, kind: str) -> dict[str, str]:
+        """A condition; {} where it is absent."""
+        for condition in self.status.get("conditions") or []:
+            if condition["type"] == kind:
+                return dict(condition)
+        return {}
+
+    def told(self) -> str:
+        """Where it stands, for a failure's message."""
+        lines = [
+            f"  {c['type']}={c['status']} {c['reason']}: {c.get('message', '')}"
+            for c in self.status.get("conditions") or []
+        ]
+        return "\n".join(
+            [f"  placement {self.status.get('placement')}, migration {self.status.get('migration')}", *lines]
+        )
+
+
+class Watcher:
+    """Reads a job again and again, and says what changed."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str, name: str, say: Callable[[str], None]) -> None:
+        self._kubectl, self.namespace, self.name, self._say = kubectl, namespace, name, say
+        self._told: dict[str, str] = {}
+
+    def read(self) -> Job:
+        """The job now; what is new in it is said."""
+        job = Job(self._kubectl.json("get", "profiledjob", self.name, "-n", self.namespace))
+        for condition in job.status.get("conditions") or []:
+            line = f"{condition['type']}={condition['status']} {condition['reason']}"
+            if self._told.get(condition["type"]) != line:
+                self._told[condition["type"]] = line
+                self._say(f"{self.name}: {line}: {condition.get('message', '')}")
+        phase = job.phase or ""
+        if self._told.get("phase", "") != phase:
+            self._told["phase"] = phase
+            if phase:
+                migration = job.status["migration"]
+                back = " (back)" if migration.get("rollingBack") else ""
+                self._say(f"{self.name}: {migration['id']} {phase}{back}")
+        return job
+
+    def until(self, what: str, holds: Callable[[Job], bool], seconds: float) -> Job:
+        """Wait until it holds; raises StoryFailed with the job's state where it does not in time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                job = self.read()
+                if holds(job):
+                    return job
+                told = job.told()
+            except DevclusterError as error:
+                told = f"  {error}"
+            if time.monotonic() > deadline:
+                raise StoryFailed(f"{self.namespace}/{self.name}: not within {seconds:.0f} s: {what}\n{told}")
+            time.sleep(1.0)

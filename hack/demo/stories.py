@@ -1,0 +1,167 @@
+"""Four stories. Each applies a ProfiledJob, waits for what the operator does about it, and checks what came of it."""
+
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from demo.job import Job, StoryFailed, Watcher
+from demo.stage import Stage, apply
+
+START_SECONDS: Final = 90.0
+MOVE_SECONDS: Final = 200.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Story:
+    """One story: its job, and what runs it."""
+
+    title: str
+    namespace: str
+    name: str
+    tell: Callable[[Stage, Say], Job]
+
+
+def _expect(holds: bool, what: str, job: Job) -> None:
+    if not holds:
+        raise StoryFailed(f"{what}\n{job.told()}\n  history {job.history}")
+
+
+def _verified(job: Job) -> bool:
+    return job.condition("Verified").get("status") == "True" and job.phase is None
+
+
+def training_lines(log: str) -> list[tuple[int, float]]:
+    """(step, loss) of every progress line that the training program printed."""
+    return [(int(m[1]), float(m[2])) for m in re.finditer(r"step[ =](\d+).*?loss[ =]([0-9.]+)", log)]
+
+
+def scaling(stage: Stage, say: Say) -> Job:
+    """A real program on two chips that scales badly goes to one, and goes on from its checkpoint."""
+    folder = stage.state / "checkpoints"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)  # hostPath volumes take no fsGroup, and the program runs as uid 1000
+    apply(stage, "scaling.yaml", CHECKPOINT_DIR=str(folder))
+    watcher = Watcher(stage.kubectl, "research", "scaling", say)
+    job = watcher.until("two replicas run", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
+    _expect(job.chips == 2, "it should have started on 2 chips", job)
+    watcher.until("a decision to leave 2 chips", lambda j: j.phase not in (None, "Planned"), MOVE_SECONDS)
+    pods = "rightpool.dev/profiledjob=scaling,rightpool.dev/revision=1"
+    before = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
+    job = watcher.until("the move to one chip is verified", _verified, MOVE_SECONDS)
+    _expect(job.chips == 1, "it should run on 1 chip", job)
+    entry = job.history[-1]
+    _expect(
+        float(entry["realisedCostPerMillionSamples"]) < float(entry["baselineCostPerMillionSamples"]),
+        "a sample should cost less than before",
+        job,
+    )
+    number = job.status["placement"]["revision"]
+    pods = f"rightpool.dev/profiledjob=scaling,rightpool.dev/revision={number}"
+    after = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
+    old, new = training_lines(before), training_lines(after)
+    _expect(
+        bool(old and new),
+        f"the program should have printed its steps; it printed\n{before[-800:]}\n{after[-800:]}",
+        job,
+    )
+    _expect(new[0][0] >= old[0][0] and new[0][0] > 1, f"step {new[0][0]} after the move: it started anew", job)
+    _expect(new[0][1] <= old[0][1], f"loss {new[0][1]} after the move, {old[0][1]} at the start: it started anew", job)
+    say(
+        f"scaling: the program went on: step {old[-1][0]} loss {old[-1][1]:g} before, "
+        f"step {new[0][0]} loss {new[0][1]:g} after"
+    )
+    return job
+
+
+def cheaper_pool(stage: Stage, say: Say) -> Job:
+    """ResNet-50 on A100 moves to the A10G pool, at the predicted price."""
+    apply(stage, "resnet50.yaml")
+    watcher = Watcher(stage.kubectl, "vision", "resnet50", say)
+    job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
+    _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
+    job = watcher.until("the move to a10g is verified", _verified, MOVE_SECONDS)
+    _expect(job.pool == "a10g", "it should run on a10g", job)
+    _tell_prices(job, "resnet50", say)
+    return job
+
+
+def whole_slices(stage: Stage, say: Say) -> Job:
+    """A language model moves from GPUs to TPUs, in whole slices."""
+    apply(stage, "language-model.yaml")
+    watcher = Watcher(stage.kubectl, "language", "language-model", say)
+    job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
+    _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
+    job = watcher.until("the move to tpu-v5e is verified", _verified, MOVE_SECONDS)
+    _expect(job.pool == "tpu-v5e", "it should run on tpu-v5e", job)
+    _expect((job.chips or 0) % 8 == 0, "slices of 2x4 are 8 chips each", job)
+    _tell_prices(job, "language-model", say)
+    return job
+
+
+def rollback(stage: Stage, say: Say) -> Job:
+    """The A10G pool has become slower than published: the move does not pay, and is undone."""
+    say("the A10G pool is throttled to 40% of what was published")
+    fault(stage, a10g='{"throughput": 0.4, "throttle": 0.6}')
+    try:
+        apply(stage, "rollback.yaml")
+        watcher = Watcher(stage.kubectl, "vision", "rollback", say)
+        job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
+        _expect(job.pool == "a100", "it should have started on a100", job)
+        watcher.until("it tries a10g", lambda j: j.pool == "a10g", MOVE_SECONDS)
+
+        def undone(j: Job) -> bool:
+            return j.phase is None and j.condition("Verified").get("reason") == "RolledBack"
+
+        job = watcher.until("the move is undone", undone, MOVE_SECONDS)
+        _expect(job.condition("Verified")["status"] == "False", "Verified should be False", job)
+        _expect(job.pool == "a100", "it should be back on a100", job)
+        entry = job.history[-1]
+        _expect(entry["outcome"] == "RolledBack", "the ledger should say so", job)
+        _expect(float(entry["cost"]) > 0, "the ledger should say what it cost", job)
+        say(f"rollback: the ledger says that the attempt cost ${entry['cost']} and {entry['lostSeconds']} s")
+        time.sleep(15)
+        job = watcher.read()
+        _expect(job.pool == "a100" and job.phase is None, "it should stay on a100 and not bounce", job)
+        return job
+    finally:
+        fault(stage, a10g="{}")
+
+
+def fault(stage: Stage, **pools: str) -> None:
+    """Tell the replay how a simulated pool behaves; pool names are given with _ for -."""
+    stage.kubectl.apply(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "simulation", "namespace": "kube-system"},
+                "data": {name.replace("_", "-"): value for name, value in pools.items()},
+            }
+        ]
+    )
+
+
+def _tell_prices(job: Job, name: str, say: Say) -> None:
+    entry = job.history[-1]
+    predicted = float(entry["predictedCostPerMillionSamples"]["median"])
+    realised = float(entry["realisedCostPerMillionSamples"])
+    before = float(entry["baselineCostPerMillionSamples"])
+    say(
+        f"{name}: $ per million samples: {before:.4g} before, {predicted:.4g} predicted, {realised:.4g} realised "
+        f"({realised / predicted - 1:+.0%} against the prediction, {realised / before - 1:+.0%} against before)"
+    )
+    _expect(realised < before, "a sample should cost less than before", job)
+
+
+TOGETHER: Final = (
+    Story("Real training scales badly: two chips become one", "research", "scaling", scaling),
+    Story("ResNet-50: A100 to A10G", "vision", "resnet50", cheaper_pool),
+    Story("A language model: A100 to whole slices of TPU v5e", "language", "language-model", whole_slices),
+)
+AFTERWARDS: Final = (Story("A pool slower than predicted: the move is undone", "vision", "rollback", rollback),)
