@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     add("down", _down, "remove the cluster and everything it made on this machine")
     add("status", _status, "what runs, and how to use it; exit code 0 only if everything does")
     add("env", _env, "shell lines that point kubectl and helm at the cluster")
-    kubectl = add("kubectl", _kubectl, "run kubectl against the cluster")
+    kubectl = add("kubectl", _kubectl, "run kubectl against the cluster: `kubectl --name test -- -n default get pods`")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     image = add("images", _images, "load image tars into the container node, or list its images")
     image.add_argument("action", choices=["load", "list", "base"])
@@ -94,7 +94,8 @@ def _env(options: argparse.Namespace, progress: Progress) -> int:
 def _kubectl(options: argparse.Namespace, progress: Progress) -> int:
     spec = _existing(options.name)
     program = build.binary("kubectl")
-    os.execv(program, [program, f"--kubeconfig={spec.kubeconfig}", *options.arguments])
+    arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
+    os.execv(program, [program, f"--kubeconfig={spec.kubeconfig}", *arguments])
 
 
 def _existing(name: str) -> Cluster:

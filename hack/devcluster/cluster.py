@@ -21,6 +21,7 @@ from devcluster.spec import DEV_CHIP_RESOURCE, DEV_CHIPS, NODE_NAME, Cluster, De
 START_SECONDS: Final = 90.0
 ANSWER_SECONDS: Final = 10.0  # for what was already running: longer silence is taken for dead
 NODE_SECONDS: Final = 90.0
+LONGEST_SOCKET: Final = 95  # the kernel takes 107 characters, and containerd appends to the name
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ class _Start:
 
     def run(self) -> Running:
         cluster, root = self._cluster, self._root
+        if len(str(cluster.containerd_socket)) > LONGEST_SOCKET:
+            raise DevclusterError(f"{cluster.state} is too deep for the kernel's socket names; set XDG_STATE_HOME")
         cluster.logs.mkdir(parents=True, exist_ok=True)
         pki.ensure(cluster, control_plane.server(cluster, root=root))
         container_node: tuple[Program, ...] = ()

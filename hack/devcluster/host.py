@@ -15,6 +15,7 @@ from devcluster import probes
 from devcluster.node import cni_network
 from devcluster.spec import Cluster, state_home
 
+_PROC_SYS: Final = Path("/proc/sys")
 _SYSCTLS: Final = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -36,7 +37,7 @@ def _saved() -> Path:
 def remember_settings() -> None:
     """Before the first kubelet starts; a later cluster must not take its changes for what was there."""
     if not _saved().exists():
-        found = {key: path.read_text().strip() for key in _SYSCTLS if (path := Path("/proc/sys") / key).exists()}
+        found = {key: path.read_text().strip() for key in _SYSCTLS if (path := _PROC_SYS / key).exists()}
         _saved().parent.mkdir(parents=True, exist_ok=True)
         _saved().write_text(json.dumps(found))
 
@@ -48,7 +49,7 @@ def restore_settings() -> None:
     except (FileNotFoundError, ValueError):
         return
     for key, value in settings.items():
-        path = Path("/proc/sys") / key
+        path = _PROC_SYS / key
         try:
             if path.read_text().strip() != value:
                 path.write_text(value)

@@ -33,6 +33,19 @@ def http(url: str) -> Callable[[], bool]:
     return probe
 
 
+def tcp(host: str, port: int) -> Callable[[], bool]:
+    """Does anybody accept there?"""
+
+    def probe() -> bool:
+        try:
+            with socket.create_connection((host, port), timeout=SECONDS):
+                return True
+        except OSError:
+            return False
+
+    return probe
+
+
 def unix_socket(path: Path) -> Callable[[], bool]:
     def probe() -> bool:
         return listens(path)

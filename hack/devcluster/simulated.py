@@ -153,7 +153,7 @@ def _apply(kubectl: Kubectl, nodes: list[dict[str, Any]], *extra: str) -> None:
 
 
 def programs(cluster: Cluster, *, root: bool) -> tuple[Program, ...]:
-    return (_kwok(cluster, root=root), *((_replay(cluster),) if root and replay_exists() else ()))
+    return (_kwok(cluster, root=root), *(_replay(cluster) if root else ()))
 
 
 def _kwok(cluster: Cluster, *, root: bool) -> Program:
@@ -171,6 +171,7 @@ def _kwok(cluster: Cluster, *, root: bool) -> Program:
             f"--cidr={network[1]}/{network.prefixlen}",
             f"--server-address={here}:{cluster.ports.kwok}",
             "--node-lease-duration-seconds=40",
+            "--v=WARN",  # otherwise a line for each node's lease every few seconds
         ),
         ports=(cluster.ports.kwok,),
         namespace=cluster.namespace if root else None,
@@ -179,13 +180,12 @@ def _kwok(cluster: Cluster, *, root: bool) -> Program:
     )
 
 
-def replay_exists() -> bool:
-    return find_spec("devcluster.replay") is not None
-
-
-def _replay(cluster: Cluster) -> Program:
+def _replay(cluster: Cluster) -> tuple[Program, ...]:
     """Answers on every simulated pod's own address, as its sidecar would: needs the namespace where those are local."""
-    return Program(
+    module = find_spec("devcluster.replay")
+    if module is None or module.origin is None:
+        return ()
+    program = Program(
         "replay",
         (
             sys.executable,
@@ -197,5 +197,7 @@ def _replay(cluster: Cluster) -> Program:
         ports=(REPLAY_PORT,),
         environment={"PYTHONPATH": PACKAGE_ROOT},
         namespace=cluster.simulated_namespace,
-        reads=(cluster.kubeconfig,),
+        reads=(cluster.kubeconfig, Path(module.origin)),
+        ready=probes.tcp(cluster.simulated_ip, REPLAY_PORT),
     )
+    return (program,)
