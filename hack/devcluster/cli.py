@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DevclusterError as error:
         print(f"devcluster: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # `status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print("devcluster: interrupted; the same command goes on where this one stopped", file=sys.stderr)
         return 130

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from devcluster import build, control_plane, deps, host, images, monitoring, network, node, pki, simulated, teardown
+from devcluster.api import Api
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
@@ -46,9 +47,14 @@ class Running:
 
     def set_nodes(self, pool: str, count: int, *, wait: bool = True) -> None:
         """Exactly `count` simulated nodes in a pool."""
-        simulated.set_nodes(self.kubectl, simulated.pool_named(pool), count)
+        api, described = Api(self.kubeconfig), simulated.pool_named(pool)
+        simulated.set_nodes(api, described, count)
         if wait:
-            _wait_for_nodes(self.kubectl)
+            seconds = NODE_SECONDS + count / 10
+            complaint = f"not all {count} nodes of {pool} are Ready"
+            _until(
+                lambda: simulated.ready_nodes(api, described) == count, seconds, complaint, self.spec.logs / "kwok.log"
+            )
 
 
 def up(cluster: Cluster, progress: Progress | None = None) -> Running:

@@ -7,53 +7,22 @@ and change often, so the file is written at most twice a second and only when a 
 Runs as a process of its own: `python -m devcluster.discovery KUBECONFIG TARGETS_FILE`.
 """
 
-import base64
+import http.client
 import json
 import re
-import ssl
 import sys
-import tempfile
 import threading
 import time
-import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
+from devcluster.api import Api
+from devcluster.spec import DevclusterError
 
 WRITE_SECONDS: Final = 0.5
 WATCH_SECONDS: Final = 240
 _META: Final = "__meta_kubernetes_"
-
-
-class Api:
-    """Just enough of a client to read pods with a kubeconfig whose certificates are inline."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        content = yaml.safe_load(kubeconfig.read_text())
-        self._server: str = content["clusters"][0]["cluster"]["server"]
-        authority = base64.b64decode(content["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
-        context = ssl.create_default_context(cadata=authority)
-        user = content["users"][0]["user"]
-        with tempfile.NamedTemporaryFile() as pair:  # ssl reads client certificates from files only
-            pair.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
-            pair.flush()
-            context.load_cert_chain(pair.name)
-        self._opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
-
-    def pods(self) -> tuple[list[dict[str, Any]], str]:
-        with self._opener.open(f"{self._server}/api/v1/pods?resourceVersion=0", timeout=30) as response:
-            listed = json.load(response)
-        return listed["items"], listed["metadata"]["resourceVersion"]
-
-    def changes(self, version: str) -> Iterator[dict[str, Any]]:
-        query = f"watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
-        with self._opener.open(f"{self._server}/api/v1/pods?{query}", timeout=WATCH_SECONDS + 30) as response:
-            for line in response:
-                yield json.loads(line)
 
 
 def targets(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -129,9 +98,11 @@ class TargetsFile:
 
 def _follow(api: Api, file: TargetsFile) -> None:
     """One list and its watch, until the watch ends: regularly after some minutes, or with its version grown too old."""
-    pods, version = api.pods()
-    file.replace(pods)
-    for change in api.changes(version):
+    listed = api.request("GET", "/api/v1/pods?resourceVersion=0")
+    file.replace(listed["items"])
+    version = listed["metadata"]["resourceVersion"]
+    watch = f"/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
+    for change in api.lines(watch, seconds=WATCH_SECONDS + 30.0):
         if change["type"] == "ERROR":
             return
         if change["type"] != "BOOKMARK":
@@ -151,7 +122,12 @@ def main(kubeconfig: Path, path: Path) -> None:
     while True:
         try:
             _follow(api, file)
-        except (OSError, ValueError) as error:  # an API server that restarts; the last targets stay until it is back
+        except (
+            OSError,
+            ValueError,
+            http.client.HTTPException,
+            DevclusterError,
+        ) as error:  # an API server that restarts; the last targets stay until it is back
             print(f"discovery: {error}; trying again", flush=True)
             time.sleep(1)
 

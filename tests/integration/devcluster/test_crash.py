@@ -91,6 +91,11 @@ def test_repaired_after_a_crash_and_gone_after_another(broken_later: Cluster) ->
     running.kubectl.apply([pause_pod("third")])
     wait_for_pod(running, "third")
 
+    running.set_nodes("a10g", 5)
+    running.set_nodes("a10g", 2)
+    nodes = running.kubectl("get", "nodes", "--selector=simulation.rightpool.dev/pool=a10g", "--output=name").split()
+    assert nodes == ["node/a10g-0", "node/a10g-1"]
+
     # A crash of everything that comes to mind, records included.
     alive = teardown.processes(spec)
     chance = random.Random(1)
