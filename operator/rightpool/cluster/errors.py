@@ -1,0 +1,101 @@
+"""What the API server's refusals mean to us.
+
+    ClusterError
+    ├── NotFound       404: the object, or its resource, is not there
+    ├── Conflict       409: somebody was faster, or a precondition does not hold
+    │   └── AlreadyExists
+    ├── Invalid        400, 422: the object itself is refused; the message is for its author
+    ├── Forbidden      401, 403: our own permissions, or an admission policy
+    ├── Expired        410: a page token or resource version is too old; start again
+    └── Unavailable    429, 5xx, no connection, timeout: try again later; the request may have been carried out
+
+Callers handle the leaves they expect. `Unavailable` never says that nothing happened.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class ClusterError(Exception):
+    """The API server did not do what was asked. message: its words, without the HTTP around them."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.reason = reason
+
+
+class NotFound(ClusterError):
+    """404."""
+
+
+class Conflict(ClusterError):
+    """409."""
+
+
+class AlreadyExists(Conflict):
+    """409 on creation."""
+
+
+class Invalid(ClusterError):
+    """400 or 422."""
+
+
+class Forbidden(ClusterError):
+    """401 or 403."""
+
+
+class Expired(ClusterError):
+    """410."""
+
+
+class Unavailable(ClusterError):
+    """No answer, or one that says to come back later. retry_after: seconds, where the server named them."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, status=status, reason=reason)
+        self.retry_after = retry_after
+
+
+_BY_STATUS: dict[int, type[ClusterError]] = {
+    400: Invalid,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+}
+
+
+def error_from(status: int, body: bytes, retry_after: str | None = None) -> ClusterError:
+    """The error for an HTTP answer of 400 or more."""
+    details = _parse(body)
+    message = str(details.get("message") or body[:500].decode("utf-8", "replace") or f"HTTP {status}")
+    reason = str(details.get("reason") or "")
+    if reason == "AlreadyExists":
+        return AlreadyExists(message, status=status, reason=reason)
+    kind = _BY_STATUS.get(status)
+    if kind is not None:
+        return kind(message, status=status, reason=reason)
+    if status == 429 or status >= 500:
+        return Unavailable(message, status=status, reason=reason, retry_after=_seconds(retry_after))
+    return ClusterError(message, status=status, reason=reason)
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return None if header is None else max(0.0, float(header))
+    except ValueError:
+        return None

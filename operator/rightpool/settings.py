@@ -1,0 +1,111 @@
+"""What the operator is told from outside: one frozen object, built once at start-up and passed down."""
+
+import os
+import socket
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class LogFormat(StrEnum):
+    """How a log line looks."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
+def _own_namespace() -> str:
+    """Where the operator itself lives: the pod's namespace, else `default` (a process on a laptop)."""
+    try:
+        return SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"
+
+
+def _identity() -> str:
+    """Unique for each process: two of them on one host must not take each other's Lease for their own."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _without_trailing_slash(url: str | None) -> str | None:
+    return url.rstrip("/") if url else None
+
+
+class OperatorSettings(BaseSettings):
+    """Environment variables are the names in upper case behind RIGHTPOOL_, such as RIGHTPOOL_INTERVAL=2."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RIGHTPOOL_", frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
+
+    interval: float = Field(default=10.0, ge=0.2, le=300.0)
+    """Seconds between two planning cycles. Changes that matter wake the planner earlier."""
+
+    relist_interval: float = Field(default=600.0, ge=10.0)
+    """Seconds after which everything is listed again, in case a watch has lost something."""
+
+    usage_interval: float = Field(default=60.0, ge=1.0)
+    """Seconds between two counts of the chips that other people's pods request."""
+
+    prometheus_url: Annotated[str | None, AfterValidator(_without_trailing_slash)] = None
+    """Where measurements are read. Absent: from the sidecars directly."""
+
+    lease_namespace: str = Field(default_factory=_own_namespace, min_length=1)
+    """Namespace of the Lease."""
+
+    lease_name: str = Field(default="rightpool-operator", min_length=1, max_length=63)
+    """Name of the Lease. Two releases on one cluster need two names and disjoint namespaces to watch."""
+
+    lease_duration: float = Field(default=15.0, ge=2.0, le=120.0)
+    """Seconds after which a Lease that is not renewed may be taken over."""
+
+    identity: str = Field(default_factory=_identity, min_length=1)
+    """Name of this process in the Lease and in Events."""
+
+    watch_namespaces: Annotated[tuple[str, ...], NoDecode] = ()
+    """Namespaces to look after, separated by commas. Empty: all."""
+
+    sidecar_image: str = "rightpool-profiler:dev"
+    """Image of the profiler that is added to pods."""
+
+    token_key_file: Path | None = None
+    """File with the key that the sidecars' bearer tokens are derived from. Absent: a key for this process alone."""
+
+    kubeconfig: Path | None = None
+    """Used where the operator does not run in a pod. Absent: $KUBECONFIG or the default place."""
+
+    api_qps: float = Field(default=50.0, gt=0)
+    """Most requests a second to the API server, in the long run."""
+
+    api_burst: int = Field(default=100, ge=1)
+    """Most requests at once."""
+
+    api_timeout: float = Field(default=15.0, gt=0, le=120.0)
+    """Seconds after which a request to the API server is given up."""
+
+    liveness_port: int = Field(default=8080, ge=0, le=65535)
+    """Port of /healthz. 0: none."""
+
+    metrics_port: int = Field(default=9090, ge=0, le=65535)
+    """Port of the operator's own metrics. 0: none."""
+
+    bind_address: str = "0.0.0.0"
+    """Address that both ports listen on."""
+
+    log_format: LogFormat = LogFormat.JSON
+    """json or text."""
+
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    """Least severity that is logged."""
+
+    @field_validator("watch_namespaces", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
