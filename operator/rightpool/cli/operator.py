@@ -1,0 +1,69 @@
+"""`rightpool operator`: the controller process. Its settings come from the environment; options win over it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rightpool.cli.logs import set_up_logging
+from rightpool.handlers.operator import run_operator
+from rightpool.planning.assess import Assessment
+from rightpool.planning.plan import plan
+from rightpool.planning.snapshot import JobKey, Snapshot
+from rightpool.runtime.assembly import Operator
+from rightpool.settings import OperatorSettings
+from rightpool.telemetry.prometheus import PrometheusSource
+from rightpool.telemetry.scrape import ScrapeSource
+from rightpool.telemetry.source import TelemetrySource
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Few: what one changes between runs on a laptop. All settings are environment variables."""
+    parser.add_argument("--kubeconfig", type=Path, help="default: the pod's service account, else $KUBECONFIG")
+    parser.add_argument("--interval", type=float, metavar="SECONDS", help="between two planning cycles")
+    parser.add_argument("--prometheus-url", metavar="URL", help="default: the sidecars are read directly")
+    parser.add_argument("--log-format", choices=("json", "text"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Until SIGTERM or SIGINT; then 0."""
+    given = {name: getattr(arguments, name) for name in ("kubeconfig", "interval", "prometheus_url", "log_format")}
+    try:
+        settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False):
+            name = "RIGHTPOOL_" + "_".join(str(part) for part in problem["loc"]).upper()
+            print(f"rightpool operator: {name}: {problem['msg']}", file=sys.stderr)
+        return 2
+    set_up_logging(settings.log_format, settings.log_level)
+    if settings.kubeconfig is not None:
+        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # kopf's watches read it from there
+    try:
+        operator = Operator(settings, decide=Decider(), source=telemetry_source(settings))
+    except (OSError, ValueError) as error:
+        logger.error("the operator can't start: %s", error)
+        return 1
+    asyncio.run(run_operator(operator, settings))
+    return 0
+
+
+def telemetry_source(settings: OperatorSettings) -> TelemetrySource:
+    """Prometheus where one is named, else the sidecars themselves."""
+    return PrometheusSource(settings.prometheus_url) if settings.prometheus_url else ScrapeSource()
+
+
+class Decider:
+    """`plan`, as the cycle wants it."""
+
+    def __call__(self, snapshot: Snapshot) -> dict[JobKey, Assessment]:
+        result: Any = plan(snapshot)
+        return dict(result.assessments)

@@ -1,0 +1,343 @@
+"""The conditions of a ProfiledJob: each says one thing, why it is so in one word, and the evidence with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rightpool.api.choices import Objective, Switch
+from rightpool.api.conditions import Condition, ConditionType, Reason
+from rightpool.hardware.pool import Pool
+from rightpool.planning.assess import Assessment
+from rightpool.planning.candidate import Candidate, RejectionReason
+from rightpool.planning.decision import Action
+from rightpool.planning.ledger import LedgerEntry, Outcome
+from rightpool.planning.migration import Phase
+from rightpool.planning.revision import RevisionRef
+from rightpool.planning.snapshot import JobState
+from rightpool.planning.transitions import COMPLETED, FAILED
+from rightpool.planning.wording import dollars, share, span
+from rightpool.profiles.diagnosis import Bottleneck
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.runtime.executor import Refusal
+
+Truth = Literal["True", "False", "Unknown"]
+
+_INEFFICIENT: Final = {
+    Bottleneck.INPUT_BOUND: Reason.INPUT_BOUND,
+    Bottleneck.HOST_BOUND: Reason.CHIP_IDLE,
+    Bottleneck.IDLE: Reason.CHIP_IDLE,
+    Bottleneck.COMMUNICATION_BOUND: Reason.COMMUNICATION_BOUND,
+    Bottleneck.THROTTLED: Reason.THROTTLED,
+}
+_TARGET_MISSED: Final = {
+    RejectionReason.SCALING: Reason.MIN_SCALING_EFFICIENCY_MISSED,
+    RejectionReason.COST_PER_HOUR: Reason.MAX_COST_PER_HOUR_EXCEEDED,
+    RejectionReason.COST_PER_SAMPLE: Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
+    RejectionReason.BUDGET: Reason.BUDGET_EXCEEDED,
+    RejectionReason.DEADLINE: Reason.DEADLINE_MISSED,
+}
+_MOVING: Final = {Action.MOVE: Reason.MOVING, Action.RESIZE: Reason.RESIZING, Action.UPDATE: Reason.UPDATING}
+_NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a job's conditions depend on besides the job. pool: of the current Revision, None where it is unknown.
+
+    assessment: None where the job was not assessed. refusal: why the child can't be created. telemetry: whether
+    measurements could be read at all. problem: what went wrong in the operator itself with this job.
+    """
+
+    assessment: Assessment | None
+    pool: Pool | None
+    refusal: Refusal | None
+    telemetry: bool
+    now: float
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    status: Truth
+    reason: str
+    message: str = ""
+
+
+def conditions_of(job: JobState, around: Circumstances) -> Iterator[Condition]:
+    """Those that apply; without lastTransitionTime, which depends on what was said before."""
+    for kind, function in _CONDITIONS:
+        said = function(job, around)
+        if said is not None:
+            yield Condition(
+                type=kind.value,
+                status=said.status,
+                reason=str(said.reason),
+                message=said.message,
+                observed_generation=job.generation,
+            )
+
+
+# --- Placed ----------------------------------------------------------------------------------------------------------
+
+
+def _placed(job: JobState, around: Circumstances) -> _Said:
+    if job.invalid is not None:
+        return _Said("False", Reason.INVALID_SPEC, f"{job.invalid}; nothing is done until it is corrected")
+    if job.finished is not None:
+        reason = Reason.JOB_COMPLETED if job.finished == COMPLETED else Reason.JOB_FAILED
+        return _Said("False", reason, "the job has ended and holds no chips")
+    if job.spec.suspend:
+        return _Said("False", Reason.SUSPENDED, "spec.suspend is true; set it to false to run the job")
+    if around.problem is not None:
+        return _Said("Unknown", Reason.INVALID_SPEC, f"the operator failed on this job: {around.problem}")
+    if around.refusal is not None:
+        return _Said("False", around.refusal.reason, around.refusal.message)
+    if job.ref is None:
+        return _unplaced(around)
+    state = job.revision(job.ref.revision)
+    place = _place(job.ref)
+    if state.running >= job.ref.placement.replicas and not state.deleting:
+        return _Said("True", Reason.RUNNING, place)
+    if state.exists and state.suspended and job.spec.queue_name is not None:
+        return _Said("False", Reason.WAITING_FOR_QUOTA, f"{place}: queue {job.spec.queue_name} has not admitted it yet")
+    if state.blocked is not None:
+        waiting = "Unschedulable" in state.blocked
+        reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
+        return _Said("False", reason, f"{place}: {state.blocked}")
+    running = f"{state.running} of {job.ref.placement.replicas} pods run"
+    return _Said("False", Reason.STARTING, f"{place}: {running}")
+
+
+def _unplaced(around: Circumstances) -> _Said:
+    if around.assessment is None:
+        return _Said("Unknown", Reason.WAITING_FOR_CAPACITY, "no placement was decided on yet")
+    decision = around.assessment.decision
+    if decision.action is Action.START:
+        return _Said("False", Reason.STARTING, decision.message)
+    return _Said("False", decision.reason, decision.message)
+
+
+def _place(ref: RevisionRef) -> str:
+    at = ref.placement
+    pods = "1 pod" if at.replicas == 1 else f"{at.replicas} pods"
+    cost = "" if ref.cost_per_hour is None else f", {dollars(ref.cost_per_hour)}/h"
+    return f"r{ref.revision} on {at.pool}: {at.chips} chips in {pods}{cost}"
+
+
+# --- Profiled, Efficient ---------------------------------------------------------------------------------------------
+
+
+def _running(job: JobState) -> bool:
+    return job.ref is not None and job.finished is None and job.revision(job.ref.revision).running > 0
+
+
+def _profiled(job: JobState, around: Circumstances) -> _Said:
+    profile = job.profile
+    if not _running(job):
+        return _Said("Unknown", Reason.NOT_RUNNING, "no pod runs")
+    if not around.telemetry:
+        return _Said(
+            "Unknown", Reason.TELEMETRY_UNAVAILABLE, "measurements can't be read at the moment; see the operator's log"
+        )
+    if profile is None or profile.steadiness is Steadiness.ABSENT:
+        if job.spec.profiling.mode is Switch.OFF:
+            return _Said("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
+        return _Said("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
+    if profile.complete:
+        return _Said("True", Reason.MEASURED, f"{profile.pods} pods over {span(profile.window)}")
+    if profile.steadiness is Steadiness.STALE:
+        return _Said("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
+    if profile.steadiness is Steadiness.WARMING_UP:
+        return _Said(
+            "False", Reason.WARMING_UP, f"{share(profile.covered)} of the {span(profile.window)} window is covered"
+        )
+    if profile.pods < profile.expected:
+        return _Said("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
+    return _Said(
+        "False",
+        Reason.PARTIAL_TELEMETRY,
+        "throughput is not known: no step or sample is seen in the program. Call the agent's step() in its loop",
+    )
+
+
+def _complete(job: JobState) -> Profile | None:
+    return job.profile if job.profile is not None and job.profile.complete and _running(job) else None
+
+
+def _efficient(job: JobState, around: Circumstances) -> _Said:
+    if _complete(job) is None or job.diagnosis is None:
+        return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
+    diagnosis = job.diagnosis
+    text = f"{diagnosis.evidence}. {diagnosis.lever}" if diagnosis.lever else diagnosis.evidence
+    reason = _INEFFICIENT.get(diagnosis.bottleneck)
+    if reason is not None:
+        return _Said("False", reason, text)
+    current = None if around.assessment is None else around.assessment.current
+    target = job.spec.targets.min_scaling_efficiency
+    efficiency = None if current is None else current.scaling_efficiency
+    if efficiency is not None and target is not None and efficiency < float(target):
+        wanted = f"targets.minScalingEfficiency is {share(float(target))}"
+        return _Said("False", Reason.POOR_SCALING, f"{share(efficiency)} of perfect scaling, and {wanted}. {text}")
+    return _Said("True", Reason.EFFICIENT_ENOUGH, text)
+
+
+# --- CostEfficient, TargetsMet ---------------------------------------------------------------------------------------
+
+
+def _cost_efficient(job: JobState, around: Circumstances) -> _Said | None:
+    if job.finished is not None:
+        return None
+    budget = job.spec.targets.budget
+    spent = job.account.settled(around.now).spent
+    if budget is not None and spent > float(budget):
+        return _Said("False", Reason.OVER_BUDGET, f"{dollars(spent)} of {dollars(float(budget))} are spent")
+    if _complete(job) is None or around.assessment is None or job.ref is None:
+        return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to compare with")
+    decision = around.assessment.decision
+    if decision.action is Action.KEEP:
+        reason = decision.reason if decision.reason in _KEEP_REASONS else Reason.CHEAPEST
+        return _Said("True" if reason is Reason.CHEAPEST else "False", reason, decision.message)
+    if decision.candidate is None:
+        return _Said("Unknown", decision.reason, decision.message)
+    return _Said("False", _better(job, job.ref, decision.candidate), decision.message)
+
+
+_KEEP_REASONS: Final = frozenset({Reason.CHEAPEST, Reason.COST_TARGET_UNREACHABLE, Reason.DEADLINE_UNREACHABLE})
+
+
+def _better(job: JobState, ref: RevisionRef, candidate: Candidate) -> Reason:
+    if job.spec.targets.objective is Objective.MINIMIZE_TIME:
+        return Reason.FASTER_PLACEMENT_MEETS_TARGETS
+    elsewhere = candidate.placement.pool != ref.placement.pool
+    return Reason.CHEAPER_POOL_MEETS_TARGETS if elsewhere else Reason.CHEAPER_SIZE_MEETS_TARGETS
+
+
+def _targets_met(job: JobState, around: Circumstances) -> _Said:
+    targets = job.spec.targets
+    declared = (
+        targets.min_scaling_efficiency,
+        targets.max_cost_per_hour,
+        targets.max_cost_per_million_samples,
+        targets.budget,
+        targets.deadline,
+    )
+    if all(target is None for target in declared):
+        return _Said("True", Reason.NO_TARGETS, "no target is declared")
+    budget = targets.budget
+    spent = job.account.settled(around.now).spent
+    if budget is not None and spent > float(budget):
+        return _Said("False", Reason.BUDGET_EXCEEDED, f"{dollars(spent)} of {dollars(float(budget))} are spent")
+    current = None if around.assessment is None else around.assessment.current
+    if current is not None and current.rejection is not None:
+        missed = _TARGET_MISSED.get(current.rejection.reason)
+        if missed is not None:
+            return _Said("False", missed, current.rejection.message)
+    hourly = None if job.ref is None else job.ref.cost_per_hour
+    if targets.max_cost_per_hour is not None and hourly is not None and hourly > float(targets.max_cost_per_hour):
+        limit = dollars(float(targets.max_cost_per_hour))
+        return _Said(
+            "False", Reason.MAX_COST_PER_HOUR_EXCEEDED, f"{dollars(hourly)}/h, and targets.maxCostPerHour is {limit}"
+        )
+    if _complete(job) is None:
+        return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to judge by")
+    return _Said("True", Reason.TARGETS_HOLD, "every declared target holds")
+
+
+# --- Migrating, Verified ---------------------------------------------------------------------------------------------
+
+
+def _migrating(job: JobState, around: Circumstances) -> _Said | None:
+    migration = job.migration
+    if migration is not None:
+        if migration.phase is Phase.PLANNED and job.spec.adaptation.require_approval and job.approved != migration.id:
+            return _Said(
+                "False",
+                Reason.AWAITING_APPROVAL,
+                f"{migration.id}: {migration.message}. Approve by the annotation rightpool.dev/approve={migration.id}",
+            )
+        source, target = migration.moving.placement, migration.target.placement
+        way = f"{migration.id}: {source.chips} chips of {source.pool} → {target.chips} chips of {target.pool}"
+        if migration.rolling_back:
+            return _Said("True", Reason.ROLLING_BACK, f"{way}, {migration.phase.value}: {migration.failure_message}")
+        return _Said(
+            "True", _MOVING.get(migration.action, Reason.MOVING), f"{way}, {migration.phase.value}: {migration.message}"
+        )
+    if job.ref is None or job.finished is not None:
+        return None
+    decision = None if around.assessment is None else around.assessment.decision
+    last = job.history[-1] if job.history else None
+    unsaved = last is not None and last.outcome is Outcome.HELD and last.reason == Reason.CHECKPOINT_TIMEOUT
+    if last is not None and unsaved and (decision is None or decision.action is not Action.KEEP):
+        return _Said("False", Reason.CHECKPOINT_TIMEOUT, f"{last.id}: {last.message}")
+    if decision is not None and decision.action is Action.HOLD:
+        return _Said("False", decision.reason, decision.message)
+    return _Said("False", Reason.SETTLED, "nothing is to be moved")
+
+
+def _verified(job: JobState, around: Circumstances) -> _Said | None:
+    if job.migration is not None and not job.migration.rolling_back:
+        if job.migration.action is Action.UPDATE or job.migration.phase is Phase.PLANNED:
+            return _last_verified(job)
+        return _Said("Unknown", Reason.VERIFICATION_PENDING, f"{job.migration.id} is {job.migration.phase.value}")
+    return _last_verified(job)
+
+
+def _last_verified(job: JobState) -> _Said | None:
+    entry: LedgerEntry | None = next((e for e in reversed(job.history) if e.outcome not in _NOT_TRIED), None)
+    if entry is None:
+        return None
+    message = f"{entry.id}: {entry.message}" if entry.message else entry.id
+    delivered = entry.outcome is Outcome.VERIFIED and entry.reason == Reason.DELIVERED
+    return _Said("True" if delivered else "False", entry.reason, message)
+
+
+# --- Degraded, terminal ----------------------------------------------------------------------------------------------
+
+
+def _degraded(job: JobState, around: Circumstances) -> _Said | None:
+    if job.ref is None or job.finished is not None:
+        return None
+    if around.problem is not None:
+        return _Said("True", Reason.INVALID_SPEC, f"the operator failed on this job: {around.problem}")
+    if around.pool is None:
+        return _Said(
+            "True",
+            Reason.ACCELERATOR_UNKNOWN,
+            f"pool {job.ref.placement.pool} is gone or its accelerator is not in the catalog: correct spec.accelerator",
+        )
+    if job.ref.cost_per_hour is None:
+        return _Said(
+            "True",
+            Reason.PRICE_UNKNOWN,
+            f"pool {around.pool.name} has no price: set spec.price.perChipHour of the pool",
+        )
+    if job.diagnosis is not None and job.diagnosis.bottleneck is Bottleneck.STRAGGLER:
+        return _Said("True", Reason.STRAGGLER, f"{job.diagnosis.evidence}. {job.diagnosis.lever}")
+    return _Said("False", Reason.HEALTHY, "")
+
+
+def _completed(job: JobState, around: Circumstances) -> _Said | None:
+    return _Said("True", Reason.JOB_COMPLETED, "the child Job succeeded") if job.finished == COMPLETED else None
+
+
+def _failed(job: JobState, around: Circumstances) -> _Said | None:
+    if job.finished != FAILED:
+        return None
+    failure = None if job.ref is None else job.revision(job.ref.revision).failure
+    return _Said("True", Reason.JOB_FAILED, failure or "the child Job failed")
+
+
+_CONDITIONS: Final[tuple[tuple[ConditionType, Callable[[JobState, Circumstances], _Said | None]], ...]] = (
+    (ConditionType.PLACED, _placed),
+    (ConditionType.PROFILED, _profiled),
+    (ConditionType.EFFICIENT, _efficient),
+    (ConditionType.COST_EFFICIENT, _cost_efficient),
+    (ConditionType.TARGETS_MET, _targets_met),
+    (ConditionType.MIGRATING, _migrating),
+    (ConditionType.VERIFIED, _verified),
+    (ConditionType.DEGRADED, _degraded),
+    (ConditionType.COMPLETED, _completed),
+    (ConditionType.FAILED, _failed),
+)

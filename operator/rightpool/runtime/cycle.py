@@ -1,0 +1,109 @@
+"""One job in one planning cycle: what its next state is, and what is to be written for it. No I/O."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.hardware.pool import Pool
+from rightpool.planning.assess import Assessment
+from rightpool.planning.commands import Command
+from rightpool.planning.migration import Phase
+from rightpool.planning.snapshot import JobKey, JobState, Snapshot
+from rightpool.planning.transitions import advance, commands
+from rightpool.runtime.conditions import Circumstances
+from rightpool.runtime.difference import Difference
+from rightpool.runtime.executor import Refusal
+from rightpool.runtime.jobs import StoredJob
+from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
+
+# After a restart the first readings are awaited before a save is asked for: without knowing the last save, an old one
+# would look like the answer.
+HEARING_SECONDS = 60.0
+
+Decide = Callable[[Snapshot], Mapping[JobKey, Assessment]]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One job in one cycle. before: as persisted and observed; after: as it is to be persisted, the same object where
+    nothing is. draft: None where nothing is to be said. commands: of `before`, for a job that is not written."""
+
+    stored: StoredJob
+    before: JobState
+    after: JobState
+    draft: StatusDraft | None
+    commands: tuple[Command, ...]
+
+    @property
+    def advanced(self) -> bool:
+        """Whether the state machine took a step."""
+        return self.after is not self.before
+
+
+@dataclass(slots=True)
+class Stepper:
+    """Keeps what one cycle must know of the last: when each job was last written, and who was heard of."""
+
+    written_at: dict[str, float] = field(default_factory=dict)  # by uid
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def step(
+        self,
+        stored: StoredJob,
+        job: JobState,
+        assessment: Assessment | None,
+        pools: Mapping[str, Pool],
+        policy: PlacementPolicySpec,
+        refusal: Refusal | None,
+        *,
+        telemetry: bool,
+        hold: bool,
+        now: float,
+    ) -> Step:
+        """hold: whether the state machine must not go on in this cycle."""
+        problem = self.problems.get(job.uid)
+        after = job
+        if not hold:
+            try:
+                after = advance(job, assessment, policy, now)
+                self.problems.pop(job.uid, None)
+                problem = None
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+                if self.problems.get(job.uid) != problem:
+                    logger.exception("the state machine failed", extra={"job": str(job.key)})
+                self.problems[job.uid] = problem
+        pool = None if after.ref is None else pools.get(after.ref.placement.pool)
+        around = Circumstances(assessment, pool, refusal, telemetry, now, problem)
+        draft = draft_status(stored, after, around)
+        if after is job and not self._worth_writing(job, draft, now):
+            return Step(stored, job, job, None, () if problem else commands(job))
+        return Step(stored, job, after, draft, ())
+
+    def _worth_writing(self, job: JobState, draft: StatusDraft, now: float) -> bool:
+        if draft.difference is not Difference.COSMETIC:
+            return draft.difference is Difference.STATE
+        return now - self.written_at.get(job.uid, 0.0) >= COSMETIC_SECONDS
+
+    def forget(self, gone: set[str]) -> None:
+        """Jobs that do not exist any more."""
+        for uid in gone:
+            self.written_at.pop(uid, None)
+            self.problems.pop(uid, None)
+
+
+def at_rest(stored: StoredJob) -> bool:
+    """Nothing will ever be said about this job again, unless its spec changes: it has ended, and its status says so."""
+    job = stored.state
+    return job.finished is not None and stored.status.observed_generation == job.generation and job.migration is None
+
+
+def needs_hearing(job: JobState, heard: bool, running_for: float) -> bool:
+    """Whether the state machine has to wait for a first reading. running_for: seconds since this process leads."""
+    planned = job.migration is not None and job.migration.phase is Phase.PLANNED
+    return planned and not heard and running_for < HEARING_SECONDS

@@ -1,0 +1,256 @@
+"""The executor: carries out the commands of a persisted state, each only where the cluster does not comply yet.
+
+Called after the status that asks for the commands is safely stored, and again in every later cycle: it may be stopped
+between any two requests, and the next call goes on from what it finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
+from rightpool.cluster.resources import JOBS, SERVICES, Resource
+from rightpool.cluster.sidecars import Sidecars
+from rightpool.hardware.pool import Pool
+from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
+from rightpool.planning.snapshot import JobState
+from rightpool.runtime.children import Children, Manifests
+from rightpool.runtime.facts import ChildFacts, child_facts
+from rightpool.runtime.fence import Fence, Refused
+from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.store import Store
+from rightpool.workloads.job import suspend_wanted
+from rightpool.workloads.names import child_name, service_name
+from rightpool.workloads.template import InvalidTemplate
+
+REFUSAL_SECONDS: Final = 60.0  # a refused child is tried again after that: a quota or an admission policy may change
+END_SECONDS: Final = 5.0  # an answered deletion is not repeated while the watch catches up
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the API server does not take a Revision's child. generation: of the spec that it was built from."""
+
+    revision: int
+    generation: int
+    reason: Reason
+    message: str
+    at: float
+
+
+class Executor:
+    """Thread-safe: jobs are carried out side by side, each by one thread at a time."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        store: Store,
+        fence: Fence,
+        children: Children,
+        sidecars: Sidecars,
+        metrics: OperatorMetrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._fence = fence
+        self._children = children
+        self._sidecars = sidecars
+        self._metrics = metrics
+        self._clock = clock
+        self._refusals: dict[str, Refusal] = {}  # by uid of the ProfiledJob
+        self._checkpoints: dict[str, tuple[str, str | None]] = {}  # uid → request id, what went wrong
+        self._ended: dict[str, float] = {}  # uid of a child → when its deletion was answered
+
+    def refusal(self, job: JobState) -> Refusal | None:
+        """Why the job's present Revision can't be created."""
+        refusal = self._refusals.get(job.uid)
+        return refusal if refusal is not None and refusal.generation == job.generation else None
+
+    def checkpoint_error(self, job: JobState) -> str | None:
+        """What went wrong with the present migration's request for a checkpoint."""
+        asked = self._checkpoints.get(job.uid)
+        return asked[1] if asked is not None and job.migration is not None and asked[0] == job.migration.id else None
+
+    def forget(self, uids: set[str]) -> None:
+        """Jobs that are gone."""
+        for uid in uids:
+            self._refusals.pop(uid, None)
+            self._checkpoints.pop(uid, None)
+        now = self._clock()
+        self._ended = {uid: at for uid, at in self._ended.items() if now - at < END_SECONDS}
+
+    def needed(self, job: JobState, command: Command) -> bool:
+        """Whether the cluster, as the store shows it, does not comply with the command yet. Costs no request."""
+        if isinstance(command, EnsureRevision):
+            child = self._store.child(job.key, job.uid, command.ref.revision)
+            if child is None:
+                refusal = self.refusal(job)
+                held = refusal is not None and refusal.revision == command.ref.revision
+                return not (held and refusal is not None and self._clock() - refusal.at < REFUSAL_SECONDS)
+            wanted = suspend_wanted(command.suspend, job.spec.queue_name)
+            over = child.deleting or child.succeeded or child.failed
+            return wanted is not None and wanted != child.suspended and not over
+        if isinstance(command, EndRevision):
+            child = self._store.child(job.key, job.uid, command.revision)
+            return child is not None and not child.deleting
+        return job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+
+    def carry_out(self, job: JobState, command: Command, pools: Mapping[str, Pool]) -> None:
+        """One command of the job's persisted state. Trouble that is expected is logged and met again next cycle."""
+        name = type(command).__name__
+        try:
+            if isinstance(command, EnsureRevision):
+                done = self._ensure(job, command, pools)
+            elif isinstance(command, EndRevision):
+                done = self._end(job, command)
+            else:
+                done = self._request_checkpoint(job, command)
+        except Refused as error:
+            logger.info("%s: not carried out: %s", name, error, extra={"job": str(job.key)})
+            self._metrics.commands.labels(name, "refused").inc()
+        except Conflict as error:
+            logger.info("%s: somebody was faster: %s", name, error.message, extra={"job": str(job.key)})
+            self._metrics.commands.labels(name, "conflict").inc()
+        except Unavailable as error:
+            logger.warning("%s: the API server can't be reached: %s", name, error.message, extra={"job": str(job.key)})
+            self._metrics.commands.labels(name, "unavailable").inc()
+        except ClusterError as error:
+            logger.warning("%s: %s", name, error.message, extra={"job": str(job.key)})
+            self._metrics.commands.labels(name, "error").inc()
+        else:
+            if done:
+                self._metrics.commands.labels(name, "done").inc()
+
+    # --- EnsureRevision ----------------------------------------------------------------------------------------------
+
+    def _ensure(self, job: JobState, command: EnsureRevision, pools: Mapping[str, Pool]) -> bool:
+        child = self._store.child(job.key, job.uid, command.ref.revision)
+        if child is not None:
+            return self._match_suspend(job, command, child)
+        pool = pools.get(command.ref.placement.pool)
+        if pool is None:
+            raise Refused(f"pool {command.ref.placement.pool} is not there")
+        try:
+            # Created suspended: a Job without pods harms nobody, should we turn out to be late. What starts pods is
+            # the resuming of exactly this Job, which cannot bring back one that somebody has deleted since.
+            manifests = self._children.build(job, command.ref, pool, suspend=True)
+        except InvalidTemplate as error:
+            return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
+        self._fence.persisted(job, command)
+        self._fence.single_writer(job.key, command, None)
+        try:
+            self._client.create(JOBS, manifests.job, dry_run=True)
+        except AlreadyExists:
+            pass  # by an earlier attempt of ours; `_create` looks whose it is
+        except (Invalid, Forbidden) as error:
+            return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
+        created = self._create(job, manifests)
+        self._refusals.pop(job.uid, None)
+        logger.info(
+            "created %s",
+            created.name,
+            extra={"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips},
+        )
+        self._match_suspend(job, command, created)
+        return True
+
+    def _create(self, job: JobState, manifests: Manifests) -> ChildFacts:
+        if manifests.service is not None:
+            self._client.apply(SERVICES, manifests.service)
+        try:
+            body = self._client.create(JOBS, manifests.job)
+        except AlreadyExists:
+            body = self._client.get(JOBS, manifests.job["metadata"]["name"], job.key.namespace)
+        child = child_facts(body)
+        if child is None or child.owner != job.uid:
+            raise Refused(f"Job {manifests.job['metadata']['name']} exists and belongs to somebody else")
+        self._store.assume(JOBS, body)
+        return child
+
+    def _match_suspend(self, job: JobState, command: EnsureRevision, child: ChildFacts) -> bool:
+        wanted = suspend_wanted(command.suspend, job.spec.queue_name)
+        if wanted is None or wanted == child.suspended or child.deleting or child.succeeded or child.failed:
+            return False
+        self._fence.persisted(job, command)
+        if not wanted:
+            self._fence.single_writer(job.key, command, child.uid)
+        intent: dict[str, Any] = {
+            "metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid},
+            "spec": {"suspend": wanted},
+        }
+        self._store.assume(JOBS, self._client.apply(JOBS, intent))
+        logger.info("%s %s", "suspended" if wanted else "started", child.name, extra={"job": str(job.key)})
+        return True
+
+    def _refuse(self, job: JobState, command: EnsureRevision, reason: Reason, message: str) -> bool:
+        known = self._refusals.get(job.uid)
+        self._refusals[job.uid] = Refusal(command.ref.revision, job.generation, reason, message, self._clock())
+        if known is None or known.message != message:
+            logger.info("%s: %s", reason.value, message, extra={"job": str(job.key)})
+            self._store.wake()
+        return False
+
+    # --- EndRevision -------------------------------------------------------------------------------------------------
+
+    def _end(self, job: JobState, command: EndRevision) -> bool:
+        child = self._store.child(job.key, job.uid, command.revision)
+        if child is None or child.deleting:
+            return False
+        ended_at = self._ended.get(child.uid)
+        if ended_at is not None and self._clock() - ended_at < END_SECONDS:
+            return False
+        self._fence.persisted(job, command)
+        name = child_name(job.key.name, command.revision)
+        try:
+            body = self._client.get(JOBS, name, job.key.namespace)
+        except NotFound:
+            return False  # the watch will tell
+        fresh = child_facts(body)
+        if fresh is None or fresh.owner != job.uid:
+            raise Refused(f"Job {name} belongs to somebody else")
+        self._store.assume(JOBS, body)
+        if fresh.succeeded or fresh.deleting:
+            return False
+        self._delete(JOBS, name, job.key.namespace, fresh.uid, str(body["metadata"]["resourceVersion"]))
+        self._ended[child.uid] = self._clock()
+        if fresh.pods > 1:
+            self._delete(SERVICES, service_name(name), job.key.namespace, None, None)
+        logger.info("ended %s", name, extra={"job": str(job.key)})
+        return True
+
+    def _delete(self, resource: Resource, name: str, namespace: str, uid: str | None, version: str | None) -> None:
+        try:
+            self._client.delete(resource, name, namespace, uid=uid, resource_version=version)
+        except NotFound:
+            pass
+
+    # --- RequestCheckpoint -------------------------------------------------------------------------------------------
+
+    def _request_checkpoint(self, job: JobState, command: RequestCheckpoint) -> bool:
+        if job.spec.checkpoint.mode is not CheckpointMode.SIGNAL:
+            return False  # Periodic: the program saves by itself, and its next save is awaited
+        pods = [pod for pod in self._store.pods(job.key, command.revision) if not pod.done and not pod.deleting]
+        addresses = [(pod.name, pod.ip) for pod in pods if pod.ip]
+        if not addresses:
+            self._checkpoints[job.uid] = (command.id, "no pod has an address yet")
+            return False
+        self._fence.leader()
+        token = self._children.token(job.uid, command.revision)
+        problems = self._sidecars.request_checkpoint(addresses, token, command.id)
+        summary = None
+        if problems:
+            name, problem = min(problems.items())
+            summary = f"{len(problems)} of {len(addresses)} pods did not take the request ({name}: {problem})"
+            logger.info("checkpoint %s: %s", command.id, summary, extra={"job": str(job.key)})
+        self._checkpoints[job.uid] = (command.id, summary)
+        return not problems

@@ -1,0 +1,195 @@
+"""What is kept of the objects that are watched: the few fields that decisions depend on.
+
+A Pod or Node is 5 to 20 KB and changes all the time for reasons that are nobody's business here. Reduced to facts, ten
+thousand jobs fit in memory, and a heartbeat is seen to change nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from rightpool.hardware.node import NodeFacts, Taint
+
+# Reasons for which a container waits and will go on waiting until somebody does something.
+_STUCK: Final = frozenset(
+    {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+)
+_CRASHING: Final = "CrashLoopBackOff"
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A Pod of a Revision. done: Succeeded or Failed. ready: all its containers are. ip: None until it has one.
+
+    chips: what it requests, by resource name. blocked: why it does not run. failure: how its container ended.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    job: str
+    revision: int
+    owner: str
+    done: bool
+    ready: bool
+    deleting: bool
+    ip: str | None
+    node: str | None
+    chips: tuple[tuple[str, int], ...]
+    blocked: str | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFacts:
+    """The Job of a Revision. owner: uid of the ProfiledJob that controls it."""
+
+    uid: str
+    namespace: str
+    name: str
+    job: str
+    revision: int
+    owner: str
+    pods: int
+    suspended: bool
+    deleting: bool
+    succeeded: bool
+    failed: bool
+    failure: str | None
+
+
+def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An object's metadata."""
+    return body.get("metadata") or {}
+
+
+def revision_of(labels: Mapping[str, str]) -> tuple[str, int] | None:
+    """Job name and Revision number of a labelled object; None where the labels are not ours."""
+    job, number = labels.get(LABEL_JOB), labels.get(LABEL_REVISION, "")
+    return (sys.intern(job), int(number)) if job and number.isdecimal() else None
+
+
+def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
+    """None where the Pod is not a Revision's."""
+    about = meta(body)
+    belongs = revision_of(about.get("labels") or {})
+    if belongs is None:
+        return None
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    phase = status.get("phase")
+    done = phase in ("Succeeded", "Failed")
+    return PodFacts(
+        uid=str(about["uid"]),
+        namespace=sys.intern(str(about.get("namespace"))),
+        name=str(about["name"]),
+        job=belongs[0],
+        revision=belongs[1],
+        owner=controller_of(about),
+        done=done,
+        ready=not done and _is_true(status.get("conditions") or (), "Ready"),
+        deleting=bool(about.get("deletionTimestamp")),
+        ip=status.get("podIP"),
+        node=spec.get("nodeName"),
+        chips=requested(spec),
+        blocked=None if done else _blocked(status),
+        failure=_failure(status) if phase == "Failed" else None,
+    )
+
+
+def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
+    """None where the Job is not a Revision's."""
+    about = meta(body)
+    belongs = revision_of(about.get("labels") or {})
+    if belongs is None:
+        return None
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    conditions = status.get("conditions") or ()
+    failed = next((c for c in conditions if c.get("type") == "Failed" and c.get("status") == "True"), None)
+    return ChildFacts(
+        uid=str(about["uid"]),
+        namespace=sys.intern(str(about.get("namespace"))),
+        name=str(about["name"]),
+        job=belongs[0],
+        revision=belongs[1],
+        owner=controller_of(about),
+        pods=int(spec.get("parallelism") or 0),
+        suspended=bool(spec.get("suspend")),
+        deleting=bool(about.get("deletionTimestamp")),
+        succeeded=_is_true(conditions, "Complete"),
+        failed=failed is not None,
+        failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+    )
+
+
+def node_facts(body: Mapping[str, Any]) -> NodeFacts:
+    """A Node without heartbeats, images, addresses and all other resources than extended ones."""
+    about, spec, status = meta(body), body.get("spec") or {}, body.get("status") or {}
+    taints = (
+        Taint(str(taint.get("key")), str(taint.get("effect")), str(taint.get("value") or ""))
+        for taint in spec.get("taints") or ()
+    )
+    allocatable = status.get("allocatable") or {}
+    return NodeFacts(
+        name=str(about.get("name")),
+        labels=dict(about.get("labels") or {}),
+        taints=tuple(taints),
+        chips={name: int(n) for name, n in allocatable.items() if "/" in name and str(n).isdecimal()},
+        ready=_is_true(status.get("conditions") or (), "Ready"),
+        unschedulable=bool(spec.get("unschedulable")),
+    )
+
+
+def own_facts(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of our own API: all but the bookkeeping of field owners, which is most of its bytes."""
+    about = {key: value for key, value in meta(body).items() if key != "managedFields"}
+    return {**body, "metadata": about}
+
+
+def controller_of(about: Mapping[str, Any]) -> str:
+    """The uid of the object's controller, empty where it has none."""
+    references = about.get("ownerReferences") or ()
+    return next((str(r.get("uid")) for r in references if r.get("controller")), "")
+
+
+def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Extended resources that a pod asks for, by name: its containers' sum."""
+    chips: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        resources = container.get("resources") or {}
+        for name, amount in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            if "/" in name and str(amount).isdecimal():
+                chips[sys.intern(name)] = chips.get(name, 0) + int(amount)
+    return tuple(sorted(chips.items()))
+
+
+def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
+
+
+def _blocked(status: Mapping[str, Any]) -> str | None:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": ")
+    for container in _containers(status):
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason")
+        if reason in _STUCK or reason == _CRASHING:
+            return f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": ")
+    return None
+
+
+def _failure(status: Mapping[str, Any]) -> str | None:
+    for container in _containers(status):
+        ended = (container.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            return f"container {container.get('name')} exited with {ended['exitCode']} ({ended.get('reason', 'Error')})"
+    reason = status.get("reason")
+    return None if reason is None else f"{reason}: {status.get('message', '')}".strip(": ")
+
+
+def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]

@@ -1,0 +1,101 @@
+"""A ProfiledJob as planning sees it: read from the object once per change of the object, not once per cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from rightpool.api.profiledjob import JobWorkload, ProfiledJobSpec, Workload
+from rightpool.api.status import ProfiledJobStatus
+from rightpool.contract import ANNOTATION_APPROVE
+from rightpool.planning.snapshot import JobKey, JobState
+from rightpool.runtime.facts import meta
+from rightpool.runtime.persistence import restored_fields
+from rightpool.workloads.names import workload_hash
+
+# Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
+_UNREADABLE = ProfiledJobSpec(
+    workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """body: the object. state: without revisions, profile and diagnosis. status: as it was read."""
+
+    body: Mapping[str, Any]
+    state: JobState
+    status: ProfiledJobStatus
+
+    @property
+    def resource_version(self) -> str:
+        """Of the object that all of this was read from: the fence of every write that is based on it."""
+        return str(meta(self.body).get("resourceVersion") or "")
+
+    @property
+    def regarding(self) -> dict[str, str]:
+        """How an Event names the job."""
+        return {
+            "apiVersion": str(self.body.get("apiVersion")),
+            "kind": "ProfiledJob",
+            "namespace": self.state.key.namespace,
+            "name": self.state.key.name,
+            "uid": self.state.uid,
+        }
+
+
+def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> StoredJob:
+    """previous: the same object's last reading, whose parsed spec is reused where the spec has not changed."""
+    about = meta(body)
+    generation = int(about.get("generation") or 0)
+    key = JobKey(str(about.get("namespace")), str(about["name"]))
+    invalid: str | None = None
+    status = ProfiledJobStatus()
+    restored: dict[str, Any] = {}
+    same = previous is not None and previous.state.uid == about["uid"] and previous.state.generation == generation
+    if same and previous is not None and previous.state.spec is not _UNREADABLE:
+        spec, digest = previous.state.spec, previous.state.workload_hash
+    else:
+        try:
+            spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
+            job = spec.workload.job
+            digest = workload_hash(job.template, job.chip_container)
+        except (ValidationError, ValueError, TypeError, KeyError) as error:
+            spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
+    try:
+        status = ProfiledJobStatus.model_validate(body.get("status") or {})
+        restored = restored_fields(status)
+    except (ValidationError, ValueError, TypeError) as error:
+        invalid = invalid or f"status: {first_problem(error)}; it was written by another version of the operator"
+    approved = (about.get("annotations") or {}).get(ANNOTATION_APPROVE)
+    state = JobState(
+        key=key,
+        uid=str(about["uid"]),
+        generation=generation,
+        created_at=_seconds(about.get("creationTimestamp")),
+        spec=spec,
+        workload_hash=digest,
+        approved=None if approved is None else str(approved).strip(),
+        invalid=invalid,
+        deleting=bool(about.get("deletionTimestamp")),
+    )
+    return StoredJob(body, replace(state, **restored), status)
+
+
+def first_problem(error: Exception) -> str:
+    """One line for the user out of what a parser says."""
+    if isinstance(error, ValidationError):
+        problem = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        return f"{where}: {problem['msg']}" if where else problem["msg"]
+    return str(error) or type(error).__name__
+
+
+def _seconds(timestamp: object) -> float:
+    if not isinstance(timestamp, str):
+        return 0.0
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,76 @@
+"""The operator's own metrics. Labels are bounded: no job, pod or node names."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import start_http_server
+
+_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class OperatorMetrics:
+    """One set for each process; a registry of its own, so that tests can make several."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.cycle_seconds = Histogram(
+            "rightpool_operator_cycle_seconds",
+            "Duration of a planning cycle, by phase.",
+            ["phase"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.cycle_errors = Counter(
+            "rightpool_operator_cycle_errors", "Planning cycles that ended in an error.", registry=self.registry
+        )
+        self.job_errors = Counter(
+            "rightpool_operator_job_errors",
+            "Jobs that could not be handled in a cycle.",
+            ["phase"],
+            registry=self.registry,
+        )
+        self.jobs = Gauge("rightpool_operator_jobs", "ProfiledJobs, by state.", ["state"], registry=self.registry)
+        self.pools = Gauge("rightpool_operator_pools", "AcceleratorPools.", registry=self.registry)
+        self.decisions = Counter(
+            "rightpool_operator_decisions",
+            "Decisions that differ from the job's last one.",
+            ["action", "reason"],
+            registry=self.registry,
+        )
+        self.migrations = Counter(
+            "rightpool_operator_migrations", "Migrations that ended, by outcome.", ["outcome"], registry=self.registry
+        )
+        self.migrating = Gauge(
+            "rightpool_operator_migrations_in_progress",
+            "Migrations under way, by phase.",
+            ["phase"],
+            registry=self.registry,
+        )
+        self.status_writes = Counter(
+            "rightpool_operator_status_writes",
+            "Status applies, by what came of them.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.commands = Counter(
+            "rightpool_operator_commands", "Commands to the cluster.", ["command", "result"], registry=self.registry
+        )
+        self.missed_events = Counter(
+            "rightpool_operator_missed_events",
+            "Objects that a list brought and the watch had not.",
+            registry=self.registry,
+        )
+        self.leader = Gauge("rightpool_operator_leader", "1 while this process is the leader.", registry=self.registry)
+        self.telemetry_up = Gauge(
+            "rightpool_operator_telemetry_up", "1 while measurements can be read.", registry=self.registry
+        )
+        self.spent = Gauge(
+            "rightpool_operator_fleet_dollars_per_hour", "What all running jobs cost an hour.", registry=self.registry
+        )
+        self.saved = Gauge(
+            "rightpool_operator_fleet_saved_dollars", "Saved by moves over all jobs that exist.", registry=self.registry
+        )
+
+    def serve(self, address: str, port: int) -> None:
+        """Answer on /metrics from a thread of its own."""
+        start_http_server(port, addr=address, registry=self.registry)

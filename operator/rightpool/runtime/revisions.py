@@ -1,0 +1,55 @@
+"""What the cluster shows of a job's Revisions, out of their Jobs and Pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from rightpool.planning.revision import RevisionState
+from rightpool.runtime.facts import ChildFacts, PodFacts
+
+MAX_REASON = 500
+
+
+def revision_states(
+    owner: str, children: Iterable[ChildFacts], pods: Iterable[PodFacts]
+) -> Mapping[int, RevisionState]:
+    """owner: uid of the ProfiledJob.
+
+    A Job of the same name that belongs to an earlier ProfiledJob is not a Revision of this one. Its pods still count as
+    active: whoever they belong to, they may be writing to the checkpoint.
+    """
+    jobs = {child.revision: child for child in children if child.owner == owner}
+    members: dict[int, list[PodFacts]] = defaultdict(list)
+    for pod in pods:
+        members[pod.revision].append(pod)
+    return {number: _state(number, jobs.get(number), members.get(number, [])) for number in {*jobs, *members}}
+
+
+def _state(number: int, child: ChildFacts | None, pods: list[PodFacts]) -> RevisionState:
+    active = [pod for pod in pods if not pod.done]
+    if child is None:
+        return RevisionState(revision=number, exists=False, active=len(active))
+    own = [pod for pod in active if pod.owner == child.uid]
+    running = sum(pod.ready and not pod.deleting for pod in own)
+    blocked = next((pod.blocked for pod in own if pod.blocked), None)
+    failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
+    failure = child.failure
+    if child.failed and failures:
+        failure = f"{failures[-1]}; {failure}" if failure else failures[-1]
+    return RevisionState(
+        revision=number,
+        exists=True,
+        deleting=child.deleting,
+        suspended=child.suspended,
+        active=len(active),
+        running=running,
+        succeeded=child.succeeded,
+        failed=child.failed,
+        blocked=_cut(blocked),
+        failure=_cut(failure),
+    )
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
