@@ -55,7 +55,8 @@ class UnknownAcceleratorError(KeyError):
         self.suggestions = suggestions
         self.message = f"unknown accelerator '{key}'"
         if suggestions:
-            self.message += f"; did you mean {' or '.join(suggestions)}?"
+            *others, last = suggestions
+            self.message += f"; did you mean {', '.join(others) + ' or ' if others else ''}{last}?"
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -153,14 +154,16 @@ class LabelRow(_Row):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """accelerators: by key. links: by kind, the default for a pool that names a kind without a rate.
+    """accelerators: by key. links: the slowest of each kind.
 
-    prices: list prices by instance type, as nodes are labelled with it. labels: how node labels name chips.
+    prices: list prices by instance type, as nodes are labelled with it. usual_prices: the one behind each
+    accelerator's list_price. labels: how node labels name chips.
     """
 
     accelerators: Mapping[str, Accelerator]
     links: Mapping[LinkKind, Link]
     prices: Mapping[str, PriceRow]
+    usual_prices: Mapping[str, PriceRow]
     labels: Mapping[str, tuple[LabelRow, ...]]
 
     def get(self, key: str) -> Accelerator:
@@ -169,6 +172,15 @@ class Catalog:
         if accelerator is None:
             raise UnknownAcceleratorError(key, self.suggest(key))
         return accelerator
+
+    def link(self, kind: LinkKind, accelerator: Accelerator) -> Link:
+        """What this kind of link gives the accelerator: its own, else its architecture's, else the slowest there is."""
+        kin = [other for other in self.accelerators.values() if other.arch == accelerator.arch]
+        for candidates in ((accelerator,), kin):
+            own = [link for one in candidates for link in (one.intra_link, one.inter_link) if link.kind is kind]
+            if own:
+                return min(own, key=lambda link: link.bytes_per_second)
+        return self.links[kind]
 
     def suggest(self, key: str) -> tuple[str, ...]:
         """Up to three keys that may have been meant, nearest first: sharing words, then looking alike."""
@@ -257,14 +269,14 @@ def build_catalog(
         by_label.setdefault(label.label, []).append(label)
     return Catalog(
         accelerators={row.key: _accelerator(row, named_links, named_prices) for row in rows},
-        links=_links_by_kind(link_rows),
+        links=_slowest(link_rows),
         prices={row.instance: row for row in price_rows},
+        usual_prices={row.key: named_prices[row.list_price] for row in rows if row.list_price in named_prices},
         labels={name: tuple(entries) for name, entries in by_label.items()},
     )
 
 
-def _links_by_kind(rows: Iterable[LinkRow]) -> Mapping[LinkKind, Link]:
-    """The slowest link of each kind: a pool that says only NVLink or Ethernet is not promised more than that."""
+def _slowest(rows: Iterable[LinkRow]) -> Mapping[LinkKind, Link]:
     slowest: dict[LinkKind, Link] = {}
     for row in rows:
         link = Link(row.kind, row.gigabytes_per_second * _GIGA)

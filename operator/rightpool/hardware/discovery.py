@@ -9,37 +9,41 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from rightpool.api.pool import AcceleratorPoolSpec
+from rightpool.api.pool import Slice as SliceSpec
 from rightpool.hardware.accelerator import Price, Vendor
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.node import NodeFacts
+from rightpool.hardware.labels import (
+    CAPACITY_LABELS,
+    EKS_NODEGROUP,
+    GFD_COUNT,
+    GFD_MEMORY,
+    GFD_PRODUCT,
+    GFD_REPLICAS,
+    GKE_GPU,
+    GKE_GPU_COUNT,
+    GKE_NODEPOOL,
+    GKE_SPOT,
+    GKE_TPU,
+    GKE_TPU_TOPOLOGY,
+    INSTANCE_TYPE,
+    KARPENTER_GPU,
+    KARPENTER_GPU_COUNT,
+    KARPENTER_GPU_MEMORY,
+    KARPENTER_NODEPOOL,
+    is_spot,
+)
+from rightpool.hardware.node import REPELLING, NodeFacts
 from rightpool.hardware.pool import Slice
+from rightpool.hardware.pricing import listed_price
 
 GPU: Final = "nvidia.com/gpu"
 TPU: Final = "google.com/tpu"
-
-GFD_PRODUCT: Final = "nvidia.com/gpu.product"
-GFD_COUNT: Final = "nvidia.com/gpu.count"
-GFD_MEMORY: Final = "nvidia.com/gpu.memory"
-GFD_REPLICAS: Final = "nvidia.com/gpu.replicas"
-GKE_GPU: Final = "cloud.google.com/gke-accelerator"
-GKE_GPU_COUNT: Final = "cloud.google.com/gke-accelerator-count"
-GKE_TPU: Final = "cloud.google.com/gke-tpu-accelerator"
-GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
-GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
-GKE_SPOT: Final = "cloud.google.com/gke-spot"
-EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
-EKS_CAPACITY: Final = "eks.amazonaws.com/capacityType"
-KARPENTER_NODEPOOL: Final = "karpenter.sh/nodepool"
-KARPENTER_CAPACITY: Final = "karpenter.sh/capacity-type"
-KARPENTER_GPU: Final = "karpenter.k8s.aws/instance-gpu-name"
-KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
-KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"
-INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 # Labels that name the chip, the surest first, with the label of its memory where the name may be ambiguous.
 _CHIP_LABELS: Final = (
@@ -54,8 +58,6 @@ _ACCELERATED: Final = (GKE_TPU, GFD_PRODUCT, GKE_GPU, KARPENTER_GPU)
 _COUNT_LABELS: Final = (GFD_COUNT, GKE_GPU_COUNT, KARPENTER_GPU_COUNT)
 # Who keeps nodes alike. TPU slices of one topology are alike across node pools: there a node pool is one slice.
 _GROUP_LABELS: Final = (GKE_NODEPOOL, KARPENTER_NODEPOOL, EKS_NODEGROUP)
-_CAPACITY_LABELS: Final = (KARPENTER_CAPACITY, EKS_CAPACITY, GKE_SPOT)
-_SPOT: Final = frozenset({(KARPENTER_CAPACITY, "spot"), (EKS_CAPACITY, "SPOT"), (GKE_SPOT, "true")})
 # Taints that clouds and GPU operators put on accelerator nodes to keep other pods off: chips jobs may pass them.
 _CHIP_TAINTS: Final = frozenset({GPU, TPU, GKE_SPOT})
 # Taints that come and go with a node's state: they say nothing about who may use it.
@@ -67,7 +69,6 @@ _LIFECYCLE_TAINTS: Final = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
 )
-_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
 _NAME_LIMIT: Final = 63
 _LENGTHS: Final = 4  # candidates for a name, from short to full
@@ -111,6 +112,20 @@ class DiscoveredPool:
     price: Price
     nodes: tuple[str, ...]
 
+    def spec(self) -> AcceleratorPoolSpec:
+        """The spec of the AcceleratorPool that stands for it.
+
+        It names no price: the inventory finds the list price again, together with the doubts about it.
+        """
+        return AcceleratorPoolSpec(
+            accelerator=self.accelerator,
+            chips_per_node=self.chips_per_node,
+            resource_name=self.resource_name,
+            node_selector=dict(self.node_selector),
+            tolerations=[dict(toleration) for toleration in self.tolerations],
+            slice=None if self.slice is None else SliceSpec(topology=self.slice.topology, chips=self.slice.chips),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
@@ -134,11 +149,15 @@ class _Identity:
 
 
 def discover(
-    nodes: Sequence[NodeFacts], catalog: Catalog, known: Mapping[str, Mapping[str, str]] | None = None
+    nodes: Sequence[NodeFacts],
+    catalog: Catalog,
+    known: Mapping[str, Mapping[str, str]] | None = None,
+    reserved: Collection[str] = (),
 ) -> Discovery:
     """The pools that these nodes make up. Nodes without chips are passed over.
 
     known: node selectors of the pools that were discovered before, by name: a pool that is found again keeps its name.
+    reserved: names that are taken, those of declared pools.
     """
     groups: defaultdict[_Identity, list[NodeFacts]] = defaultdict(list)
     left_out: defaultdict[tuple[Unmapped, str, str], list[str]] = defaultdict(list)
@@ -148,7 +167,7 @@ def discover(
             groups[found].append(node)
         elif found is not None:
             left_out[found].append(node.name)
-    names = _names(groups, known or {})
+    names = _names(groups, known or {}, reserved)
     pools = [_pool(names[identity], identity, members, catalog) for identity, members in groups.items()]
     unmapped = [
         UnmappedNodes(reason, evidence, message, tuple(sorted(names_)))
@@ -174,7 +193,7 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, 
         return shared
     resource = TPU if catalog.get(accelerator).vendor is Vendor.GOOGLE else GPU
     for taint in node.taints:
-        if taint.effect in _REPELLING and not _known_taint(taint.key, resource):
+        if taint.effect in REPELLING and not _known_taint(taint.key, resource):
             evidence = f"{taint.key}={taint.value}:{taint.effect}"
             message = (
                 f"{accelerator} nodes carry the taint {evidence}; declare an AcceleratorPool that tolerates it "
@@ -183,14 +202,14 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, 
             return Unmapped.TAINTED, evidence, message
     chips = _count(node, resource)
     if chips is None:
-        return (
-            Unmapped.UNKNOWN_COUNT,
-            f"{source}={labels[source]}",
-            f"{accelerator} nodes do not say how many chips they have: {resource} is not allocatable "
-            "(is the device plugin running?) and no count label is there",
+        evidence = f"{source}={labels[source]}"
+        message = (
+            f"{accelerator} nodes ({evidence}) do not say how many chips they have: {resource} is not allocatable "
+            "(is the device plugin running?) and no count label is there"
         )
+        return Unmapped.UNKNOWN_COUNT, evidence, message
     selector = {source: labels[source]}
-    selector.update((label, labels[label]) for label in _CAPACITY_LABELS if label in labels)
+    selector.update((label, labels[label]) for label in CAPACITY_LABELS if label in labels)
     group = ""
     topology = labels.get(GKE_TPU_TOPOLOGY, "")
     if resource == TPU:
@@ -211,8 +230,7 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, 
                 group = labels[label]
                 selector[label] = group
                 break
-    spot = any(labels.get(label) == value for label, value in _SPOT)
-    return _Identity(accelerator, chips, tuple(sorted(selector.items())), topology, group, spot, resource)
+    return _Identity(accelerator, chips, tuple(sorted(selector.items())), topology, group, is_spot(labels), resource)
 
 
 def _accelerator(labels: Mapping[str, str], catalog: Catalog) -> tuple[str | None, str]:
@@ -282,12 +300,13 @@ def _pool(name: str, identity: _Identity, members: Sequence[NodeFacts], catalog:
         (taint.key, taint.effect)
         for node in members
         for taint in node.taints
-        if taint.effect in _REPELLING and (taint.key == identity.resource or taint.key in _CHIP_TAINTS)
+        if taint.effect in REPELLING and (taint.key == identity.resource or taint.key in _CHIP_TAINTS)
     }
     slice_ = None
     if identity.topology:
         chips = _topology_chips(identity.topology) or 0
         slice_ = Slice(identity.topology, chips, chips // identity.chips_per_node)
+    listed = listed_price(catalog.get(identity.accelerator), (node.labels for node in members), catalog)
     return DiscoveredPool(
         name=name,
         accelerator=identity.accelerator,
@@ -296,31 +315,17 @@ def _pool(name: str, identity: _Identity, members: Sequence[NodeFacts], catalog:
         node_selector=dict(identity.selector),
         tolerations=tuple({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints)),
         slice=slice_,
-        price=_price(identity, members, catalog),
+        price=listed.price if listed.exact else Price(),
         nodes=tuple(sorted(node.name for node in members)),
     )
-
-
-def _price(identity: _Identity, members: Iterable[NodeFacts], catalog: Catalog) -> Price:
-    """The list price of one chip: the dearest where instance types differ, unknown where one of them is unknown."""
-    if identity.spot:
-        return Price()
-    accelerator = catalog.get(identity.accelerator)
-    if accelerator.vendor is Vendor.GOOGLE:
-        return accelerator.list_price
-    dearest = 0.0
-    for instance in {node.labels.get(INSTANCE_TYPE, "") for node in members}:
-        row = catalog.list_price(instance)
-        if row is None or row.accelerator != identity.accelerator:
-            return Price()
-        dearest = max(dearest, row.per_chip_hour)
-    return Price(on_demand=dearest)
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _names(groups: Iterable[_Identity], known: Mapping[str, Mapping[str, str]]) -> dict[_Identity, str]:
+def _names(
+    groups: Iterable[_Identity], known: Mapping[str, Mapping[str, str]], reserved: Collection[str]
+) -> dict[_Identity, str]:
     """A DNS-safe name for each: what it was called before, else the shortest of its candidates that nobody shares."""
     identities = sorted(groups)
     before = {tuple(sorted(selector.items())): name for name, selector in sorted(known.items(), reverse=True)}
@@ -329,7 +334,7 @@ def _names(groups: Iterable[_Identity], known: Mapping[str, Mapping[str, str]]) 
         former = before.get(identity.selector)
         if former is not None and former not in names.values():
             names[identity] = former
-    taken = set(names.values()) | set(known)
+    taken = {*names.values(), *known, *reserved}
     waiting = [identity for identity in identities if identity not in names]
     for length in range(_LENGTHS):
         wishes: defaultdict[str, list[_Identity]] = defaultdict(list)

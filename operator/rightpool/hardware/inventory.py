@@ -12,11 +12,13 @@ from typing import Final
 from rightpool.api.pool import AcceleratorPoolSpec, Interconnect, LinkSpec
 from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
+from rightpool.hardware.labels import GKE_NODEPOOL, INSTANCE_TYPE, is_spot
 from rightpool.hardware.node import NodeFacts, repelled_by
 from rightpool.hardware.pool import Pool, Slice
+from rightpool.hardware.pricing import listed_price
 
 # One multi-host TPU slice is one node pool on GKE.
-_SLICE_LABEL: Final = "cloud.google.com/gke-nodepool"
+_SLICE_LABEL: Final = GKE_NODEPOOL
 # Links of the API that the catalog has under another name, or not at all.
 _LINK_KINDS: Final = {
     "NVLink": LinkKind.NVLINK,
@@ -37,7 +39,7 @@ class ProblemKind(StrEnum):
     TAINTED = "Tainted"  # nodes carry a taint that the pool does not tolerate; they do not count
     NO_NODES = "NoNodes"  # nothing matches, and nothing can be added
     PRICE_UNKNOWN = "PriceUnknown"  # neither the pool nor the catalog names one
-    PRICE_UNVERIFIED = "PriceUnverified"  # the catalog's price was recalled, not looked up
+    PRICE_UNVERIFIED = "PriceUnverified"  # a list price that was not checked, or of another region or instance
     UNKNOWN_LINK = "UnknownLink"  # a link without a rate of a kind that the catalog does not know
 
 
@@ -226,11 +228,11 @@ def _pool(
     if not count.there and not growable:
         message = "no node matches spec.nodeSelector with spec.resourceName allocatable, and spec.maxChips adds none"
         problems.append(Problem(name, ProblemKind.NO_NODES, message))
-    price, doubt = _price(name, spec, accelerator)
+    price, doubt = _price(name, spec, accelerator, members, catalog)
     problems += doubt
     links = spec.interconnect or Interconnect()
-    intra, intra_doubt = _link(name, "intraNode", links.intra_node, accelerator.intra_link, catalog)
-    inter, inter_doubt = _link(name, "interNode", links.inter_node, accelerator.inter_link, catalog)
+    intra, intra_doubt = _link(name, "intraNode", links.intra_node, accelerator.intra_link, accelerator, catalog)
+    inter, inter_doubt = _link(name, "interNode", links.inter_node, accelerator.inter_link, accelerator, catalog)
     problems += intra_doubt + inter_doubt
     pool = Pool(
         name=name,
@@ -276,30 +278,30 @@ def _count(
     return _Count(there, total * slice_.chips, free * slice_.chips, len(counted))
 
 
-def _price(name: str, spec: AcceleratorPoolSpec, accelerator: Accelerator) -> tuple[Price, list[Problem]]:
-    """The pool's own price; the catalog's list price where the pool names none at all."""
+def _price(
+    name: str, spec: AcceleratorPoolSpec, accelerator: Accelerator, members: Iterable[NodeFacts], catalog: Catalog
+) -> tuple[Price, list[Problem]]:
+    """The pool's own price; the list price where the pool names none at all."""
     declared = spec.price
     if declared is not None and (declared.per_chip_hour is not None or declared.spot_per_chip_hour is not None):
         return Price(_dollars(declared.per_chip_hour), _dollars(declared.spot_per_chip_hour)), []
-    listed = accelerator.list_price
-    if listed.on_demand is None:
-        message = f"spec.price: the catalog has no list price for {accelerator.key}; set spec.price.perChipHour"
-        return listed, [Problem(name, ProblemKind.PRICE_UNKNOWN, message)]
-    source = accelerator.provenance.get("list_price", "")
-    if "recalled" in source:
-        message = (
-            f"spec.price: ${listed.on_demand:g} for a chip-hour is from memory ({source}); "
-            "set spec.price.perChipHour to what you pay"
-        )
-        return listed, [Problem(name, ProblemKind.PRICE_UNVERIFIED, message)]
-    return listed, []
+    named = INSTANCE_TYPE in spec.node_selector or is_spot(spec.node_selector)
+    listed = listed_price(accelerator, [spec.node_selector] if named else [node.labels for node in members], catalog)
+    if listed.doubt is None:
+        return listed.price, []
+    kind = ProblemKind.PRICE_UNKNOWN if listed.price.on_demand is None else ProblemKind.PRICE_UNVERIFIED
+    field = "spotPerChipHour" if is_spot(spec.node_selector) else "perChipHour"
+    message = f"spec.price: {listed.doubt}; set spec.price.{field} to what you pay"
+    return listed.price, [Problem(name, kind, message)]
 
 
 def _dollars(amount: Decimal | None) -> float | None:
     return None if amount is None else float(amount)
 
 
-def _link(name: str, field: str, spec: LinkSpec | None, default: Link, catalog: Catalog) -> tuple[Link, list[Problem]]:
+def _link(
+    name: str, field: str, spec: LinkSpec | None, default: Link, accelerator: Accelerator, catalog: Catalog
+) -> tuple[Link, list[Problem]]:
     """The declared link; its rate by the catalog where only the kind is named."""
     if spec is None:
         return default, []
@@ -309,4 +311,4 @@ def _link(name: str, field: str, spec: LinkSpec | None, default: Link, catalog: 
         return default, [Problem(name, ProblemKind.UNKNOWN_LINK, message)]
     if spec.gigabytes_per_second is not None:
         return Link(kind, float(spec.gigabytes_per_second) * 1e9), []
-    return (default if kind is default.kind else catalog.links[kind]), []
+    return (default if kind is default.kind else catalog.link(kind, accelerator)), []

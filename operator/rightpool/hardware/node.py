@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 # Effects that keep a pod away; PreferNoSchedule does not.
-_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +34,7 @@ def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Taint) -> bool:
 
     An empty key with operator Exists matches every taint, an empty effect every effect; the operator defaults to Equal.
     """
-    if taint.effect not in _REPELLING:
+    if taint.effect not in REPELLING:
         return True
     for toleration in tolerations:
         effect = toleration.get("effect") or ""
