@@ -1,0 +1,243 @@
+"""The catalog: what ships, what its rows must say, and what a bad row says back."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import os
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from rightpool.hardware.accelerator import LinkKind, Vendor
+from rightpool.hardware.catalog import (
+    AcceleratorRow,
+    CatalogError,
+    LabelRow,
+    LinkRow,
+    PriceRow,
+    UnknownAcceleratorError,
+    build_catalog,
+    load_catalog,
+    read_rows,
+)
+
+CATALOG = load_catalog()
+
+DUE = [
+    "A100-SXM4-40GB",
+    "A100-SXM4-80GB",
+    "A100-PCIE-40GB",
+    "A100-PCIE-80GB",
+    "A10G-24GB",
+    "L4-24GB",
+    "T4-16GB",
+    "V100-SXM2-16GB",
+    "H100-SXM5-80GB",
+    "H100-PCIE-80GB",
+    "H100-NVL-94GB",
+    "H200-SXM-141GB",
+    "TPU-v4",
+    "TPU-v5e",
+    "TPU-v5p",
+    "TPU-v6e",
+    "CPU",
+]
+
+
+@pytest.mark.parametrize("key", DUE)
+def test_every_accelerator_says_what_it_can_do_and_where_that_is_from(key: str) -> None:
+    accelerator = CATALOG.get(key)
+    assert accelerator.peak_flops and all(rate > 0 for rate in accelerator.peak_flops.values())
+    assert accelerator.memory_bytes > 10**9
+    assert accelerator.memory_bandwidth > 0
+    assert accelerator.intra_link.bytes_per_second > 0
+    assert accelerator.inter_link.bytes_per_second > 0
+    for field in ("peak_flops", "memory_bytes", "memory_bandwidth", "intra_link", "inter_link"):
+        assert accelerator.provenance[field]
+    assert "20" in accelerator.provenance["peak_flops"], "the day it was read"
+
+
+def test_known_figures() -> None:
+    a100, a10g = CATALOG.get("A100-SXM4-80GB"), CATALOG.get("A10G-24GB")
+    assert a100.peak_flops["bf16"] == 312e12
+    assert a100.memory_bandwidth == 2039e9
+    assert a100.intra_link.kind is LinkKind.NVLINK
+    assert a100.intra_link.bytes_per_second == 199e9
+    assert a10g.peak_flops["bf16"] == 70e12, "not the A10's 125"
+    assert not a10g.verified
+    assert a10g.list_price.on_demand == 1.006
+    assert CATALOG.get("A10-24GB").peak_flops["bf16"] == 125e12
+
+
+def test_dtypes_that_a_chip_lacks_are_absent() -> None:
+    for key in ("V100-SXM2-16GB", "T4-16GB"):
+        assert "bf16" not in CATALOG.get(key).peak_flops
+    for key in ("A100-SXM4-80GB", "A10G-24GB", "TPU-v5p", "TPU-v6e"):
+        assert "fp8" not in CATALOG.get(key).peak_flops, "emulation is no support"
+    for key in ("L4-24GB", "H100-SXM5-80GB"):
+        assert "fp8" in CATALOG.get(key).peak_flops
+
+
+def test_what_was_recalled_says_so() -> None:
+    price = CATALOG.list_price("ND96asr_v4")
+    assert price is not None and not price.verified and "recalled" in price.provenance
+    assert "recalled" in CATALOG.get("L4-24GB").provenance["list_price"]
+    assert "recalled" in CATALOG.get("A10G-24GB").provenance["peak_flops"]
+    assert all(not row.verified for row in CATALOG.prices.values() if "recalled" in row.source)
+
+
+def test_the_development_chip_is_marked_and_has_no_price() -> None:
+    cpu = CATALOG.get("CPU")
+    assert cpu.vendor is Vendor.CPU and not cpu.verified
+    assert "development only" in cpu.provenance["peak_flops"]
+    assert cpu.list_price.on_demand is None
+
+
+def test_prices_are_found_by_the_instance_type_that_nodes_are_labelled_with() -> None:
+    by_label = CATALOG.list_price("Standard_ND96asr_v4")
+    assert by_label is not None and by_label.per_chip_hour == 3.40
+    assert CATALOG.list_price("m5.large") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("A10", "A10G-24GB"),
+        ("A10G", "A10G-24GB"),
+        ("a100-sxm4-80gb", "A100-SXM4-80GB"),
+        ("NVIDIA-H200", "H200-SXM-141GB"),
+        ("H100", "H100-SXM5-80GB"),
+        ("TPU-v5", "TPU-v5e"),
+        ("tpu-v6e-slice", "TPU-v6e"),
+        ("Tesla-T4", "T4-16GB"),
+    ],
+)
+def test_an_unknown_key_suggests_what_was_meant(key: str, expected: str) -> None:
+    with pytest.raises(UnknownAcceleratorError) as caught:
+        CATALOG.get(key)
+    assert str(caught.value).startswith(f"unknown accelerator '{key}'; did you mean ")
+    assert expected in caught.value.suggestions
+    assert len(caught.value.suggestions) <= 3
+
+
+def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
+    with pytest.raises(UnknownAcceleratorError, match=r"^unknown accelerator '@@@'$"):
+        CATALOG.get("@@@")
+
+
+def test_labels_name_chips() -> None:
+    assert CATALOG.by_label("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB") == "A100-SXM4-80GB"
+    assert CATALOG.by_label("node.kubernetes.io/instance-type", "g5.12xlarge") == "A10G-24GB"
+    assert CATALOG.by_label("node.kubernetes.io/instance-type", "g5g.xlarge") is None, "Graviton with T4G"
+    assert CATALOG.by_label("karpenter.k8s.aws/instance-gpu-name", "a100", 40960) == "A100-SXM4-40GB"
+    assert CATALOG.by_label("karpenter.k8s.aws/instance-gpu-name", "a100", 81920) == "A100-SXM4-80GB"
+    assert CATALOG.by_label("karpenter.k8s.aws/instance-gpu-name", "a100") is None, "which of the two?"
+    assert CATALOG.by_label("no.such/label", "x") is None
+
+
+def test_a_link_by_its_kind() -> None:
+    for key, rate in (("A100-SXM4-80GB", 24e9), ("H100-SXM5-80GB", 25e9), ("V100-SXM2-16GB", 12e9), ("TPU-v4", 12e9)):
+        assert CATALOG.link(LinkKind.PCIE, CATALOG.get(key)).bytes_per_second == rate
+    assert CATALOG.link(LinkKind.NVLINK, CATALOG.get("A100-SXM4-80GB")).bytes_per_second == 199e9
+    assert CATALOG.links[LinkKind.NVLINK].bytes_per_second == 100e9
+    assert set(CATALOG.links) == set(LinkKind)
+
+
+# --- bad files -------------------------------------------------------------------------------------------------------
+
+
+def _file(name: str) -> str:
+    return resources.files("rightpool.hardware").joinpath("data", name).read_text(encoding="utf-8")
+
+
+def _catalog_with(**changed: str) -> None:
+    def text(name: str) -> str:
+        return changed.get(name.removesuffix(".csv"), _file(name))
+
+    build_catalog(
+        read_rows("accelerators.csv", text("accelerators.csv"), AcceleratorRow),
+        read_rows("links.csv", text("links.csv"), LinkRow),
+        read_rows("prices.csv", text("prices.csv"), PriceRow),
+        read_rows("labels.csv", text("labels.csv"), LabelRow),
+    )
+
+
+def test_a_bad_cell_is_named_with_file_and_line() -> None:
+    broken = _file("accelerators.csv").replace("V100-SXM2-16GB,NVIDIA", "V100-SXM2-16GB,Nvidia", 1)
+    with pytest.raises(CatalogError, match=r"accelerators\.csv, line 2, vendor: "):
+        _catalog_with(accelerators=broken)
+
+
+@pytest.mark.parametrize("price", ["0", "-3", "nan", "inf", "cheap", ""])
+def test_a_price_is_a_positive_number(price: str) -> None:
+    broken = _file("prices.csv").replace(",6.88,", f",{price},", 1)
+    with pytest.raises(CatalogError, match=r"prices\.csv, line 2, per_chip_hour: "):
+        _catalog_with(prices=broken)
+
+
+def test_a_line_with_too_few_cells_is_refused() -> None:
+    with pytest.raises(CatalogError, match=r"line 2: 5 cells are due"):
+        read_rows("links.csv", "name,kind,gigabytes_per_second,basis,source\npcie4,PCIe\n", LinkRow)
+
+
+def test_nothing_is_recalled_and_verified_at_once() -> None:
+    broken = re.sub(r"recalled,2026-11-21,no", "recalled,2026-11-21,yes", _file("prices.csv"), count=1)
+    with pytest.raises(CatalogError, match="recalled and verified"):
+        _catalog_with(prices=broken)
+
+
+def test_a_chip_computes_something() -> None:
+    broken = _file("accelerators.csv").replace("TPU-v4,Google,tpu-v4,,,275,,,275,", "TPU-v4,Google,tpu-v4,,,,,,,", 1)
+    with pytest.raises(CatalogError, match="names no peak rate"):
+        _catalog_with(accelerators=broken)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("accelerators", ",nvlink3,", ",nvlink9,", "link nvlink9 is not in links.csv"),
+        ("accelerators", "aws/g5.xlarge", "aws/g9.xlarge", "price aws/g9.xlarge is not in prices.csv"),
+        ("accelerators", "aws/g5.xlarge", "aws/g6.xlarge", "price aws/g6.xlarge is one of L4-24GB"),
+        ("accelerators", "A10-24GB,", "A10G-24GB,", "A10G-24GB is there twice"),
+        ("prices", "H200-SXM-141GB,8", "H2000,8", "H2000 is not in accelerators.csv"),
+        ("labels", "NVIDIA-L4,,L4-24GB", "NVIDIA-L4,,L5-24GB", "L5-24GB is not in accelerators.csv"),
+    ],
+)
+def test_rows_point_to_rows_that_are_there(file: str, old: str, new: str, message: str) -> None:
+    text = _file(f"{file}.csv")
+    assert old in text
+    with pytest.raises(CatalogError, match=re.escape(message)):
+        _catalog_with(**{file: text.replace(old, new, 1)})
+
+
+def test_the_catalog_is_read_once_and_frozen() -> None:
+    assert load_catalog() is CATALOG
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        CATALOG.get("CPU").key = "GPU"  # type: ignore[misc]
+
+
+def test_figures_agree_with_the_collected_ones() -> None:
+    """Every figure that the collected table gives as a plain number is the catalog's, within rounding."""
+    shared = os.environ.get("RIGHTPOOL_SHARED")
+    table = Path(shared or "", "data/catalog/hardware_catalog.csv")
+    if not shared or not table.is_file():
+        pytest.skip("RIGHTPOOL_SHARED does not name a folder with data/catalog/hardware_catalog.csv")
+    names = {"T4": "T4-16GB", "A10": "A10-24GB", "A30": "A30-24GB", "A40": "A40-48GB", "L4": "L4-24GB"}
+    columns = {"fp32_tflops": "fp32", "tf32_tflops": "tf32", "bf16_tflops": "bf16", "fp16_tflops": "fp16"}
+    compared = 0
+    for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines()):
+        accelerator = CATALOG.accelerators.get(names.get(row["chip"], row["chip"]))
+        if accelerator is None:
+            continue
+        for column, dtype in columns.items():
+            if re.fullmatch(r"[0-9.]+", row[column] or ""):
+                assert accelerator.peak_flops[dtype] == pytest.approx(float(row[column]) * 1e12), (row["chip"], dtype)
+                compared += 1
+        for column, value in (("hbm_gb", accelerator.memory_bytes), ("hbm_gbps", accelerator.memory_bandwidth)):
+            if re.fullmatch(r"[0-9.]+", row[column]):
+                assert value == pytest.approx(float(row[column]) * 1e9), (row["chip"], column)
+                compared += 1
+    assert compared > 60

@@ -1,0 +1,282 @@
+"""The inventory: who owns a node, what counts as there, free and growable, and every problem with its field."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.pool import AcceleratorPoolSpec
+from rightpool.hardware.accelerator import LinkKind
+from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.discovery import discover
+from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
+from rightpool.hardware.node import NodeFacts, Taint
+from tests.unit.hardware.machines import GPU_TAINT, gfd, gke_tpu, karpenter
+
+CATALOG = load_catalog()
+
+
+def spec(**fields: Any) -> AcceleratorPoolSpec:
+    base: dict[str, Any] = {
+        "accelerator": "A100-SXM4-80GB",
+        "chipsPerNode": 8,
+        "resourceName": "nvidia.com/gpu",
+        "nodeSelector": {"pool": "a100"},
+        "price": {"perChipHour": "3.50", "spotPerChipHour": "1.25"},
+    }
+    return AcceleratorPoolSpec.model_validate({**base, **fields})
+
+
+def node(name: str, pool: str = "a100", chips: int = 8, **fields: Any) -> NodeFacts:
+    return NodeFacts(name, {"pool": pool}, chips={"nvidia.com/gpu": chips}, **fields)
+
+
+def build(specs: dict[str, AcceleratorPoolSpec], nodes: list[NodeFacts], **more: Any) -> Inventory:
+    return build_pools(specs, nodes, more.pop("usage", {}), CATALOG, **more)
+
+
+def kinds(inventory: Inventory) -> list[tuple[str, ProblemKind]]:
+    return [(problem.pool, problem.kind) for problem in inventory.problems]
+
+
+def test_a_declared_pool() -> None:
+    tolerations = [{"key": "team", "operator": "Exists"}]
+    found = build({"a100": spec(tolerations=tolerations)}, [node("n1"), node("n2")], usage={"n1": 3, "elsewhere": 5})
+    assert found.problems == ()
+    assert found.nodes == {"n1": "a100", "n2": "a100"}
+    pool = found.pools["a100"]
+    assert (pool.total, pool.free, pool.growable, pool.nodes) == (16, 13, 0, 2)
+    assert (pool.price.on_demand, pool.price.spot) == (3.5, 1.25)
+    assert pool.intra_link == CATALOG.get("A100-SXM4-80GB").intra_link
+    assert pool.tolerations == tuple(tolerations)
+    assert pool.node_selector == {"pool": "a100"}
+    assert not pool.discovered
+
+
+def test_only_ready_and_schedulable_nodes_count() -> None:
+    nodes = [
+        node("n1"),
+        node("n2", ready=False),
+        node("n3", unschedulable=True),
+        node("n4", taints=(Taint("maintenance", "NoExecute"),)),
+        node("n5", chips=0),
+    ]
+    found = build({"a100": spec(maxChips=64)}, nodes)
+    pool = found.pools["a100"]
+    assert (pool.total, pool.free, pool.nodes) == (8, 8, 1)
+    assert pool.growable == 32, "what is there but out of order is not added again"
+    assert kinds(found) == [("a100", ProblemKind.TAINTED)]
+    assert "spec.tolerations: 1 nodes carry maintenance=:NoExecute" in found.problems[0].message
+
+
+def test_the_taint_of_the_resource_is_passed() -> None:
+    found = build({"a100": spec()}, [node("n1", taints=(GPU_TAINT,))])
+    assert found.problems == ()
+    assert found.pools["a100"].total == 8
+    assert found.pools["a100"].tolerations == ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
+
+
+def test_usage_beyond_the_offer_frees_nothing() -> None:
+    found = build({"a100": spec()}, [node("n1", chips=7), node("n2")], usage={"n1": 8, "n2": -3})
+    assert found.pools["a100"].free == 8
+
+
+@pytest.mark.parametrize(("maximum", "growable"), [(None, 0), (0, 0), (8, 0), (16, 0), (23, 0), (24, 8), (64, 48)])
+def test_an_autoscaler_adds_whole_nodes_up_to_the_maximum(maximum: int | None, growable: int) -> None:
+    fields = {} if maximum is None else {"maxChips": maximum}
+    assert build({"p": spec(**fields)}, [node("n1"), node("n2")]).pools["p"].growable == growable
+
+
+def test_a_pool_without_nodes_is_kept_and_said() -> None:
+    empty = build({"p": spec()}, [])
+    assert empty.pools["p"].reach == 0
+    assert kinds(empty) == [("p", ProblemKind.NO_NODES)]
+    assert kinds(build({"p": spec(maxChips=8)}, [])) == [], "an autoscaler would bring them"
+
+
+def test_an_unknown_accelerator_leaves_the_pool_out_with_a_remedy() -> None:
+    found = build({"p": spec(accelerator="A10"), "q": spec(nodeSelector={"pool": "q"})}, [node("n1"), node("n2", "q")])
+    assert set(found.pools) == {"q"}
+    assert found.nodes == {"n2": "q"}
+    (problem,) = found.problems
+    assert problem.kind is ProblemKind.UNKNOWN_ACCELERATOR and problem.left_out
+    assert problem.message.startswith("spec.accelerator: unknown accelerator 'A10'; did you mean ")
+    assert "A10G-24GB" in problem.message
+
+
+def test_a_slice_is_whole_nodes() -> None:
+    slice_ = {"topology": "2x3", "chips": 6}
+    found = build({"p": spec(accelerator="TPU-v5e", chipsPerNode=4, resourceName="google.com/tpu", slice=slice_)}, [])
+    assert found.pools == {}
+    assert found.problems[0].left_out
+    assert found.problems[0].message.startswith("spec.slice.chips: 6 is no whole number of nodes of 4 chips")
+
+
+# --- whose node ------------------------------------------------------------------------------------------------------
+
+
+def test_a_declared_pool_wins_over_a_discovered_one() -> None:
+    nodes = [gfd("n1", pool="a100"), gfd("n2", pool="a100")]
+    (discovered,) = discover(nodes, CATALOG).pools
+    specs = {"auto": discovered.spec(), "mine": spec()}
+    found = build(specs, nodes, discovered=["auto"])
+    assert set(found.pools) == {"mine"}
+    assert found.problems == (), "nobody needs to be told"
+    assert set(found.nodes.values()) == {"mine"}
+
+
+def test_a_discovered_pool_keeps_what_is_not_declared() -> None:
+    nodes = [gfd("n1", pool="a100"), gfd("n2")]
+    (discovered,) = discover(nodes, CATALOG).pools
+    found = build({"auto": discovered.spec(), "mine": spec()}, nodes, discovered=["auto"])
+    assert found.nodes == {"n1": "mine", "n2": "auto"}
+    assert found.pools["auto"].discovered
+    assert not found.pools["mine"].discovered
+
+
+def test_declared_pools_at_odds() -> None:
+    wide = spec(nodeSelector={})
+    found = build({"wide": wide, "a100": spec()}, [node("n1"), node("n2", "other")])
+    assert found.nodes == {"n1": "a100", "n2": "wide"}, "the narrower selector has it"
+    assert kinds(found) == [("wide", ProblemKind.OVERLAP)]
+    assert "1 nodes (n1 …) match a100 and wide alike" in found.problems[0].message
+
+
+def test_nodes_without_the_resource_are_nobodys() -> None:
+    found = build({"all": spec(nodeSelector={})}, [NodeFacts("web", {"pool": "a100"}), node("n1")])
+    assert found.nodes == {"n1": "all"}
+
+
+def test_labels_of_the_pool_travel_with_it() -> None:
+    found = build({"p": spec()}, [node("n1")], labels={"p": {"tier": "gold"}})
+    assert found.pools["p"].labels == {"tier": "gold"}
+
+
+# --- slices ----------------------------------------------------------------------------------------------------------
+
+
+def tpu(topology: str, chips: int, per_node: int, **fields: Any) -> AcceleratorPoolSpec:
+    return spec(
+        accelerator="TPU-v5e",
+        chipsPerNode=per_node,
+        resourceName="google.com/tpu",
+        nodeSelector={"cloud.google.com/gke-tpu-topology": topology},
+        slice={"topology": topology, "chips": chips},
+        **fields,
+    )
+
+
+def test_multi_host_slices_are_free_as_a_whole() -> None:
+    nodes = [gke_tpu(f"{pool}-{host}", pool, "4x4", 4) for pool in ("a", "b", "c") for host in range(4)]
+    nodes[11] = dataclasses.replace(nodes[11], ready=False)
+    found = build({"tpu": tpu("4x4", 16, 4, maxChips=100)}, nodes, usage={"a-1": 4})
+    pool = found.pools["tpu"]
+    assert (pool.total, pool.free) == (32, 16), "c lacks a host, a is in use"
+    assert pool.growable == 48, "100 − 48 that are there, in slices of 16"
+    assert pool.slice is not None and pool.slice.hosts == 4
+
+
+def test_single_host_slices() -> None:
+    nodes = [gke_tpu(f"n{host}", "one", "2x4", 8) for host in range(3)]
+    pool = build({"tpu": tpu("2x4", 8, 8)}, nodes, usage={"n1": 8}).pools["tpu"]
+    assert (pool.total, pool.free) == (24, 16)
+
+
+# --- price and links -------------------------------------------------------------------------------------------------
+
+
+def test_prices_that_the_pool_does_not_name() -> None:
+    nodes = [karpenter("n1", "gpu"), karpenter("n2", "gpu")]
+    (discovered,) = discover(nodes, CATALOG).pools
+    assert build({"p": discovered.spec()}, nodes).pools["p"].price.on_demand == 1.418
+    recalled = build({"p": spec(accelerator="L4-24GB", price=None)}, [node("n1")])
+    assert recalled.pools["p"].price.on_demand == 0.8048
+    assert kinds(recalled) == [("p", ProblemKind.PRICE_UNVERIFIED)]
+    assert (
+        "spec.price: " in recalled.problems[0].message and "set spec.price.perChipHour" in recalled.problems[0].message
+    )
+    unknown = build({"p": spec(accelerator="V100-PCIE-32GB", price={})}, [node("n1")])
+    assert unknown.pools["p"].price.on_demand is None
+    assert kinds(unknown) == [("p", ProblemKind.PRICE_UNKNOWN)]
+
+
+def test_spot_nodes_have_no_price_until_told() -> None:
+    nodes = [karpenter("n1", "gpu", capacity="spot")]
+    (discovered,) = discover(nodes, CATALOG).pools
+    found = build({"p": discovered.spec()}, nodes)
+    assert found.pools["p"].price.on_demand is None
+    assert "set spec.price.spotPerChipHour" in found.problems[0].message
+
+
+def test_a_pool_that_names_only_a_spot_price_sells_only_spot() -> None:
+    found = build({"p": spec(price={"spotPerChipHour": "0.42"})}, [node("n1")])
+    assert (found.pools["p"].price.on_demand, found.pools["p"].price.spot) == (None, 0.42)
+
+
+def test_links() -> None:
+    links = {"intraNode": {"kind": "PCIe"}, "interNode": {"kind": "Ethernet", "gigabytesPerSecond": "5"}}
+    pool = build({"p": spec(interconnect=links)}, [node("n1")]).pools["p"]
+    assert (pool.intra_link.kind, pool.intra_link.bytes_per_second) == (LinkKind.PCIE, 24e9), "Gen4, as other A100"
+    assert (pool.inter_link.kind, pool.inter_link.bytes_per_second) == (LinkKind.ETHERNET, 5e9)
+    own = build({"p": spec(interconnect={"intraNode": {"kind": "NVLink"}})}, [node("n1")]).pools["p"]
+    assert own.intra_link.bytes_per_second == 199e9, "the chip's own link, not the slowest of its kind"
+
+
+def test_a_link_that_nobody_knows_is_said() -> None:
+    found = build({"p": spec(interconnect={"interNode": {"kind": "NeuronLink"}})}, [node("n1")])
+    assert kinds(found) == [("p", ProblemKind.UNKNOWN_LINK)]
+    assert found.pools["p"].inter_link == CATALOG.get("A100-SXM4-80GB").inter_link
+
+
+# --- for all clusters ------------------------------------------------------------------------------------------------
+
+fleets = st.lists(
+    st.builds(
+        node,
+        st.uuids().map(str),
+        st.sampled_from(["a100", "b", "c"]),
+        st.sampled_from([0, 4, 8]),
+        ready=st.booleans(),
+        unschedulable=st.booleans(),
+    ),
+    max_size=20,
+)
+
+
+@given(fleets, st.integers(0, 9), st.none() | st.integers(0, 200))
+def test_free_is_never_more_than_total_and_money_never_negative(
+    nodes: list[NodeFacts], used: int, maximum: int | None
+) -> None:
+    specs = {name: spec(nodeSelector={"pool": name}, maxChips=maximum) for name in ("a100", "b")}
+    specs["all"] = spec(nodeSelector={})
+    found = build(specs, nodes, usage={entry.name: used for entry in nodes})
+    assert sum(pool.nodes for pool in found.pools.values()) <= len(nodes)
+    for pool in found.pools.values():
+        assert 0 <= pool.free <= pool.total <= pool.reach
+        assert pool.growable % pool.chips_per_node == 0
+        assert pool.price.on_demand is not None and pool.price.on_demand >= 0
+    chips = sum(entry.chips["nvidia.com/gpu"] for entry in nodes if entry.ready and not entry.unschedulable)
+    assert sum(pool.total for pool in found.pools.values()) == chips, "each node counts once"
+
+
+@given(fleets, st.randoms(use_true_random=False))
+def test_order_of_nodes_changes_nothing(nodes: list[NodeFacts], random: Any) -> None:
+    specs = {"a100": spec(), "b": spec(nodeSelector={"pool": "b"})}
+    shuffled = list(nodes)
+    random.shuffle(shuffled)
+    assert build(specs, shuffled) == build(specs, nodes)
+
+
+def test_ten_thousand_nodes_are_cheap() -> None:
+    specs = {f"p{number}": spec(nodeSelector={"pool": f"p{number}"}) for number in range(40)}
+    nodes = [node(f"n{number}", f"p{number % 50}") for number in range(10_000)]
+    usage = {f"n{number}": number % 9 for number in range(10_000)}
+    started = time.process_time()
+    found = build(specs, nodes, usage=usage)
+    assert time.process_time() - started < 1.0
+    assert sum(pool.nodes for pool in found.pools.values()) == 8_000
