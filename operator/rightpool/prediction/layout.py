@@ -1,0 +1,31 @@
+"""A placement as communication sees it: groups of chips on fast links, and the slow links between the groups."""
+
+from dataclasses import dataclass
+
+from rightpool.hardware.placement import Placement
+from rightpool.hardware.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """per_group: chips that share the fast link. groups: how many such groups there are."""
+
+    per_group: int
+    groups: int
+
+    @classmethod
+    def of(cls, placement: Placement, pool: Pool) -> "Layout":
+        """A pod is a group: pods talk over the network even on one node. On a TPU the whole slice is one."""
+        if pool.slice is not None and placement.chips % pool.slice.chips == 0:
+            return cls(pool.slice.chips, placement.chips // pool.slice.chips)
+        return cls(placement.chips_per_replica, placement.replicas)
+
+    @property
+    def chips(self) -> int:
+        """All chips."""
+        return self.per_group * self.groups
+
+    def seconds_per_byte(self, pool: Pool) -> float:
+        """Time of a ring all-reduce of one byte, first within the groups, then between them; 0 on one chip."""
+        inside = 2.0 * (self.per_group - 1) / self.per_group / pool.intra_link.bytes_per_second
+        return inside + 2.0 * (self.groups - 1) / self.groups / pool.inter_link.bytes_per_second
