@@ -12,6 +12,8 @@ What a pod says about itself, by annotation (all optional but the first; duratio
     simulation.rightpool.dev/checkpoint-delay  how long a requested save takes; absent: 2s; `never`: it never comes
     simulation.rightpool.dev/checkpoint-every  time between its own saves; absent: 5m, where requested saves come
     simulation.rightpool.dev/memory            GiB used on each chip instead of the table's
+    simulation.rightpool.dev/trace             `true`: tells all shares of its step, as after a trace; absent: the
+                                               wait for input alone, since nobody published the rest
     simulation.rightpool.dev/throughput, throttle, link, silent, lose    as below, for this pod alone
 
 What makes a pool worse than published: the ConfigMap `simulation` in `kube-system`, one key a pool (its name as in the

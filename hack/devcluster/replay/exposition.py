@@ -99,9 +99,14 @@ def _variant(pod: SimulatedPod, now: float) -> int:
     return (int(unit(pod.uid) * _VARIANTS) + int(now / _NOISE_SECONDS)) % _VARIANTS
 
 
-def shares(gang: Gang) -> dict[str, float]:
-    """Shares of the step: waiting as the row says, idle where the chip is neither busy nor waits for input."""
+def shares(pod: SimulatedPod, gang: Gang) -> dict[str, float]:
+    """Shares of the step: without a trace only the wait for input, which the program's loader shows.
+
+    Idle is the time in which the chip is neither busy nor waits for input.
+    """
     assert gang.speed is not None
+    if not pod.play.trace:
+        return {contract.PART_INPUT: gang.speed.input_wait}
     waiting = {
         contract.PART_EXPOSED_COMMUNICATION: gang.speed.exposed,
         contract.PART_INPUT: gang.speed.input_wait,
@@ -122,7 +127,7 @@ def metrics(pod: SimulatedPod, gang: Gang, now: float) -> str:
         page.append(f"# TYPE {contract.CHIP_ENERGY} counter\n")
         page += [f'{contract.CHIP_ENERGY}{{chip="{chip}"}} {seen.joules:.1f}\n' for chip in range(pod.chips)]
     page.append(f"# TYPE {contract.STEP_SHARE} gauge\n")
-    page += [f'{contract.STEP_SHARE}{{part="{part}"}} {share:.5f}\n' for part, share in shares(gang).items()]
+    page += [f'{contract.STEP_SHARE}{{part="{part}"}} {share:.5f}\n' for part, share in shares(pod, gang).items()]
     page.append(_qualities(_names(face, gang.saved_at(now) is not None)))
     return "".join(page)
 
@@ -193,7 +198,9 @@ def profile(pod: SimulatedPod, gang: Gang, now: float) -> dict[str, Any]:
         }
         values[contract.STEPS] = [({}, int(seen.steps))]
         values[contract.SAMPLES] = [({}, samples_of(pod, gang, seen))]
-        values[contract.STEP_SHARE] = [({contract.LABEL_PART: part}, share) for part, share in shares(gang).items()]
+        values[contract.STEP_SHARE] = [
+            ({contract.LABEL_PART: part}, share) for part, share in shares(pod, gang).items()
+        ]
         for name, found in values.items():
             listed = [{"labels": labels, "value": value} for labels, value in found]
             fields[name] = {"quality": contract.QUALITY_MEASURED, "values": listed}

@@ -43,7 +43,8 @@ class GangKey:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """How a pod wants to be played. Seconds; None: never. memory_gib: None, what the table says.
+    """How a pod wants to be played. Seconds; None: never. memory_gib: None, what the table says. trace: whether
+    the shares of the step are known, as after a trace.
 
     problem: what is wrong with its annotations; such a pod exports nothing.
     """
@@ -53,6 +54,7 @@ class Play:
     checkpoint_delay: float | None = CHECKPOINT_DELAY_SECONDS
     checkpoint_every: float | None = CHECKPOINT_EVERY_SECONDS
     memory_gib: float | None = None
+    trace: bool = False
     faults: Faults = NONE
     problem: str | None = None
 
@@ -149,6 +151,7 @@ def parse_play(annotations: Mapping[str, str]) -> Play:
             # A program that never saves when asked is not to answer by accident.
             checkpoint_every=seconds("checkpoint-every", None if delay is None else CHECKPOINT_EVERY_SECONDS),
             memory_gib=None if memory is None else float(memory),
+            trace=annotations.get(PREFIX + "trace") == "true",
             faults=from_annotations(annotations, PREFIX),
         )
     except (BadFault, ValueError) as error:

@@ -66,7 +66,7 @@ async def test_each_address_is_its_own_pod(serve: Callable[..., Any]) -> None:
 
 
 async def test_the_page_is_the_contracts(serve: Callable[..., Any]) -> None:
-    served = await serve(pod(0, world=2, checkpoint_every="1m"), pod(1, world=2))
+    served = await serve(pod(0, world=2, checkpoint_every="1m", trace="true"), pod(1, world=2))
     page = await served.metrics(0)
     for chip in range(4):
         label = f'{{chip="{chip}"}}'
@@ -88,6 +88,13 @@ async def test_the_page_is_the_contracts(serve: Callable[..., Any]) -> None:
     assert page[f'{contract.SOURCE_UP}{{source="replay"}}'] == 1
     for name in page:
         assert not any(label in name for label in ("namespace=", "pod=", "profiledjob=", "revision="))
+
+
+async def test_without_a_trace_only_the_wait_for_input_is_known(serve: Callable[..., Any]) -> None:
+    page = await (await serve(pod(0))).metrics(0)
+    assert {name: share for name, share in page.items() if name.startswith(contract.STEP_SHARE)} == {
+        f'{contract.STEP_SHARE}{{part="input"}}': pytest.approx(0.02)
+    }
 
 
 async def test_every_field_says_how_it_is_known(serve: Callable[..., Any]) -> None:
