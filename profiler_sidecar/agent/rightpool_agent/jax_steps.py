@@ -23,7 +23,7 @@ from typing import Any
 from . import batch, reporter
 from .steps import StepLog, Track
 
-_MAX_FUNCTIONS = 256
+_MAX_FUNCTIONS = 4096
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
 # id(function) → (track, where its batch is). `None` marks functions that are no step: JAX's own operations.
@@ -81,6 +81,8 @@ def _meet(key: Any, function: Any, args: Any, kwargs: Any, output: Any) -> tuple
     """A function called for the first time: is it a candidate, and where is its batch?"""
     global platform
     entry: tuple[Track, batch.Rows] | None = None
+    if len(_known) >= _MAX_FUNCTIONS:
+        return None
     try:
         module = str(getattr(function, "__module__", None))
         ours = module == "jax" or module.startswith("jax.")
@@ -91,9 +93,8 @@ def _meet(key: Any, function: Any, args: Any, kwargs: Any, output: Any) -> tuple
             entry = Track(layout.weight, rows is not batch.none), rows
             platform = layout.platform or platform
             reporter.start()
-        if len(_known) < _MAX_FUNCTIONS:
-            weakref.finalize(key, _known.pop, id(key), None).atexit = False
-            _known[id(key)] = entry
+        weakref.finalize(key, _known.pop, id(key), None).atexit = False
+        _known[id(key)] = entry
     except Exception:
         return None
     return entry

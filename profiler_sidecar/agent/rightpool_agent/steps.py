@@ -35,6 +35,7 @@ BUCKETS = (
 
 _HALF_LIFE = 60.0  # seconds after which the past counts half in the choice of the dominant track
 _SWITCH = 1.5  # how much more time another track must carry to become the dominant one
+_SLOW = 1.5  # times the usual step
 _MIN_CALLS = 3  # a function called once or twice is set-up
 
 
@@ -76,7 +77,8 @@ class StepLog:
         self.samples = 0
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
-        self.recent: collections.deque[tuple[float, float]] = collections.deque(maxlen=512)  # (end, interval)
+        self.recent: collections.deque[float] = collections.deque(maxlen=256)  # seconds of the last steps
+        self.slow: collections.deque[tuple[float, float]] = collections.deque(maxlen=1024)  # (end, seconds)
         # The hot path: bound once, C all the way down.
         self.append = self._events.append
 
@@ -84,6 +86,7 @@ class StepLog:
         """Begin at zero in a forked child: what was counted so far is the parent's."""
         self._events.clear()
         self.recent.clear()
+        self.slow.clear()
         for track in self._tracks:
             track.last = None
             track.taken = (track.calls, track.rows, track.seconds, list(track.counts))
@@ -106,6 +109,7 @@ class StepLog:
         """Digest what the hooks have left. Called from the agent's thread alone."""
         self._decay()
         interrupted = list(self.interruptions)
+        usual = self.median()
         while True:
             try:
                 track, at, rows = self._events.popleft()
@@ -123,7 +127,9 @@ class StepLog:
                 owner.carried += max(0.0, at - moment)
             self._previous = (track, at)
             if track is self.dominant and last is not None and not flagged:
-                self.recent.append((at, at - last))
+                self.recent.append(at - last)
+                if usual is not None and at - last > _SLOW * usual:
+                    self.slow.append((at, at - last))
         self._choose()
         self._take()
 
@@ -160,15 +166,15 @@ class StepLog:
 
     def median(self) -> float | None:
         """Seconds of a usual recent step."""
-        intervals = sorted(interval for _, interval in self.recent)
+        intervals = sorted(self.recent)
         return intervals[len(intervals) // 2] if intervals else None
 
     def held_up(self, at: float) -> float | None:
-        """How much longer than usual the step around the moment `at` took, in seconds."""
+        """How much longer than usual the step around the moment `at` took, in seconds; 0 if it did not stand out."""
         usual = self.median()
         if usual is None:
             return None
-        for end, interval in reversed(self.recent):
+        for end, interval in reversed(self.slow):
             if end - interval <= at <= end:
                 return max(0.0, interval - usual)
-        return None
+        return 0.0

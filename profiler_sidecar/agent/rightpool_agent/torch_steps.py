@@ -94,7 +94,6 @@ def _wrap_loader(module: Any) -> None:
         return found
 
     iterator.__next__ = __next__
-    iterator.next = __next__
 
 
 def _rows(found: Any) -> int:
@@ -130,3 +129,6 @@ def _wrap_save(module: Any) -> None:
         return result
 
     module.save = save
+
+
+_after_step._torchdynamo_disable = True  # type: ignore[attr-defined]  # not to be compiled into the program's graph

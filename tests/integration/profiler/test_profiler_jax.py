@@ -1,0 +1,189 @@
+"""Real JAX programs, unmodified, seen through a real sidecar. What is counted must be what they did."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightpool import contract
+
+pytest.importorskip("jax")
+pytestmark = pytest.mark.jax
+
+ROOT = Path(__file__).resolve().parents[3]
+TRAIN = str(ROOT / "examples" / "training" / "train_jax.py")
+
+_LOOP = """
+import time
+import numpy as np
+import jax, jax.numpy as jnp
+
+def step(params, batch, lr):
+    loss, g = jax.value_and_grad(lambda p: ((batch["x"] @ p["w"] - batch["y"]) ** 2).mean())(params)
+    return jax.tree.map(lambda p, g: p - lr * g, params, g), loss
+
+{make}
+params = {{"w": jnp.zeros((4, 2))}}
+key = jax.random.key(0)
+for i in range(30):
+    batch = {{"x": np.ones((8, 4), np.float32), "y": np.ones((8, 2), np.float32)}}
+    key, _ = jax.random.split(key)
+    params, loss = call(params, batch, 0.1)
+    float(jnp.abs(loss))
+    time.sleep(0.02)
+time.sleep({rest})
+"""
+
+_WAYS = {
+    "jit": "call = jax.jit(step)",
+    "imported jit": "from jax import jit\ncall = jit(step)",
+    "donated": "call = jax.jit(step, donate_argnums=(0,))",
+    "nested": "inner = jax.jit(step)\ncall = jax.jit(lambda p, b, lr: inner(p, b, lr))",
+    "method": (
+        "import functools\nclass M:\n    @functools.partial(jax.jit, static_argnums=0)\n"
+        "    def f(self, p, b, lr): return step(p, b, lr)\ncall = M().f"
+    ),
+    "ahead of time": (
+        "shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), ({'w': jnp.zeros((4, 2))}, "
+        "{'x': jnp.zeros((8, 4)), 'y': jnp.zeros((8, 2))}))\n"
+        "call = jax.jit(step, static_argnums=2).lower(*shapes, 0.1).compile()\n"
+        "compiled = call\ncall = lambda p, b, lr: compiled(p, b)"
+    ),
+    "side effects": (
+        "def noisy(p, b, lr):\n    jax.debug.callback(lambda: None)\n    return step(p, b, lr)\ncall = jax.jit(noisy)"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", list(_WAYS))
+def test_every_way_of_compiling_a_step_is_counted(pod: Any, way: str) -> None:
+    program = pod.start("-c", _LOOP.format(make=_WAYS[way], rest=0))
+    out, err = program.communicate(timeout=120)
+    assert (program.returncode, out, err) == (0, "", "")
+    pod.until(lambda: pod.metrics().get(contract.STEPS), 5)
+    found = pod.metrics()
+    # The first call compiles and is no step; with side effects, neither is the one that fills JAX's own caches.
+    assert 28 <= found[contract.STEPS] <= 29
+    assert found[contract.SAMPLES] == 8 * found[contract.STEPS]
+    assert found[f"{contract.STEP_SECONDS}_count"] in (found[contract.STEPS] - 1, found[contract.STEPS] - 2)
+    mean = found[f"{contract.STEP_SECONDS}_sum"] / found[f"{contract.STEP_SECONDS}_count"]
+    assert 0.02 < mean < 0.1
+
+
+def test_a_jitted_function_stays_what_it_was(pod: Any) -> None:
+    program = pod.start(
+        "-c",
+        """
+import jax, jax.numpy as jnp, inspect
+def f(x, *, scale=2.0): "doc"; return x * scale
+g = jax.jit(f)
+for _ in range(5): g(jnp.ones(3))
+print(type(g).__name__, type(g).__module__, g.__name__, g.__doc__, inspect.signature(g), g.__wrapped__ is f, hash(g) == hash(g))
+print(g.lower(jnp.ones(3)).compile()(jnp.ones(3)), g.trace(jnp.ones(3)).out_info, g.eval_shape(jnp.ones(3)).shape)
+g.clear_cache()
+print(jax.jit.__module__, inspect.signature(jax.jit), isinstance(g, jax.stages.Wrapped))
+""",
+    )
+    bare = subprocess.run(
+        [sys.executable, *program.args[1:]], capture_output=True, text=True, env={"JAX_PLATFORMS": "cpu"}, cwd="/"
+    )
+    out, err = program.communicate(timeout=60)
+    assert (out, err, program.returncode) == (bare.stdout, bare.stderr, bare.returncode)
+    assert program.returncode == 0, err
+
+
+def test_the_step_is_the_function_that_carries_the_time(pod: Any) -> None:
+    """Helpers are called more often and an evaluation runs in between; neither is the step."""
+    program = pod.start(
+        "-c",
+        """
+import time, jax, jax.numpy as jnp, numpy as np
+scale = jax.jit(lambda x: x * 2)
+evaluate = jax.jit(lambda p, x: (x @ p).sum())
+train = jax.jit(lambda p, x: (p + x.mean(), x.sum()))
+p = jnp.zeros((256, 256))
+for i in range(40):
+    x = scale(scale(scale(np.ones((16, 256), np.float32))))
+    p, loss = train(p, x)
+    loss.block_until_ready()
+    time.sleep(0.02)
+    if i % 20 == 19:
+        for _ in range(3): evaluate(p, np.ones((64, 256), np.float32))
+""",
+    )
+    assert program.communicate(timeout=60)[1] == ""
+    pod.until(lambda: pod.metrics().get(contract.STEPS), 5)
+    assert pod.metrics()[contract.STEPS] == 39
+    assert pod.metrics()[contract.SAMPLES] == 39 * 16
+
+
+def test_checkpoint_on_demand_restart_and_exit_code(pod: Any, tmp_path: Path) -> None:
+    """The whole conversation: ask, signal, save, proof; then the program goes on from there."""
+    program = pod.start(
+        TRAIN, "--rows", "4096", CHECKPOINT_DIR=str(tmp_path), **{contract.ENV_CHECKPOINT_PATH: str(tmp_path)}
+    )
+    assert pod.post({"id": "d-0"})[0] == 409, "no step has been made yet"
+    pod.until(lambda: pod.metrics().get(contract.STEPS, 0) > 20, 60)
+    asked = time.time()
+    assert pod.post({"id": "d-7"}) == (202, {"id": "d-7", "state": "requested"})
+    pod.until(lambda: pod.post({"id": "d-7"})[1]["state"] == "saved", 15)
+    assert asked < pod.metrics()[contract.CHECKPOINT_TIMESTAMP] < time.time()
+    assert pod.metrics()[contract.CHECKPOINT_SECONDS] < 5
+    program.send_signal(signal.SIGTERM)
+    assert program.wait(5) == 143
+    again = pod.start(TRAIN, "--rows", "4096", "--steps", "100000", CHECKPOINT_DIR=str(tmp_path))
+    assert again.stdout is not None
+    line = again.stdout.readline()
+    assert "from step" in line and not line.rstrip().endswith("from step 0")
+
+
+def test_two_processes_expose_their_communication(make_pod: Callable[..., Any], tmp_path: Path) -> None:
+    """Data parallel over TCP with a big model: two pods, each with its share of the samples, and the wait measured."""
+    pods = [make_pod(), make_pod()]
+    address = "127.0.0.1:7931"
+    for rank, pod in enumerate(pods):
+        pod.start_sidecar()
+        pod.start(
+            TRAIN,
+            CHECKPOINT_DIR=str(tmp_path),
+            JAX_COORDINATOR_ADDRESS=address,
+            JAX_NUM_PROCESSES="2",
+            JAX_PROCESS_ID=str(rank),
+        )
+    exposed = f'{contract.STEP_SHARE}{{part="{contract.PART_EXPOSED_COMMUNICATION}"}}'
+    for pod in pods:
+        pod.until(lambda pod=pod: exposed in pod.metrics(), 90)
+        found = pod.metrics()
+        shares = {name: value for name, value in found.items() if name.startswith(contract.STEP_SHARE)}
+        assert 0.4 < found[exposed] < 0.95
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert found[contract.SAMPLES] == 512 * found[contract.STEPS], "this process' share alone"
+
+
+def test_a_trace_of_the_users_own_comes_first(pod: Any, tmp_path: Path) -> None:
+    """The program profiles itself all the time; the agent never gets in its way."""
+    program = pod.start(
+        "-c",
+        f"""
+import time, jax, jax.numpy as jnp
+step = jax.jit(lambda p: p @ p)
+p = jnp.ones((64, 64))
+end = time.time() + 12
+while time.time() < end:
+    with jax.profiler.trace({str(tmp_path)!r}):
+        for _ in range(20):
+            step(p).block_until_ready(); time.sleep(0.01)
+    for _ in range(4):
+        step(p).block_until_ready(); time.sleep(0.01)
+print("done")
+""",
+    )
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out) == (0, "done\n"), err
+    assert "rror" not in err
+    assert list(tmp_path.rglob("*.xplane.pb"))
