@@ -176,7 +176,9 @@ def _chip(value: Any) -> Chip:
         raise Malformed("chip: wrong types")
     moved: dict[tuple[str, str], float] = {}
     for link in links[: len(LINKS)]:
-        if not isinstance(link, list) or len(link) != 3 or (name := (link[0], link[1])) not in LINKS:
+        if not isinstance(link, list) or len(link) != 3 or not all(isinstance(word, str) for word in link[:2]):
+            raise Malformed("links: not a link, a direction and a number")
+        if (name := (link[0], link[1])) not in LINKS:
             raise Malformed("links: unknown")
         moved[name] = _number({"links": link[2]}, "links")
     return Chip(

@@ -83,7 +83,8 @@ import jax, jax.numpy as jnp, inspect
 def f(x, *, scale=2.0): "doc"; return x * scale
 g = jax.jit(f)
 for _ in range(5): g(jnp.ones(3))
-print(type(g).__name__, type(g).__module__, g.__name__, g.__doc__, inspect.signature(g), g.__wrapped__ is f, hash(g) == hash(g))
+print(type(g).__name__, type(g).__module__, g.__name__, g.__doc__, inspect.signature(g))
+print(g.__wrapped__ is f, hash(g) == hash(g))
 print(g.lower(jnp.ones(3)).compile()(jnp.ones(3)), g.trace(jnp.ones(3)).out_info, g.eval_shape(jnp.ones(3)).shape)
 g.clear_cache()
 print(jax.jit.__module__, inspect.signature(jax.jit), isinstance(g, jax.stages.Wrapped))

@@ -1,0 +1,74 @@
+"""Which of several things is the step, and what is counted of it."""
+
+from rightpool_agent.steps import StepLog, Track  # type: ignore[import-not-found]
+
+
+def play(log: StepLog, *tracks: Track, steps: int, each: float = 0.1, rows: int = 4, start: float = 0.0) -> float:
+    """Each step calls the tracks one after the other; returns the time of the last call."""
+    at = start
+    for _ in range(steps):
+        for track in tracks:
+            at += each / len(tracks)
+            log.add(track, at, rows)
+    log.drain()
+    return at
+
+
+def test_the_heaviest_of_those_called_once_a_step() -> None:
+    log, light, heavy = StepLog(), Track(1.0, True), Track(1000.0, True)
+    play(log, light, heavy, light, steps=10)
+    assert log.dominant is heavy
+    assert (log.steps, log.samples) == (10, 40)
+    assert sum(log.counts) == 9, "the first call has no interval"
+
+
+def test_set_up_is_no_step() -> None:
+    log, start = StepLog(), Track(1e9, True)
+    log.add(start, 0.0, 1)
+    log.add(start, 100.0, 1)
+    log.drain()
+    assert (log.dominant, log.steps) == (None, 0)
+
+
+def test_totals_continue_when_the_step_changes() -> None:
+    """A program that goes from pre-training to fine-tuning: no jump, no decrease, some steps missed in between."""
+    log, first, second = StepLog(), Track(10.0, True), Track(10.0, True)
+    at = play(log, first, steps=10)
+    assert log.steps == 10
+    at = play(log, second, steps=10, start=at)
+    at = play(log, second, steps=10, start=at)
+    assert log.dominant is second
+    assert log.steps == 10
+    before = log.steps
+    play(log, second, steps=5, start=at)
+    assert log.steps == before + 5
+
+
+def test_an_interval_with_a_compilation_is_not_a_step_time() -> None:
+    log, track = StepLog(), Track(1.0, True)
+    at = play(log, track, steps=5)
+    log.interruptions.append(at + 30.0)
+    log.add(track, at + 60.0, 4)
+    log.drain()
+    assert log.steps == 6
+    assert log.seconds < 1.0
+
+
+def test_a_forked_child_begins_at_zero() -> None:
+    log, track = StepLog(), Track(1.0, True)
+    at = play(log, track, steps=10)
+    log.reset()
+    assert (log.steps, log.samples, sum(log.counts)) == (0, 0, 0)
+    play(log, track, steps=3, start=at + 100)
+    assert (log.steps, log.samples, sum(log.counts)) == (3, 12, 2)
+
+
+def test_a_save_is_found_among_fast_steps() -> None:
+    log, track = StepLog(), Track(1.0, True)
+    at = play(log, track, steps=100, each=0.001)
+    at = play(log, track, steps=100, each=0.001, start=at)
+    log.add(track, at + 2.0, 4)
+    log.drain()
+    at = play(log, track, steps=5000, each=0.001, start=at + 2.0)
+    assert abs(log.held_up(0.2 + 1.0) - 1.999) < 0.01
+    assert log.held_up(0.05) == 0.0

@@ -1,0 +1,190 @@
+"""How reports of processes become the pod's metrics."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool import contract
+from rightpool_profiler import exposition
+from rightpool_profiler.report import BUCKETS, Chip, Malformed, Report
+from rightpool_profiler.state import MAX_PROCESSES, SILENT_AFTER, State
+
+EMPTY = (0,) * (len(BUCKETS) + 1)
+
+
+def report(pid: int = 1, rank: int = 0, steps: int = 1, **more: object) -> Report:
+    values: dict[str, object] = {
+        "pid": pid,
+        "start": 100 + pid,
+        "rank": rank,
+        "at": float(steps),
+        "framework": "jax",
+        "steps": steps,
+        "seconds": 0.1 * max(0, steps - 1),
+        "counts": (max(0, steps - 1), *EMPTY[1:]),
+        "cpu": 0.5 * steps,
+        "samples": 8 * steps,
+        "platform": "cpu",
+    }
+    return Report(**{**values, **more})  # type: ignore[arg-type]
+
+
+def state(chips: int = 1) -> State:
+    return State(10.0, chips)
+
+
+def metrics(made: State, now: float) -> dict[str, float]:
+    page = exposition.render(*made.exposition(now))
+    rows = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in rows}
+
+
+def test_nothing_is_claimed_before_the_first_report() -> None:
+    assert set(metrics(state(), 0.0)) == {
+        'rightpool_profiler_datagrams_total{result="taken"}',
+        'rightpool_profiler_datagrams_total{result="refused"}',
+    }
+
+
+def test_steps_of_one_rank_and_samples_of_all() -> None:
+    made = state()
+    for moment in range(1, 6):
+        for rank in (1, 0):  # rank 1 happens to report first
+            made.apply(report(pid=10 + rank, rank=rank, steps=moment), float(moment), 0.0)
+    found = metrics(made, 5.0)
+    assert found[contract.SAMPLES] == 2 * 5 * 8
+    assert found[contract.STEPS] == 5, "the first from rank 1, the other four from rank 0"
+
+
+def test_counters_outlive_processes() -> None:
+    made = state()
+    made.apply(report(pid=1, steps=10), 0.0, 0.0)
+    later = SILENT_AFTER + 1
+    made.apply(report(pid=2, steps=3), later, 0.0)
+    assert metrics(made, later)[contract.STEPS] == 13
+    assert metrics(made, later)[contract.SAMPLES] == 104
+
+
+def test_a_program_without_batches_has_no_samples() -> None:
+    made = state()
+    made.apply(report(samples=None), 0.0, 0.0)
+    assert contract.SAMPLES not in metrics(made, 0.0)
+
+
+@pytest.mark.parametrize("change", [{"steps": 4}, {"seconds": 0.1}, {"samples": 7}, {"counts": EMPTY}])
+def test_counters_that_run_backwards_are_refused(change: dict[str, object]) -> None:
+    made = state()
+    made.apply(report(steps=5), 0.0, 0.0)
+    with pytest.raises(Malformed):
+        made.apply(report(**{"steps": 6, **change}), 1.0, 0.0)  # type: ignore[arg-type]
+    assert metrics(made, 1.0)[contract.STEPS] == 5
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.floats(0, 30)), max_size=60))
+def test_the_pods_counters_never_decrease(events: list[tuple[int, int, float]]) -> None:
+    made, now, before = (
+        state(),
+        0.0,
+        {contract.STEPS: 0.0, contract.SAMPLES: 0.0, f"{contract.STEP_SECONDS}_count": 0.0},
+    )
+    for pid, steps, wait in events:
+        now += wait
+        try:
+            made.apply(report(pid=pid, rank=pid, steps=steps), now, 0.0)
+        except Malformed:
+            pass
+        found = metrics(made, now)
+        for name, value in before.items():
+            assert found.get(name, 0.0) >= value
+            before[name] = found.get(name, 0.0)
+
+
+def test_too_many_processes_are_refused_while_all_live_and_forgotten_when_silent() -> None:
+    made = state()
+    for pid in range(MAX_PROCESSES):
+        made.apply(report(pid=pid), 0.0, 0.0)
+    with pytest.raises(Malformed, match="processes"):
+        made.apply(report(pid=9999), 1.0, 0.0)
+    made.apply(report(pid=9999), SILENT_AFTER + 2, 0.0)
+    assert len(made.processes(0.0)) == MAX_PROCESSES
+
+
+def test_cpu_time_stands_for_the_chip_where_there_is_none() -> None:
+    made = state(chips=2)
+    for moment in (1.0, 2.0):
+        for pid in (1, 2):
+            made.apply(
+                report(pid=pid, rank=pid, at=moment, cpu=0.8 * moment, steps=int(moment), memory=1e9, memory_limit=4e9),
+                moment,
+                0.0,
+            )
+    found = metrics(made, 2.0)
+    assert found[f'{contract.CHIP_BUSY}{{chip="cpu"}}'] == pytest.approx(0.4, abs=0.3)
+    assert found[f'{contract.CHIP_MEMORY_USED}{{chip="cpu"}}'] == 2e9
+    assert found[f'{contract.CHIP_MEMORY_TOTAL}{{chip="cpu"}}'] == 4e9
+    assert found[f'{contract.FIELD_QUALITY}{{field="{contract.CHIP_BUSY}",quality="derived"}}'] == 1
+    assert not [name for name in metrics(made, 2.0 + SILENT_AFTER + 11) if "chip" in name and "quality" not in name]
+
+
+def test_cpu_time_says_nothing_about_a_tpu() -> None:
+    made = state()
+    for moment in (1.0, 2.0):
+        made.apply(report(at=moment, platform="tpu", steps=int(moment), memory=1e9), moment, 0.0)
+    assert not [name for name in metrics(made, 2.0) if "chip" in name]
+
+
+def test_chips_are_told_apart_by_uuid_and_averaged_over_the_interval() -> None:
+    made = state()
+    for moment, busy, used in ((1.0, 0.2, 5.0), (2.0, 0.6, 9.0), (3.0, 0.4, 7.0)):
+        chip = Chip("GPU-a", {"busy": busy}, memory_used=used, memory_total=80.0, throttle={"power_cap": moment > 2.5})
+        for pid in (1, 2):
+            made.apply(
+                report(pid=pid, rank=pid, steps=int(moment), at=moment, platform="cuda", chips=(chip,)), moment, 0.0
+            )
+    found = metrics(made, 3.0)
+    assert found[f'{contract.CHIP_BUSY}{{chip="GPU-a"}}'] == pytest.approx(0.4)
+    assert found[f'{contract.CHIP_MEMORY_USED}{{chip="GPU-a"}}'] == 9.0, "the peak"
+    assert found[f'{contract.CHIP_THROTTLE}{{chip="GPU-a",reason="power_cap"}}'] == pytest.approx(1 / 3)
+    assert found[f'{contract.SOURCE_UP}{{source="agent-nvml"}}'] == 1
+    assert contract.CHIP_COMPUTE_ACTIVE not in " ".join(found), "absent, not zero"
+
+
+def test_link_bytes_continue_when_the_process_is_replaced() -> None:
+    made = state()
+    for pid, moved in ((1, 100.0), (1, 300.0), (2, 50.0)):
+        made.apply(
+            report(pid=pid, rank=pid, steps=int(moved), chips=(Chip("GPU-a", links={("pcie", "rx"): moved}),)), 1.0, 0.0
+        )
+    assert metrics(made, 1.0)[f'{contract.LINK_BYTES}{{chip="GPU-a",direction="rx",link="pcie"}}'] == 350.0
+
+
+def test_shares_of_input_come_out_of_idleness_and_sum_to_one() -> None:
+    made = state()
+    for moment in (1, 11):
+        made.apply(report(framework="torch", steps=moment, input_seconds=0.03 * (moment - 1)), float(moment), 0.0)
+    made.add_shares(1, {contract.PART_COMPUTE: 0.6, contract.PART_IDLE: 0.4}, 11.0)
+    found = made.shares(11.0)
+    assert found[contract.PART_INPUT] == pytest.approx(0.3)
+    assert found[contract.PART_IDLE] == pytest.approx(0.1)
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert made.shares(11.0 + SILENT_AFTER + 1) == {}, "the program is gone"
+
+
+def test_a_checkpoint_from_the_future_is_not_believed() -> None:
+    made = state()
+    made.apply(report(saved=5000.0), 0.0, 1000.0)
+    assert made.saved is None
+    made.apply(report(steps=2, saved=990.0, save_seconds=2.0), 1.0, 1000.0)
+    made.apply(report(steps=3, saved=900.0), 2.0, 1000.0)
+    assert made.saved == 990.0
+    assert metrics(made, 2.0)[contract.CHECKPOINT_SECONDS] == 2.0
+
+
+def test_the_answer_to_a_request_is_the_lowest_ranks() -> None:
+    made = state()
+    for rank, answer in ((1, "signalled"), (0, "no handler installed for SIGUSR1")):
+        made.apply(dataclasses.replace(report(pid=rank, rank=rank), command=("d-7", answer)), 0.0, 0.0)
+    assert made.command("d-7", 0.0) == "no handler installed for SIGUSR1"
+    assert made.command("d-8", 0.0) is None

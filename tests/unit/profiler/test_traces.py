@@ -1,0 +1,181 @@
+"""Traces into shares: real ones of the example program, and made ones whose answer is known."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool import contract
+from rightpool_profiler.traces import collector, intervals, xspace
+from rightpool_profiler.traces.shares import shares
+from rightpool_profiler.traces.xspace import Event, Line, Plane
+
+FIXTURES = Path(__file__).parent / "fixtures"
+COMPUTE, EXPOSED, OVERLAPPED, IDLE, MEMCPY = (
+    contract.PART_COMPUTE,
+    contract.PART_EXPOSED_COMMUNICATION,
+    contract.PART_OVERLAPPED_COMMUNICATION,
+    contract.PART_IDLE,
+    contract.PART_MEMCPY,
+)
+
+
+def load(name: str) -> bytes:
+    return gzip.decompress((FIXTURES / f"{name}.xplane.pb.gz").read_bytes())
+
+
+def test_one_process_computes() -> None:
+    found = shares(xspace.read(load("cpu_one_process")))
+    assert found is not None
+    assert found[COMPUTE] == pytest.approx(0.858, abs=0.001)
+    assert found[EXPOSED] == 0
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_two_processes_wait_for_their_gradients() -> None:
+    """XLA ran the all-reduce on a thread pool beside late `end:` events of computations; it hid behind none of them."""
+    found = shares(xspace.read(load("cpu_two_processes")))
+    assert found is not None
+    assert found[EXPOSED] == pytest.approx(0.637, abs=0.001)
+    assert found[OVERLAPPED] == 0
+    assert found[COMPUTE] == pytest.approx(0.244, abs=0.001)
+
+
+def op(name: str, start: int, end: int, run: int = 0, **stats: int | str) -> Event:
+    return Event(
+        name, start, end, {"hlo_op": name, "hlo_module": "jit_step", "run_id": run, "device_ordinal": 0, **stats}
+    )
+
+
+def host(*lines: list[Event]) -> list[Plane]:
+    return [Plane("/host:CPU", [Line("thread", events) for events in lines])]
+
+
+def steps(*templates: Event) -> list[Event]:
+    """Five steps of 100 units."""
+    return [
+        op(event.name, event.start + 100 * run, event.end + 100 * run, run) for run in range(5) for event in templates
+    ]
+
+
+def test_every_part_is_told_from_the_others() -> None:
+    compute = steps(op("fusion.1", 0, 50))
+    communication = steps(op("all-reduce.2", 30, 70))
+    found = shares(host(compute, communication))
+    assert found == pytest.approx({COMPUTE: 0.3, OVERLAPPED: 0.2, EXPOSED: 0.2, MEMCPY: 0.0, IDLE: 0.3})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "all-gather-start.1",
+        "reduce-scatter",
+        "all-to-all.3",
+        "collective-permute-done.9",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    ],
+)
+def test_collectives_are_known_by_name(name: str) -> None:
+    found = shares(host(steps(op("fusion", 0, 50), op(name, 50, 90))))
+    assert found is not None and found[EXPOSED] == pytest.approx(0.4)
+
+
+def test_a_loop_is_not_computing_while_its_body_communicates() -> None:
+    found = shares(host(steps(op("while.1", 0, 80), op("fusion.1", 0, 20), op("all-reduce.1", 20, 80))))
+    assert found is not None
+    assert (found[EXPOSED], found[OVERLAPPED]) == (pytest.approx(0.6), 0)
+
+
+def test_an_asynchronous_collective_ends_at_its_end_event() -> None:
+    events = []
+    for run in range(5):
+        start = 100 * run
+        events.append(op("all-reduce.1", start, start + 5, run, _p=run + 1))
+        events.append(Event("end: all-reduce.1", start + 60, start + 60, {"_c": run + 1}))
+    found = shares(host(events, steps(op("fusion", 90, 100))))
+    assert found is not None and found[EXPOSED] == pytest.approx(0.6)
+
+
+def test_lines_of_a_tpu_and_streams_of_a_gpu() -> None:
+    tpu = Plane(
+        "/device:TPU:0",
+        [
+            Line("XLA Modules", [Event("jit_step(1)", 100 * r, 100 * r + 80, {"run_id": r}) for r in range(5)]),
+            Line(
+                "XLA Ops",
+                [
+                    e
+                    for r in range(5)
+                    for e in (
+                        Event("fusion.1", 100 * r, 100 * r + 60, {}),
+                        Event("all-reduce.1", 100 * r + 60, 100 * r + 80, {}),
+                    )
+                ],
+            ),
+            Line("Steps", [Event("0", 0, 500, {})]),
+        ],
+    )
+    found = shares([tpu, *host(steps(op("fusion", 0, 100)))])
+    assert found == pytest.approx({COMPUTE: 0.6, OVERLAPPED: 0, EXPOSED: 0.2, MEMCPY: 0.0, IDLE: 0.2})
+    gpu = Plane(
+        "/device:GPU:0",
+        [
+            Line("Stream #1(Compute)", steps(op("gemm", 0, 40))),
+            Line("Stream #2(MemcpyH2D)", [Event("MemcpyH2D", 100 * r + 40, 100 * r + 50, {}) for r in range(5)]),
+        ],
+    )
+    found = shares([gpu])
+    assert found == pytest.approx({COMPUTE: 0.4, OVERLAPPED: 0, EXPOSED: 0.0, MEMCPY: 0.1, IDLE: 0.5})
+
+
+def test_a_trace_without_a_whole_step_says_nothing() -> None:
+    assert shares(host([op("fusion", 0, 10)])) is None
+    assert shares([]) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_xspace_or_a_value_error(data: bytes) -> None:
+    try:
+        xspace.read(data)
+    except ValueError:
+        pass
+
+
+@given(st.integers(0, 4000), st.binary(min_size=1, max_size=8))
+def test_a_damaged_trace_is_an_xspace_or_a_value_error(at: int, patch: bytes) -> None:
+    whole = load("cpu_two_processes")[:6000]
+    try:
+        shares(xspace.read(whole[:at] + patch + whole[at + len(patch) :]))
+    except ValueError:
+        pass
+
+
+_spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
+
+
+@given(_spans, _spans)
+def test_intervals_agree_with_sets_of_moments(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+    def moments(spans: list[tuple[int, int]]) -> set[int]:
+        return {moment for start, end in spans for moment in range(start, end)}
+
+    one, two = intervals.union(left), intervals.union(right)
+    assert intervals.length(one) == len(moments(left))
+    assert intervals.length(intervals.intersection(one, two)) == len(moments(left) & moments(right))
+
+
+def test_the_collector_takes_what_is_right_and_sweeps_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "41.xplane.pb").write_bytes(load("cpu_one_process"))
+    (tmp_path / "42.xplane.pb").write_bytes(b"nonsense")
+    (tmp_path / "43.xplane.pb").symlink_to("/etc/passwd")
+    (tmp_path / "44.xplane.pb").write_bytes(b"")
+    os.mkfifo(tmp_path / "45.xplane.pb")
+    with (tmp_path / "46.xplane.pb").open("wb") as file:
+        file.truncate(collector.MAX_BYTES + 1)
+    (tmp_path / "47.xplane.pb").mkdir()
+    (tmp_path / "48.xplane.pb.tmp").write_bytes(b"half")
+    assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
+    assert {path.name for path in tmp_path.iterdir()} == {"47.xplane.pb", "48.xplane.pb.tmp"}
+    assert collector.collect(tmp_path / "absent") == []
