@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import json
+import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -50,19 +52,22 @@ class Site:
         return status, json.loads(answer)
 
 
+def port_of(server: asyncio.Server) -> int:
+    """Its IPv4 port: asked for any, the two families get different ones."""
+    return int(next(one.getsockname()[1] for one in server.sockets if one.family == socket.AF_INET))
+
+
 @pytest_asyncio.fixture
 async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     made = Site(getattr(request, "param", Mode.SIGNAL), tmp_path)
     server = await made.server.start(0)
-    made.port = server.sockets[0].getsockname()[1]
+    made.port = port_of(server)
     yield made
     server.close()
 
 
 def live(site: Site) -> None:
     """A process has made a step just now."""
-    import time
-
     site.state.apply(report(), time.monotonic(), time.time())
 
 
@@ -108,7 +113,7 @@ async def test_without_the_token_nothing_is_asked(site: Site, headers: str) -> N
 async def test_without_a_digest_nobody_is_let_in(tmp_path: Path) -> None:
     server = await Server(State(10, 1), Checkpoints(Mode.SIGNAL, "SIGUSR1", tmp_path), "").start(0)
     probe = Site(Mode.SIGNAL, tmp_path)
-    probe.port = server.sockets[0].getsockname()[1]
+    probe.port = port_of(server)
     assert (await probe.post('{"id": "d-7"}', "Authorization: Bearer \r\n"))[0] == 401
     server.close()
 
