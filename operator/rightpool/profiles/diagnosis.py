@@ -41,6 +41,7 @@ _IDLE: Final = 0.05
 # own speed matters more. Between the fraction that small but chip-bound models leave (0.14, LSTM inference on an H200)
 # and that of the mildest launch-bound one (0.27, GPT 125M at batch 2).
 _LIMITING: Final = 0.2
+_LIMITING_TOGETHER: Final = 0.3
 # Share of the time with clocks held down that is a fault; and the share of the board's limit from which it is none:
 # a chip at its power limit does all it can.
 _THROTTLED: Final = 0.2
@@ -132,10 +133,7 @@ def _straggler(profile: Profile) -> Diagnosis | None:
 
 def _waiting(profile: Profile, shares: Shares, link: Link) -> Diagnosis | None:
     """The largest of what keeps chips from work, where it is large enough."""
-    losses = (shares.communication, shares.input, shares.host)
-    largest = max(losses)
-    # Two halves of one loss count together: the host and its input are both the host's.
-    if largest < _LIMITING and shares.idle < _LIMITING:
+    if max(shares.communication, shares.idle) < _LIMITING and shares.communication + shares.idle < _LIMITING_TOGETHER:
         return None
     if shares.communication >= shares.idle:
         evidence = f"{_percent(shares.communication)} of the step is exposed communication over {link.kind.value}"

@@ -140,10 +140,10 @@ def _after_warm_up(samples: Window, first: int) -> int | None:
     steps = samples.column(Field.STEPS)
     while first < len(steps) and steps[first] < WARM_UP_STEPS:  # False where missing
         first += 1
-    series = samples.column(Field.STEP_SECONDS)[first:]
+    series = samples.column(Field.STEP_SECONDS, first)
     present = [index for index, value in enumerate(series) if value == value]
     if not present:
-        series = samples.column(Field.SAMPLES_PER_SECOND)[first:]
+        series = samples.column(Field.SAMPLES_PER_SECOND, first)
         present = [index for index, value in enumerate(series) if value == value]
     if not present:
         return first if len(steps) - first >= FEWEST else None
@@ -165,14 +165,13 @@ def _coverage(times: Sequence[float], window: float, interval: float) -> float:
 
 
 def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Reading]:
-    pods = samples.column(Field.PODS)[start:]
+    pods = samples.column(Field.PODS, start)
+    derived = samples.derived(start)
     readings: dict[Field, Reading] = {}
     for field in Field:
-        series = samples.column(field)[start:]
+        values = samples.column(field, start).tolist()
         if field in _SUMS:
-            values = [value for value, answered in zip(series, pods, strict=True) if not answered < expected_pods]
-        else:
-            values = list(series)
+            values = [value for value, answered in zip(values, pods, strict=True) if not answered < expected_pods]
         values = [value for value in values if value == value]
         if not values:
             continue
@@ -184,6 +183,6 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
             value = values[-1]
         else:
             value = quantile(values, 0.5)
-        quality = Quality.DERIVED if samples.any_derived(field, start) else Quality.MEASURED
+        quality = Quality.DERIVED if field in derived else Quality.MEASURED
         readings[field] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
     return readings

@@ -21,7 +21,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     low, high = ordered[below], ordered[above]
-    return min(max(low + (high - low) * (position - below), low), high)
+    return min(low + (high - low) * (position - below), high)
 
 
 def median(values: Sequence[float]) -> float:

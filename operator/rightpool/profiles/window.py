@@ -90,14 +90,16 @@ class Window:
         """Unix seconds of each sample, ascending."""
         return self._cells[::_WIDTH]
 
-    def column(self, field: Field) -> array[float]:
-        """One field of each sample, NaN where missing."""
-        return self._cells[_COLUMN[field] :: _WIDTH]
+    def column(self, field: Field, start: int = 0) -> array[float]:
+        """One field of each sample from this one on, NaN where missing."""
+        return self._cells[start * _WIDTH + _COLUMN[field] :: _WIDTH]
 
-    def any_derived(self, field: Field, start: int = 0) -> bool:
-        """Whether any reading of the field from this sample on was derived."""
-        bit = 1 << _COLUMN[field]
-        return any(int(mask) & bit for mask in self._cells[start * _WIDTH + _DERIVED :: _WIDTH])
+    def derived(self, start: int = 0) -> frozenset[Field]:
+        """Fields of which any reading from this sample on was derived."""
+        mask = 0
+        for bits in set(self._cells[start * _WIDTH + _DERIVED :: _WIDTH]):
+            mask |= int(bits)
+        return frozenset(field for field in _FIELDS if mask & 1 << _COLUMN[field]) if mask else frozenset()
 
     def samples(self) -> Iterator[Sample]:
         """The samples again, oldest first."""
