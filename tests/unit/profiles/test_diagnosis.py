@@ -1,0 +1,193 @@
+"""Each class by example, and that nothing is claimed which the counters do not carry."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.hardware.accelerator import Link, LinkKind
+from rightpool.hardware.catalog import load_catalog
+from rightpool.profiles.diagnosis import Bottleneck, Diagnosis, diagnose
+from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.shares import Attainable
+from tests.unit.profiles.windows import profile
+
+CATALOG = load_catalog()
+H200, A10G, TPU = CATALOG.get("H200-SXM-141GB"), CATALOG.get("A10G-24GB"), CATALOG.get("TPU-v5e")
+PCIE = Link(LinkKind.PCIE, 24e9)
+WORK = {"chip_busy": 0.99, "compute_active": 0.9, "matrix_active": 0.5, "memory_bandwidth": 0.3}
+
+
+def found(chips: int = 1, /, **fields: float) -> Diagnosis:
+    return diagnose(profile(chips, **fields), H200)
+
+
+@pytest.mark.parametrize(
+    ("steadiness", "evidence"),
+    [
+        (Steadiness.ABSENT, "nothing was measured"),
+        (Steadiness.STALE, "too old"),
+        (Steadiness.WARMING_UP, "cover 100% of the 300 s window"),
+    ],
+)
+def test_nothing_is_said_of_what_is_not_steady(steadiness: Steadiness, evidence: str) -> None:
+    diagnosis = diagnose(profile(1, steadiness, **WORK), H200)
+    assert diagnosis.bottleneck is Bottleneck.UNKNOWN
+    assert evidence in diagnosis.evidence
+
+
+@pytest.mark.parametrize("busy", [0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("chips", [1, 4])
+def test_being_busy_proves_nothing(busy: float, chips: int) -> None:
+    diagnosis = found(chips, chip_busy=busy, power=650.0, samples_per_second=100.0)
+    assert diagnosis.bottleneck not in (Bottleneck.COMPUTE, Bottleneck.MEMORY_BANDWIDTH)
+    if busy >= 0.9:
+        assert diagnosis.bottleneck is Bottleneck.UNKNOWN
+
+
+def test_a_loop_of_copies_to_the_chip() -> None:
+    """Measured on an H200: 100% busy, 0% compute units, 1% memory bandwidth."""
+    diagnosis = found(chip_busy=1.0, compute_active=0.0, matrix_active=0.0, memory_bandwidth=0.01)
+    assert diagnosis.bottleneck is Bottleneck.HOST_BOUND
+    assert "busy 100%, and its compute units are active 0%" in diagnosis.evidence
+
+
+def test_tiny_kernels() -> None:
+    assert found(chip_busy=0.29, compute_active=0.001, matrix_active=0.0, memory_bandwidth=0.0).bottleneck is (
+        Bottleneck.HOST_BOUND
+    )
+
+
+def test_a_large_matmul_and_a_device_copy() -> None:
+    matmul = found(chip_busy=1.0, compute_active=0.96, matrix_active=0.93, memory_bandwidth=0.17)
+    assert matmul.bottleneck is Bottleneck.COMPUTE
+    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in matmul.evidence
+    copy = found(chip_busy=1.0, compute_active=1.0, matrix_active=0.0, memory_bandwidth=0.89)
+    assert copy.bottleneck is Bottleneck.MEMORY_BANDWIDTH
+
+
+def test_a_model_too_large_for_its_links() -> None:
+    """GPT of 760M parameters at batch 2 on 4 H200 without NVLink: busy 100%, 71% of the step exposed."""
+    fields = {"chip_busy": 1.0, "exposed_communication": 0.71, "compute_active": 0.25, "matrix_active": 0.08}
+    diagnosis = diagnose(profile(4, **fields, memory_bandwidth=0.12), H200, link=PCIE)
+    assert diagnosis.bottleneck is Bottleneck.COMMUNICATION_BOUND
+    assert diagnosis.evidence == "71% of the step is exposed communication over PCIe on 4 chips"
+    assert "fewer chips" in diagnosis.lever
+    assert "over NVLink" in diagnose(profile(4, **fields), H200).evidence
+    assert "over ICI" in diagnose(profile(4, **fields), TPU).evidence
+
+
+def test_waiting_for_input_and_for_the_host() -> None:
+    waiting = found(chip_busy=0.5, input_wait=0.45, compute_active=0.4)
+    assert waiting.bottleneck is Bottleneck.INPUT_BOUND
+    assert waiting.evidence == "the chip is idle 50% of the step, 45% of it for input"
+    assert found(chip_busy=0.5, input_wait=0.05, compute_active=0.4).bottleneck is Bottleneck.HOST_BOUND
+    unknown = found(2, chip_busy=0.5, exposed_communication=0.0)
+    assert unknown.bottleneck is Bottleneck.HOST_BOUND
+    assert unknown.evidence == "2 chips are idle 50% of the step, input wait not measured"
+
+
+def test_input_wait_that_the_chip_does_not_notice_is_no_bottleneck() -> None:
+    assert found(**WORK, input_wait=0.6).bottleneck is Bottleneck.COMPUTE
+
+
+def test_the_larger_loss_is_named() -> None:
+    fields = {"compute_active": 0.4, "matrix_active": 0.2, "memory_bandwidth": 0.2}
+    assert found(4, chip_busy=0.7, exposed_communication=0.35, **fields).bottleneck is Bottleneck.COMMUNICATION_BOUND
+    assert found(4, chip_busy=0.6, exposed_communication=0.25, **fields).bottleneck is Bottleneck.HOST_BOUND
+
+
+def test_two_losses_together_limit_too() -> None:
+    fields = {"compute_active": 0.6, "matrix_active": 0.4, "memory_bandwidth": 0.2}
+    assert found(4, chip_busy=0.84, exposed_communication=0.17, **fields).bottleneck is Bottleneck.COMMUNICATION_BOUND
+    assert found(4, chip_busy=0.90, exposed_communication=0.17, **fields).bottleneck is Bottleneck.COMPUTE
+
+
+def test_idle_is_without_progress() -> None:
+    idle = found(chip_busy=0.01)
+    assert idle.bottleneck is Bottleneck.IDLE
+    assert found(chip_busy=0.01, samples_per_second=0.0).bottleneck is Bottleneck.IDLE
+    assert found(chip_busy=0.01, samples_per_second=3.0).bottleneck is Bottleneck.HOST_BOUND, "slow is not idle"
+
+
+def test_throttled_but_not_at_the_power_limit() -> None:
+    hot = found(**WORK, throttle=0.6, power=420.0)
+    assert hot.bottleneck is Bottleneck.THROTTLED
+    assert hot.evidence == "clocks are held down 60% of the time at 420 W of 700 W"
+    assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED
+    assert found(**WORK, throttle=0.6, power=690.0).bottleneck is Bottleneck.COMPUTE, "all that the board allows"
+    assert found(**WORK, throttle=0.1, power=420.0).bottleneck is Bottleneck.COMPUTE
+
+
+def test_a_straggler() -> None:
+    fields = {**WORK, "exposed_communication": 0.05}
+    slow = found(8, **fields, slowest_chip_busy=0.6)
+    assert slow.bottleneck is Bottleneck.STRAGGLER
+    assert slow.evidence == "one of 8 chips is busy 60%, 99% is the mean"
+    assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
+    assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
+
+
+def test_arithmetic_beside_the_matrix_units() -> None:
+    single = found(chip_busy=0.99, compute_active=0.95, matrix_active=0.0, memory_bandwidth=0.05)
+    assert single.bottleneck is Bottleneck.COMPUTE
+    assert "lower precision" in single.lever
+    assert found(chip_busy=0.99, compute_active=0.3, matrix_active=0.0, memory_bandwidth=0.05).bottleneck is (
+        Bottleneck.UNKNOWN
+    )
+
+
+def test_one_counter_alone_must_be_near_its_roof() -> None:
+    assert found(chip_busy=0.99, memory_bandwidth=0.6).bottleneck is Bottleneck.MEMORY_BANDWIDTH
+    assert found(chip_busy=0.99, matrix_active=0.6).bottleneck is Bottleneck.COMPUTE
+    assert found(chip_busy=0.99, matrix_active=0.2).bottleneck is Bottleneck.UNKNOWN
+
+
+def test_communication_that_is_not_measured() -> None:
+    quiet = found(4, chip_busy=0.99, compute_active=0.5, matrix_active=0.2, memory_bandwidth=0.2)
+    assert quiet.bottleneck is Bottleneck.UNKNOWN
+    assert "exposed communication of 4 chips is not measured" in quiet.evidence
+    near = found(4, chip_busy=0.99, compute_active=0.9, matrix_active=0.6, memory_bandwidth=0.2)
+    assert near.bottleneck is Bottleneck.COMPUTE, "half the roofline leaves no room for much else"
+    assert found(4, chip_busy=0.6).bottleneck is Bottleneck.HOST_BOUND, "idle chips do not communicate"
+
+
+def test_busy_that_is_not_measured() -> None:
+    assert found(1, compute_active=0.9).bottleneck is Bottleneck.UNKNOWN
+    assert found(4, exposed_communication=0.3).bottleneck is Bottleneck.UNKNOWN
+    assert found(4, exposed_communication=0.7).bottleneck is Bottleneck.COMMUNICATION_BOUND
+    assert found(1, input_wait=0.9).bottleneck is Bottleneck.UNKNOWN, "the chip may work meanwhile"
+
+
+def test_what_is_attainable_decides_between_the_roofs() -> None:
+    fields = {"chip_busy": 1.0, "matrix_active": 0.4, "memory_bandwidth": 0.45}
+    assert diagnose(profile(**fields), A10G).bottleneck is Bottleneck.MEMORY_BANDWIDTH
+    learned = Attainable(matrix=0.5, bandwidth=0.9)
+    assert diagnose(profile(**fields), A10G, attainable=learned).bottleneck is Bottleneck.COMPUTE
+
+
+names = ["chip_busy", "compute_active", "matrix_active", "memory_bandwidth", "exposed_communication", "input_wait"]
+names += ["throttle", "slowest_chip_busy"]
+
+
+@given(st.integers(1, 8), st.dictionaries(st.sampled_from(names), st.floats(0, 1)))
+def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> None:
+    diagnosis = found(chips, **fields)
+    needs = {
+        Bottleneck.COMPUTE: {"matrix_active"},
+        Bottleneck.MEMORY_BANDWIDTH: {"memory_bandwidth"},
+        Bottleneck.COMMUNICATION_BOUND: {"exposed_communication"},
+        Bottleneck.INPUT_BOUND: {"input_wait", "chip_busy"},
+        Bottleneck.HOST_BOUND: {"chip_busy"},
+        Bottleneck.THROTTLED: {"throttle"},
+        Bottleneck.STRAGGLER: {"slowest_chip_busy", "chip_busy"},
+        Bottleneck.IDLE: {"chip_busy"},
+        Bottleneck.UNKNOWN: set(),
+    }
+    assert needs[diagnosis.bottleneck] <= set(fields)
+    assert diagnosis.evidence and diagnosis.lever
+    for percent in re.findall(r"(-?[0-9]+)%", diagnosis.evidence):
+        assert 0 <= int(percent) <= 100

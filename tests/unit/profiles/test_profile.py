@@ -1,0 +1,195 @@
+"""From a window to a Profile: steadiness, coverage, quality, and statistics that invent nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
+from rightpool.profiles.sample import Field, Quality, Sample
+from rightpool.profiles.window import Window
+from tests.unit.profiles.windows import KEY, window
+
+
+def build(samples: Window, **more: Any) -> Profile:
+    arguments: dict[str, Any] = {"window": 300.0, "interval": 10.0, "expected_pods": 1, "now": 1300.0, **more}
+    return build_profile(KEY, 1, samples, **arguments)
+
+
+def test_a_full_window_is_steady() -> None:
+    built = build(window(step_seconds=0.2, samples_per_second=100.0, pods=1.0))
+    assert built.steadiness is Steadiness.STEADY
+    assert built.covered == 1.0
+    assert built.complete
+    assert (built.newest, built.pods, built.expected) == (1300.0, 1, 1)
+    assert built.value(Field.SAMPLES_PER_SECOND) == 100.0
+    assert built.value(Field.POWER) is None, "missing stays missing"
+
+
+def test_nothing_was_ever_read() -> None:
+    built = build(Window())
+    assert built.steadiness is Steadiness.ABSENT
+    assert (built.readings, built.covered, built.newest, built.pods) == ({}, 0.0, None, 0)
+    assert not built.complete
+
+
+@pytest.mark.parametrize(("interval", "limit"), [(5.0, 30.0), (10.0, 30.0), (15.0, 45.0), (60.0, 180.0)])
+def test_staleness(interval: float, limit: float) -> None:
+    assert stale_after(interval) == limit
+    long = {"window": max(300.0, 20 * interval), "interval": interval}
+    count = round(long["window"] / interval)
+    samples = window(count + 1, interval, 1300.0 - count * interval, step_seconds=0.2)
+    assert build(samples, now=1300.0 + limit, **long).steadiness is Steadiness.STEADY
+    assert build(samples, now=1300.1 + limit, **long).steadiness is Steadiness.STALE
+
+
+def test_stale_readings_are_shown_until_they_leave_the_window() -> None:
+    samples = window(step_seconds=0.2)
+    assert build(samples, now=1400.0).value(Field.STEP_SECONDS) == 0.2
+    gone = build(samples, now=1600.0)
+    assert gone.steadiness is Steadiness.STALE
+    assert gone.newest == 1300.0
+    assert gone.readings == {}
+
+
+def test_a_window_that_is_not_full_warms_up() -> None:
+    built = build(window(20, 10.0, 1110.0, step_seconds=0.2))
+    assert built.steadiness is Steadiness.WARMING_UP
+    assert built.covered == pytest.approx(200 / 300)
+    assert built.value(Field.STEP_SECONDS) == 0.2, "shown all the same"
+    assert build(window(24, 10.0, 1070.0, step_seconds=0.2)).steadiness is Steadiness.STEADY
+
+
+def test_a_gap_is_not_covered() -> None:
+    samples = Window()
+    for number in [*range(10), *range(22, 31)]:
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEP_SECONDS: 0.2}))
+    built = build(samples)
+    # 8 × 10 s, of 130 s without readings as long as they were not stale, 8 × 10 s, and the first reading's own.
+    assert built.covered == pytest.approx((80 + 30 + 80 + 10) / 300)
+    assert built.steadiness is Steadiness.WARMING_UP
+
+
+def test_scrapes_rarer_than_asked_for_cover_all_the_same() -> None:
+    assert build(window(11, 30.0, 1000.0, step_seconds=0.2)).steadiness is Steadiness.STEADY
+
+
+def test_the_first_steps_are_left_out() -> None:
+    samples = Window()
+    for number in range(31):
+        seconds = 9.0 if number < 5 else 0.2
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEPS: float(number), Field.STEP_SECONDS: seconds}))
+    built = build(samples)
+    assert built.readings[Field.STEP_SECONDS].high == 0.2
+    assert built.covered == pytest.approx(260 / 300)
+
+
+def test_a_step_time_that_drifts_is_not_believed() -> None:
+    samples = Window()
+    for number in range(31):
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEP_SECONDS: 3.0 * 0.8**number}))
+    assert build(samples).steadiness is Steadiness.WARMING_UP
+
+
+def test_a_shift_starts_the_profile_over() -> None:
+    samples = Window()
+    for number in range(31):
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEP_SECONDS: 0.4 if number < 16 else 0.2}))
+    built = build(samples)
+    assert built.steadiness is Steadiness.WARMING_UP
+    assert built.value(Field.STEP_SECONDS) == 0.2
+    assert 0.4 < built.covered < 0.65
+
+
+def test_without_step_times_the_rate_is_judged() -> None:
+    samples = Window()
+    for number in range(31):
+        samples.append(Sample(1000.0 + 10 * number, {Field.SAMPLES_PER_SECOND: 100.0 * 1.2**number}))
+    assert build(samples).steadiness is Steadiness.WARMING_UP
+    assert build(window(chip_busy=0.9)).steadiness is Steadiness.STEADY, "and without either, the time"
+
+
+def test_a_silent_pod_leaves_sums_out() -> None:
+    samples = Window()
+    for number in range(31):
+        pods, rate = (2.0, 200.0) if number < 20 else (1.0, 100.0)
+        fields = {Field.PODS: pods, Field.SAMPLES_PER_SECOND: rate, Field.STEP_SECONDS: 0.2}
+        samples.append(Sample(1000.0 + 10 * number, fields))
+    built = build(samples, expected_pods=2)
+    assert built.readings[Field.SAMPLES_PER_SECOND].low == 200.0
+    assert (built.pods, built.expected) == (1, 2)
+    assert not built.complete
+    never = build(window(pods=1.0, samples_per_second=100.0, step_seconds=0.2), expected_pods=2)
+    assert Field.SAMPLES_PER_SECOND not in never.readings, "half the pods are not the job"
+    assert never.value(Field.STEP_SECONDS) == 0.2
+
+
+def test_states_are_the_newest_and_memory_is_the_highest() -> None:
+    samples = Window()
+    for number in range(31):
+        fields = {
+            Field.STEPS: 100.0 + number,
+            Field.MEMORY_USED: 9e9 if number == 7 else 5e9,
+            Field.CHECKPOINT_TIMESTAMP: 900.0 if number < 30 else 1299.0,
+            Field.STEP_SECONDS: 0.2,
+        }
+        samples.append(Sample(1000.0 + 10 * number, fields))
+    built = build(samples)
+    assert built.value(Field.STEPS) == 130.0
+    assert built.value(Field.MEMORY_USED) == 9e9
+    assert built.value(Field.CHECKPOINT_TIMESTAMP) == 1299.0
+
+
+def test_one_derived_reading_makes_the_field_derived() -> None:
+    samples = window(step_seconds=0.2, power=300.0)
+    samples.append(Sample(1301.0, {Field.POWER: 300.0, Field.STEP_SECONDS: 0.2}, frozenset({Field.POWER})))
+    built = build(samples, now=1301.0)
+    assert built.readings[Field.POWER].quality is Quality.DERIVED
+    assert built.readings[Field.STEP_SECONDS].quality is Quality.MEASURED
+
+
+def test_readings_before_the_window_do_not_count() -> None:
+    samples = window(61, 10.0, 700.0, step_seconds=0.2)
+    early = Window()
+    for entry in samples.samples():
+        busy = 0.1 if entry.at <= 1000.0 else 0.9
+        early.append(dataclasses.replace(entry, values={**entry.values, Field.CHIP_BUSY: busy}))
+    assert build(early).readings[Field.CHIP_BUSY].low == 0.9
+
+
+def test_a_profile_costs_little() -> None:
+    fields = {field.name.lower(): 0.5 for field in Field if field is not Field.STEPS}
+    samples = window(**fields)
+    started = time.process_time()
+    for _ in range(200):
+        build(samples)
+    assert (time.process_time() - started) / 200 < 2e-3, "seconds a job"
+
+
+streams = st.lists(
+    st.dictionaries(st.sampled_from(list(Field)), st.floats(0, 1e9), min_size=1), min_size=0, max_size=40
+)
+
+
+@given(streams, st.floats(1000.0, 1700.0), st.integers(0, 3))
+def test_readings_invent_nothing(stream: list[dict[Field, float]], now: float, pods: int) -> None:
+    samples = Window()
+    for number, values in enumerate(stream):
+        samples.append(Sample(1000.0 + 10 * number, values))
+    built = build(samples, now=now, expected_pods=pods)
+    kept = list(samples.samples())
+    assert 0.0 <= built.covered <= 1.0
+    for field, reading in built.readings.items():
+        seen = [entry.values[field] for entry in kept if field in entry.values and entry.at > now - 300.0]
+        assert min(seen) <= reading.low <= reading.high <= max(seen)
+        assert min(seen) <= reading.value <= max(seen)
+        assert math.isfinite(reading.value)
+    assert set(built.readings) <= {field for entry in kept for field in entry.values}
+    if built.steadiness is Steadiness.STEADY:
+        assert built.covered >= 0.8 and built.newest is not None and now - built.newest <= 30.0
