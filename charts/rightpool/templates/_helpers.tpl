@@ -31,16 +31,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/status]
   verbs: [patch]
+# Nothing is written there. Where OwnerReferencesPermissionEnforcement is on (OpenShift), nobody else may make a Job whose
+# owner's deletion waits for it.
+- apiGroups: [rightpool.dev]
+  resources: [profiledjobs/finalizers]
+  verbs: [update]
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services]
-  verbs: [create, patch]
+  verbs: [create, patch, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end }}
+
+{{- /* Port of a URL: the one that it names, else its scheme's. */ -}}
+{{- define "rightpool.portOfURL" -}}
+{{- $url := urlParse . }}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "443" "80" (eq $url.scheme "https")) }}
 {{- end }}

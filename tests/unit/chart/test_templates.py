@@ -1,0 +1,265 @@
+"""What the templates make of values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from rightpool import contract
+from rightpool.settings import OperatorSettings
+
+from .rendering import CHART, Helm, Refused, kinds, one
+
+# Every switch on, for rules that hold for whatever the chart can render.
+EVERYTHING: dict[str, Any] = {
+    "prometheus": {"url": "http://prometheus.monitoring:9090"},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "monitoring"}},
+    "podMonitor": {"enabled": True, "labels": {"release": "monitoring"}},
+    "prometheusRule": {"enabled": True, "labels": {"release": "monitoring"}},
+    "networkPolicy": {"enabled": True},
+}
+SELECTOR = {"app.kubernetes.io/name": "rightpool", "app.kubernetes.io/instance": "rightpool"}
+
+
+def test_lint_has_nothing_to_say(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+def test_kinds_that_may_be_absent_are_off(helm: Helm) -> None:
+    rendered = helm.render()
+    groups = {item["apiVersion"].rpartition("/")[0] for item in rendered}
+    assert "monitoring.coreos.com" not in groups
+    assert "NetworkPolicy" not in kinds(rendered)
+    assert {"ServiceMonitor", "PodMonitor", "PrometheusRule", "NetworkPolicy"} <= kinds(helm.render(EVERYTHING))
+
+
+@pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (2, 1), (3, 1)])
+def test_a_budget_never_blocks_the_only_replica(helm: Helm, replicas: int, budgets: int) -> None:
+    rendered = helm.render({"replicaCount": replicas})
+    assert sum(item["kind"] == "PodDisruptionBudget" for item in rendered) == budgets
+
+
+def test_replicas_prefer_different_nodes_and_zones(helm: Helm) -> None:
+    pod = one(helm.render(), "Deployment")["spec"]["template"]["spec"]
+    (term,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["labelSelector"]["matchLabels"] == SELECTOR
+    (spread,) = pod["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
+
+
+def test_given_placement_takes_the_place_of_ours(helm: Helm) -> None:
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
+    rendered = helm.render({"affinity": affinity, "topologySpreadConstraints": spread})
+    pod = one(rendered, "Deployment")["spec"]["template"]["spec"]
+    assert pod["affinity"] == affinity
+    assert pod["topologySpreadConstraints"] == spread
+
+
+@pytest.mark.parametrize("release", ["rightpool", "prod", "a" * 53])
+def test_names_fit(helm: Helm, release: str) -> None:
+    for item in helm.render(EVERYTHING, release=release):
+        assert len(item["metadata"]["name"]) <= (253 if item["kind"] == "ConfigMap" else 63)
+
+
+def test_every_selector_finds_the_operators_pods_and_nothing_else(helm: Helm) -> None:
+    rendered = helm.render(EVERYTHING)
+    deployment = one(rendered, "Deployment")["spec"]
+    assert deployment["selector"]["matchLabels"] == SELECTOR
+    assert deployment["template"]["metadata"]["labels"] == SELECTOR
+    assert one(rendered, "Service")["spec"]["selector"] == SELECTOR
+    assert one(rendered, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == SELECTOR
+    assert one(rendered, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == SELECTOR
+    assert one(rendered, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items() <= SELECTOR.items()
+    test = one(rendered, "Pod", "rightpool-test")
+    assert test["metadata"]["labels"].items() & SELECTOR.items() != SELECTOR.items()
+
+
+def test_pods_keep_the_restricted_standard(helm: Helm) -> None:
+    rendered = helm.render(EVERYTHING)
+    for spec in (
+        one(rendered, "Deployment")["spec"]["template"]["spec"],
+        one(rendered, "Pod", "rightpool-test")["spec"],
+    ):
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        for container in spec["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["requests"] and container["resources"]["limits"]
+
+
+def test_the_profilers_are_scraped_by_the_contract(helm: Helm) -> None:
+    """Ports, labels and target labels are the ones that the operator's queries and injection use."""
+    spec = one(helm.render(EVERYTHING), "PodMonitor", "rightpool-profilers")["spec"]
+    assert spec["selector"]["matchExpressions"] == [{"key": contract.LABEL_JOB, "operator": "Exists"}]
+    assert spec["namespaceSelector"] == {"any": True}
+    (endpoint,) = spec["podMetricsEndpoints"]
+    assert endpoint["port"] == contract.SIDECAR_PORT_NAME
+    assert endpoint["honorLabels"] is False
+    meta = "__meta_kubernetes_pod_label_"
+    assert {rule["targetLabel"]: rule["sourceLabels"] for rule in endpoint["relabelings"]} == {
+        "namespace": ["__meta_kubernetes_namespace"],
+        "pod": ["__meta_kubernetes_pod_name"],
+        "profiledjob": [meta + contract.LABEL_JOB.replace(".", "_").replace("/", "_")],
+        "revision": [meta + contract.LABEL_REVISION.replace(".", "_").replace("/", "_")],
+    }
+
+
+def test_watched_namespaces_bound_rights_scrapes_and_traffic(helm: Helm) -> None:
+    rendered = helm.render({**EVERYTHING, "watchNamespaces": ["research", "prod"]})
+    roles = {item["metadata"]["namespace"] for item in rendered if item["kind"] == "Role"}
+    assert roles == {"research", "prod", "rightpool-system"}
+    written = {resource for rule in one(rendered, "ClusterRole")["rules"] for resource in rule["resources"]}
+    assert not written & {"jobs", "services", "pods", "profiledjobs/status"}
+    monitor = one(rendered, "PodMonitor", "rightpool-profilers")["spec"]
+    assert monitor["namespaceSelector"] == {"matchNames": ["research", "prod"]}
+    sidecars = one(rendered, "NetworkPolicy")["spec"]["egress"][-1]
+    assert sidecars["ports"] == [{"protocol": "TCP", "port": contract.SIDECAR_PORT}]
+    (expression,) = sidecars["to"][0]["namespaceSelector"]["matchExpressions"]
+    assert expression["values"] == ["research", "prod"]
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "port"),
+    [
+        ("http://prometheus.monitoring:9090", 0, 9090),
+        ("http://prometheus.monitoring:9090/prefix", 0, 9090),
+        ("https://metrics.example.com/prefix", 0, 443),
+        ("http://prometheus", 0, 80),
+        ("http://[fd00::1]:9091", 0, 9091),
+        ("http://[fd00::1]", 0, 80),
+        ("http://prometheus.monitoring", 9090, 9090),
+    ],
+)
+def test_prometheus_may_be_reached(helm: Helm, url: str, given: int, port: int) -> None:
+    values = {"prometheus": {"url": url}, "networkPolicy": {"enabled": True, "prometheusPort": given}}
+    egress = one(helm.render(values), "NetworkPolicy")["spec"]["egress"]
+    assert egress[2] == {"ports": [{"protocol": "TCP", "port": port}]}
+
+
+def test_no_prometheus_no_way_to_it(helm: Helm) -> None:
+    assert len(one(helm.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]["egress"]) == 3
+
+
+def test_environment_is_what_the_settings_read(helm: Helm) -> None:
+    rendered = helm.render(
+        {**EVERYTHING, "watchNamespaces": ["research"], "extraEnv": [{"name": "RIGHTPOOL_API_QPS", "value": "9"}]}
+    )
+    container = one(rendered, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    names = [variable["name"] for variable in container["env"]]
+    assert len(names) == len(set(names))
+    known = {f"RIGHTPOOL_{field.upper()}" for field in OperatorSettings.model_fields}
+    assert set(names) <= known
+    given = {v["name"].removeprefix("RIGHTPOOL_").lower(): v["value"] for v in container["env"] if "value" in v}
+    settings = OperatorSettings(**given)
+    assert settings.watch_namespaces == ("research",)
+    assert settings.api_qps == 9
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"health": settings.liveness_port, "metrics": settings.metrics_port}
+    lease = one(rendered, "Role", "rightpool-lease")["rules"][1]
+    assert lease["resourceNames"] == [settings.lease_name]
+
+
+def test_definitions_are_those_of_the_repository(helm: Helm) -> None:
+    rendered = [item for item in helm.render() if item["kind"] == "CustomResourceDefinition"]
+    files = [yaml.safe_load(path.read_text()) for path in sorted((CHART.parents[1] / "crds").glob("*.yaml"))]
+    for item in rendered:
+        assert item["metadata"].pop("annotations")["helm.sh/resource-policy"] == "keep"
+    assert sorted(rendered, key=str) == sorted(files, key=str)
+    assert not any(i["kind"] == "CustomResourceDefinition" for i in helm.render({"crds": {"install": False}}))
+
+
+def test_the_catalogue_entry_names_what_is_there(helm: Helm) -> None:
+    """Artifact Hub shows the annotations of Chart.yaml."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    crds = yaml.safe_load(chart["annotations"]["artifacthub.io/crds"])
+    defined = {i["metadata"]["name"]: i["spec"] for i in helm.render() if i["kind"] == "CustomResourceDefinition"}
+    assert {crd["name"]: crd["kind"] for crd in crds} == {name: spec["names"]["kind"] for name, spec in defined.items()}
+    assert all(crd["version"] in [v["name"] for v in defined[crd["name"]]["versions"]] for crd in crds)
+    images = {image["image"] for image in yaml.safe_load(chart["annotations"]["artifacthub.io/images"])}
+    container = one(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    sidecar = next(v["value"] for v in container["env"] if v["name"] == "RIGHTPOOL_SIDECAR_IMAGE")
+    assert images == {container["image"], sidecar}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_jobs_live_on_stays_with_them(helm: Helm, keep: bool) -> None:
+    rendered = helm.render({"crds": {"keep": keep}})
+    kept = {
+        item["kind"]
+        for item in rendered
+        if item["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
+    }
+    assert kept == ({"CustomResourceDefinition", "Secret"} if keep else set())
+
+
+def test_a_key_of_ones_own_makes_rendering_repeatable(helm: Helm) -> None:
+    """Argo CD and Flux compare one rendering with the next."""
+    values = {**EVERYTHING, "sidecarKey": {"existingSecret": "key"}}
+    assert helm.text(values) == helm.text(values)
+    assert "Secret" not in kinds(helm.render(values))
+    volumes = one(helm.render(values), "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert volumes[0]["secret"]["secretName"] == "key"
+
+
+def test_digests_win_over_tags(helm: Helm) -> None:
+    digest = "sha256:" + "a" * 64
+    image = {"repository": "r/operator", "tag": "t", "digest": digest}
+    container = one(helm.render({"image": image}), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == f"r/operator@{digest}"
+
+
+def test_extra_objects_are_templates(helm: Helm) -> None:
+    extra = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "{{ .Release.Name }}-mine", "namespace": "{{ .Release.Namespace }}"},
+    }
+    made = one(helm.render({"extraObjects": [extra]}), "ConfigMap", "rightpool-mine")
+    assert made["metadata"]["namespace"] == "rightpool-system"
+
+
+@pytest.mark.parametrize(
+    ("values", "about"),
+    [
+        ({"replicas": 3}, "replicas"),
+        ({"planner": {"intervall": 5}}, "intervall"),
+        ({"planner": {"interval": 0}}, "interval"),
+        ({"crds": {"instal": False}}, "instal"),
+        ({"image": {"digest": "sha256:short"}}, "digest"),
+        ({"prometheus": {"url": "prometheus:9090"}}, "url"),
+        ({"watchNamespaces": ["Research"]}, "watchNamespaces"),
+        ({"podMonitor": {"interval": "10 seconds"}}, "interval"),
+        ({"resources": {"request": {}}}, "request"),
+        ({"affinity": {"podAntiAfinity": {}}}, "podAntiAfinity"),
+        ({"extraEnv": [{"name": "A", "val": "b"}]}, "val"),
+        ({"log": {"level": "debug"}}, "level"),
+        ({"networkPolicy": {"apiServer": {"ports": []}}}, "ports"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(helm: Helm, values: dict[str, Any], about: str) -> None:
+    with pytest.raises(Refused, match=about):
+        helm.render(values)
+
+
+def test_every_value_is_in_the_schema_and_the_other_way_round() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    _same(schema, values, "values")
+
+
+def _same(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
+    named = set(schema["properties"]) - {"global"}
+    if path in ("values.resources", "values.affinity"):
+        return
+    assert named == set(values), f"{path}: {named ^ set(values)}"
+    for name, value in values.items():
+        if "properties" in schema["properties"][name]:
+            _same(schema["properties"][name], value, f"{path}.{name}")
