@@ -23,11 +23,11 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 env_names = st.one_of(
     names, st.sampled_from(["PYTHONPATH", "MASTER_ADDR", "RANK", "PET_NNODES", "JAX_PROCESS_ID", "RIGHTPOOL_CHIPS"])
 )
-variables = st.one_of(
+variables: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.fixed_dictionaries({"name": env_names, "value": texts}),
     st.fixed_dictionaries({"name": env_names, "valueFrom": st.just({"fieldRef": {"fieldPath": "metadata.name"}})}),
 )
-resources = st.one_of(
+resources: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.just({"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}),
     st.fixed_dictionaries({"requests": st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"))}),
@@ -41,7 +41,7 @@ def containers(draw: st.DrawFn, name: str) -> dict[str, Any]:
         "name": name,
         "image": draw(texts),
         "args": draw(st.lists(texts, max_size=3)),
-        "env": draw(st.lists(variables, max_size=5, unique_by=lambda variable: variable["name"])),
+        "env": draw(st.lists(variables, max_size=5, unique_by=lambda variable: str(variable["name"]))),
         "resources": copy.deepcopy(draw(resources)),
         "securityContext": copy.deepcopy(draw(security)),
         "volumeMounts": draw(st.lists(st.just({"name": "data", "mountPath": "/data"}), max_size=1)),
@@ -69,7 +69,7 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
 
 sizes = st.tuples(st.integers(1, 16), st.integers(1, 64)).map(lambda pair: (pair[0] * pair[1], pair[1]))
 placements = st.builds(
-    lambda size, revision, capacity: ref(*size, revision=revision, capacity=capacity),
+    lambda size, revision, capacity: ref(size[0], size[1], revision, capacity=capacity),
     sizes,
     st.integers(1, 999),
     st.sampled_from(CapacityType),

@@ -1,0 +1,85 @@
+"""Chip counters of a dcgm-exporter through a real Prometheus."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rightpool.profiles.sample import Field, RevisionKey
+from rightpool.telemetry.prometheus import PrometheusSource
+from rightpool.telemetry.source import Target
+from tests.integration.telemetry.conftest import Fleet
+from tests.unit.telemetry.pages import Page, eventually
+
+LLM = Target(RevisionKey("ml", "llm", 1), (("llm-0", "10.0.0.1"),), 10.0)
+BARE = Target(RevisionKey("ml", "bare", 1), (("bare-0", "10.0.0.2"),), 10.0)
+OTHER = Target(RevisionKey("other", "llm", 1), (("llm-0", "10.0.0.3"), ("dcgm-x", "")), 10.0)
+
+
+@pytest.fixture(scope="module")
+def source(fleet: Fleet, dcgm_page: str) -> PrometheusSource:
+    """The exporter's own pod is dcgm-x. One job has sidecars that read a part of the chip, another has none."""
+    bare = dcgm_page.replace("llm-0", "bare-0").replace("GPU-1", "GPU-2")
+    for number, page in enumerate((dcgm_page, bare)):
+        fleet.pod({"namespace": "monitoring", "pod": f"dcgm-{number}"}, Page(lambda _, page=page: page))  # type: ignore[misc]
+    sidecar = 'rightpool_chip_busy_ratio{chip="0"} 0.5\nrightpool_chip_memory_used_bytes{chip="0"} 7e10\n'
+    fleet.pod({"namespace": "ml", "profiledjob": "llm", "revision": "1", "pod": "llm-0"}, Page(lambda _: sidecar))
+    fleet.start()
+    source = PrometheusSource(fleet.url, scrape_interval=1.0)
+
+    def complete() -> bool:
+        samples = source.read([LLM, BARE], time.time()).samples
+        return BARE.key in samples and len(samples) == 2 and len(samples[LLM.key].values) == 8
+
+    eventually(complete)
+    return source
+
+
+def test_dcgm_fills_what_the_sidecar_could_not_read(source: PrometheusSource) -> None:
+    reading = source.read([LLM, OTHER], time.time())
+    assert reading.failures == ()
+    sample = reading.samples[LLM.key]
+    assert sample.values == pytest.approx(
+        {
+            Field.PODS: 1,
+            Field.CHIP_BUSY: 0.5,
+            Field.SLOWEST_CHIP_BUSY: 0.5,
+            Field.COMPUTE_ACTIVE: 0.812345,
+            Field.MATRIX_ACTIVE: 0.374102,
+            Field.MEMORY_BANDWIDTH: 0.288614,
+            Field.POWER: 362.418,
+            Field.MEMORY_USED: 7e10,
+        }
+    )
+    assert OTHER.key not in reading.samples, "a pod of the same name elsewhere is another pod"
+
+
+def test_without_sidecars_the_chips_alone_are_known(source: PrometheusSource) -> None:
+    sample = source.read([BARE], time.time()).samples[BARE.key]
+    assert sample.values[Field.CHIP_BUSY] == pytest.approx(0.99)
+    assert sample.values[Field.MEMORY_USED] == 71234 * 2**20
+    assert Field.PODS not in sample.values
+    assert abs(time.time() - sample.at) < 10
+
+
+def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_page: str) -> None:
+    blank = "9223372036854775794"
+    assert blank in dcgm_page
+    page = dcgm_page.replace("llm-0", "old-0").replace("GPU-1", "GPU-3").replace("0.812345", blank)
+    fleet.pod({"namespace": "monitoring", "pod": "dcgm-2"}, Page(lambda _: page))
+    fleet.publish()
+    target = Target(RevisionKey("ml", "old", 1), (("old-0", ""),), 10.0)
+    source = PrometheusSource(fleet.url, scrape_interval=1.0)
+    eventually(lambda: bool(source.read([target], time.time()).samples))
+    values = source.read([target], time.time()).samples[target.key].values
+    source.close()
+    assert Field.COMPUTE_ACTIVE not in values
+    assert Field.MATRIX_ACTIVE in values
+
+
+def test_it_can_be_left_out(fleet: Fleet, source: PrometheusSource) -> None:
+    without = PrometheusSource(fleet.url, scrape_interval=1.0, dcgm=False)
+    sample = without.read([LLM], time.time()).samples[LLM.key]
+    without.close()
+    assert sample.values.keys() == {Field.PODS, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.MEMORY_USED}

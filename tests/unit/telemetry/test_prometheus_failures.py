@@ -1,0 +1,208 @@
+"""Prometheus gone, slow, or answering nonsense: what fails is missing and told, never zero and never raised.
+
+What a real Prometheus answers to the queries is tested in tests/integration/telemetry.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rightpool.profiles.sample import Field, RevisionKey
+from rightpool.telemetry.prometheus import PrometheusSource
+from rightpool.telemetry.source import Target, TelemetryReading
+from tests.unit.telemetry.pages import Answer, Page, free_port, raw_server, serving
+
+LABELS = {"namespace": "ml", "profiledjob": "bert", "revision": "2"}
+KEY = RevisionKey("ml", "bert", 2)
+TARGETS = [Target(KEY, (("bert-r2-0", "10.0.0.1"),), 10.0)]
+
+
+def vector(*rows: tuple[dict[str, str], str]) -> str:
+    result = [{"metric": LABELS | labels, "value": [1000.5, value]} for labels, value in rows]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+
+def healthy(path: str) -> str:
+    """A Prometheus that knows one Revision."""
+    [query] = parse_qs(urlsplit(path).query)["query"]
+    if '"pods"' in query:
+        return vector(({"field": "pods"}, "1"), ({"field": "at"}, "1000"))
+    if query.startswith("avg"):
+        return vector(({"__name__": "rightpool_chip_busy_ratio"}, "0.5"), ({"__name__": "no_such_metric"}, "1"))
+    if "stepSeconds" in query:
+        return vector(({"field": "samplesPerSecond"}, "150"), ({"field": "stepSeconds"}, "NaN"))
+    return vector()
+
+
+def read(answer: Callable[[str], Answer], targets: list[Target] = TARGETS, **options: Any) -> TelemetryReading:
+    with serving(Page(answer)) as url:
+        return read_from(url, targets, **options)
+
+
+def read_from(url: str, targets: list[Target] = TARGETS, **options: Any) -> TelemetryReading:
+    source = PrometheusSource(url, **options)
+    try:
+        return source.read(targets, now=1001.0)
+    finally:
+        source.close()
+
+
+def test_what_prometheus_does_not_know_is_missing() -> None:
+    reading = read(healthy)
+    assert reading.failures == ()
+    sample = reading.samples[KEY]
+    assert sample.at == 1000.0, "the time of the scrape, not that of the query"
+    assert sample.values == {Field.PODS: 1, Field.CHIP_BUSY: 0.5, Field.SAMPLES_PER_SECOND: 150}
+
+
+def test_as_many_queries_for_a_thousand_jobs_as_for_one() -> None:
+    counts = []
+    for jobs in (0, 1, 1000):
+        page = Page(healthy)
+        with serving(page) as url:
+            read_from(url, [Target(RevisionKey("ml", f"job-{number}", 1), (), 10.0) for number in range(jobs)])
+        counts.append(len(page.asked))
+    assert counts == [7, 7, 7]
+
+
+def test_jobs_that_nobody_asked_for_are_not_answered() -> None:
+    assert read(healthy, [Target(RevisionKey("ml", "other", 2), (), 10.0)]).samples == {}
+
+
+def test_a_query_that_fails_costs_its_own_fields_alone() -> None:
+    def answer(path: str) -> Answer:
+        return (503, b"overloaded") if "samplesPerSecond" in path else healthy(path)
+
+    reading = read(answer)
+    assert reading.up
+    assert reading.samples[KEY].values == {Field.PODS: 1, Field.CHIP_BUSY: 0.5}
+    [failure] = reading.failures
+    assert failure.startswith("Prometheus: rates: HTTP Status Code 503")
+
+
+def test_gone() -> None:
+    reading = read_from(f"http://127.0.0.1:{free_port()}")
+    assert (dict(reading.samples), reading.up) == ({}, False)
+    assert reading.failures[0].startswith("Prometheus: pods: can't be reached")
+    assert "refused" in reading.failures[0]
+
+
+GARBAGE = [
+    "",
+    "<html>sign in</html>",
+    "null",
+    "[]",
+    "{}",
+    '{"data": null}',
+    '{"data": {"result": null}}',
+    '{"data": {"result": {"a": 1}}}',
+    '{"data": {"result": [1]}}',
+    '{"data": {"result": [{"metric": [], "value": [1, "1"]}]}}',
+    '{"data": {"result": [{"metric": {}, "value": [1]}]}}',
+    '{"data": {"result": [{"metric": {}, "value": [1, 2]}]}}',
+    '{"data": {"result": [{"metric": {}, "value": [1, "two"]}]}}',
+    '{"data": {"result": ' + "[" * 100_000,
+    '{"data": {"result": [{"metric": {}, "values": [[1, "1"]]}]}}',
+]
+
+
+@pytest.mark.parametrize("body", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_from_the_start(body: str) -> None:
+    reading = read(lambda _: body)
+    assert (dict(reading.samples), reading.up) == ({}, False)
+    assert len(reading.failures) == 1
+
+
+@pytest.mark.parametrize("body", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_after_the_start(body: str) -> None:
+    reading = read(lambda path: healthy(path) if "pods" in path else body)
+    assert reading.up
+    assert reading.samples[KEY].values == {Field.PODS: 1}
+    assert len(reading.failures) == 6
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 500])
+def test_other_answers(status: int) -> None:
+    assert not read(lambda _: (status, b"x" * 10_000)).up
+    assert len(read(lambda _: (status, b"x" * 10_000)).failures[0]) < 400
+
+
+def test_rows_without_a_revision_and_fields_of_nobody_are_passed_over() -> None:
+    def answer(path: str) -> str:
+        return (
+            healthy(path).replace('"result": [', '"result": [' + STRANGE, 1) if "[]" not in healthy(path) else vector()
+        )
+
+    labels = [{}, {**LABELS, "revision": "two"}, {**LABELS, "field": "no such"}, {**LABELS, "revision": "9" * 5000}]
+    STRANGE = "".join(json.dumps({"metric": strange, "value": [1, "7"]}) + ", " for strange in labels)
+    reading = read(answer)
+    assert reading.failures == ()
+    assert reading.samples.keys() == {KEY}
+
+
+@pytest.fixture
+def stopwatch() -> Iterator[Callable[[], float]]:
+    started = time.monotonic()
+    yield lambda: time.monotonic() - started
+
+
+def test_slow_from_the_start(stopwatch: Callable[[], float]) -> None:
+    page = Page(lambda _: "")
+    page.answer = lambda path: (page.wait(10), healthy(path))[1]
+    with serving(page) as url:
+        reading = read_from(url, timeout=0.5)
+    assert not reading.up
+    assert reading.failures == ("Prometheus: pods: no answer within 0.5 seconds",)
+    assert stopwatch() < 2
+
+
+def test_slow_later_on_ends_with_the_budget(stopwatch: Callable[[], float]) -> None:
+    page = Page(lambda _: "")
+    page.answer = lambda path: healthy(path) if "pods" in path else (page.wait(10), healthy(path))[1]
+    with serving(page) as url:
+        reading = read_from(url, timeout=0.5, budget=1.2)
+    assert reading.up
+    assert reading.samples[KEY].values == {Field.PODS: 1}
+    assert any("no time was left" in failure for failure in reading.failures)
+    assert stopwatch() < 3
+
+
+def test_an_answer_that_drips(stopwatch: Callable[[], float]) -> None:
+    def talk(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while not over.wait(0.05):
+            connection.sendall(b" ")
+
+    with raw_server(talk) as port:
+        reading = read_from(f"http://127.0.0.1:{port}", timeout=0.5)
+    assert not reading.up
+    assert stopwatch() < 3
+
+
+def test_an_answer_that_is_cut_off() -> None:
+    def talk(connection: socket.socket, _: threading.Event) -> None:
+        connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"data": {"result": []}}')
+
+    with raw_server(talk) as port:
+        reading = read_from(f"http://127.0.0.1:{port}")
+    assert not reading.up
+
+
+def test_an_answer_without_end() -> None:
+    def talk(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not over.is_set():
+            connection.sendall(b" " * 2**20)
+
+    with raw_server(talk) as port:
+        reading = read_from(f"http://127.0.0.1:{port}", timeout=3.0)
+    assert not reading.up
+    assert "larger than" in reading.failures[0] or "no answer within" in reading.failures[0]

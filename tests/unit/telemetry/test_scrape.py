@@ -1,0 +1,208 @@
+"""Direct scraping: rates from two readings, gaps, restarts, and pods that answer late or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rightpool.profiles.sample import Field, RevisionKey
+from rightpool.telemetry.scrape import ScrapeSource
+from rightpool.telemetry.source import Target, TelemetryReading
+from tests.unit.telemetry.pages import Page, free_port, serving
+
+KEY = RevisionKey("ml", "bert", 2)
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Fleet:
+    """Pods 127.0.0.2, .3, … of one Revision, and a source that reads them."""
+
+    def __init__(self, stack: ExitStack, budget: float = 5.0) -> None:
+        self.clock = Clock()
+        self.port = free_port()
+        self.stack = stack
+        self.source = ScrapeSource(port=self.port, timeout=0.5, budget=budget, clock=self.clock)
+        stack.callback(self.source.close)
+        self.pods: list[tuple[str, str]] = []
+
+    def pod(self, text: str | None) -> Page:
+        page = Page(lambda _: text or "")
+        address = f"127.0.0.{len(self.pods) + 2}"
+        self.pods.append((f"pod-{len(self.pods)}", address))
+        if text is not None:
+            self.stack.enter_context(serving(page, address, self.port))
+        return page
+
+    def read(self) -> TelemetryReading:
+        return self.source.read([Target(KEY, tuple(self.pods), interval=10.0)], now=self.clock.now + 10_000)
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        yield Fleet(stack)
+
+
+def say(page: Page, text: str) -> None:
+    page.answer = lambda _: text
+
+
+def test_gauges_at_once_and_rates_from_the_second_reading(fleet: Fleet) -> None:
+    pages = [
+        fleet.pod(
+            'rightpool_samples_total 100\nrightpool_chip_busy_ratio{chip="0"} 0.25\n'
+            "rightpool_step_seconds_sum 10\nrightpool_step_seconds_count 20\n"
+        )
+        for _ in range(2)
+    ]
+    first = fleet.read().samples[KEY]
+    assert first.values == {Field.CHIP_BUSY: 0.25, Field.SLOWEST_CHIP_BUSY: 0.25, Field.PODS: 2}
+    assert first.at == 11_000.0
+    fleet.clock.now += 10
+    for page, samples in zip(pages, (600, 1100), strict=True):
+        say(
+            page,
+            f"rightpool_samples_total {samples}\nrightpool_step_seconds_sum 15\nrightpool_step_seconds_count 40\n",
+        )
+    second = fleet.read().samples[KEY]
+    assert second.values == {Field.SAMPLES_PER_SECOND: 150.0, Field.STEP_SECONDS: 0.25, Field.PODS: 2}
+    assert second.at == 11_010.0
+
+
+def test_a_counter_that_fell_was_started_anew(fleet: Fleet) -> None:
+    page = fleet.pod("rightpool_samples_total 5000\n")
+    fleet.read()
+    fleet.clock.now += 10
+    say(page, "rightpool_samples_total 30\n")
+    assert fleet.read().samples[KEY].values[Field.SAMPLES_PER_SECOND] == 3.0
+
+
+def test_a_counter_that_stands_still_is_zero_and_no_step_is_no_step_time(fleet: Fleet) -> None:
+    fleet.pod("rightpool_samples_total 5\nrightpool_step_seconds_sum 1\nrightpool_step_seconds_count 2\n")
+    fleet.read()
+    fleet.clock.now += 10
+    assert fleet.read().samples[KEY].values == {Field.SAMPLES_PER_SECOND: 0.0, Field.PODS: 1}
+
+
+def test_a_rate_over_a_long_gap_is_missing(fleet: Fleet) -> None:
+    page = fleet.pod("rightpool_samples_total 0\n")
+    fleet.read()
+    fleet.clock.now += 41
+    say(page, "rightpool_samples_total 410\n")
+    assert Field.SAMPLES_PER_SECOND not in fleet.read().samples[KEY].values
+
+
+def test_throughput_waits_for_a_pod_that_is_new(fleet: Fleet) -> None:
+    fleet.pod("rightpool_samples_total 5\n")
+    fleet.read()
+    fleet.clock.now += 10
+    fleet.pod("rightpool_samples_total 5\n")
+    values = fleet.read().samples[KEY].values
+    assert values == {Field.PODS: 2}, "half of the pods' samples are not the job's"
+    fleet.clock.now += 10
+    assert Field.SAMPLES_PER_SECOND in fleet.read().samples[KEY].values
+
+
+def test_a_pod_that_counts_no_samples_is_not_waited_for(fleet: Fleet) -> None:
+    page = fleet.pod("rightpool_samples_total 0\n")
+    fleet.pod('rightpool_chip_busy_ratio{chip="0"} 1\n')
+    fleet.read()
+    fleet.clock.now += 10
+    say(page, "rightpool_samples_total 70\n")
+    assert fleet.read().samples[KEY].values[Field.SAMPLES_PER_SECOND] == 7.0
+
+
+def test_a_pod_replaced_under_its_name_has_no_past(fleet: Fleet) -> None:
+    fleet.pod("rightpool_samples_total 1000\n")
+    fleet.read()
+    fleet.clock.now += 10
+    fleet.pods.clear()
+    page = Page(lambda _: "rightpool_samples_total 1010\n")
+    fleet.stack.enter_context(serving(page, "127.0.0.9", fleet.port))
+    fleet.pods.append(("pod-0", "127.0.0.9"))
+    assert Field.SAMPLES_PER_SECOND not in fleet.read().samples[KEY].values
+
+
+def test_pods_that_do_not_answer_are_told_and_the_others_read(fleet: Fleet) -> None:
+    fleet.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
+    fleet.pod(None)
+    fleet.pod("<html>\n")
+    slow = fleet.pod("")
+    slow.answer = lambda _: (slow.wait(5), "rightpool_samples_total 1\n")[1]
+    fleet.pods.append(("not-yet", ""))
+    reading = fleet.read()
+    assert reading.up
+    assert reading.samples[KEY].values[Field.PODS] == 1
+    assert reading.samples[KEY].values[Field.CHIP_BUSY] == 0.5
+    failures = sorted(reading.failures)
+    assert [failure.split(":")[0] for failure in failures] == [f"pod ml/pod-{number}" for number in (1, 2, 3)]
+
+
+def test_nobody_answers(fleet: Fleet) -> None:
+    fleet.pod(None)
+    reading = fleet.read()
+    assert (dict(reading.samples), reading.up) == ({}, False)
+
+
+def test_nobody_to_ask() -> None:
+    source = ScrapeSource()
+    assert source.read([], 0.0) == TelemetryReading()
+    source.close()
+
+
+def test_derived_is_told_and_nonsense_is_missing(fleet: Fleet) -> None:
+    fleet.pod(
+        'rightpool_chip_busy_ratio{chip="cpu"} 0.5\n'
+        'rightpool_field_quality{field="rightpool_chip_busy_ratio",quality="derived"} 1\n'
+        'rightpool_field_quality{field="rightpool_chip_power_watts",quality="derived"} 1\n'
+        'rightpool_field_quality{field="rightpool_steps_total",quality="measured"} 1\n'
+        'rightpool_chip_compute_active_ratio{chip="cpu"} 97\n'
+        'rightpool_chip_matrix_active_ratio{chip="cpu"} 1.01\n'
+        "rightpool_checkpoint_timestamp_seconds -5\n"
+        "rightpool_steps_total 12\n"
+    )
+    sample = fleet.read().samples[KEY]
+    assert sample.derived == {Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY}
+    assert sample.values[Field.MATRIX_ACTIVE] == 1.0
+    assert sample.values[Field.STEPS] == 12
+    assert not {Field.COMPUTE_ACTIVE, Field.CHECKPOINT_TIMESTAMP} & sample.values.keys()
+
+
+def test_a_reading_ends_with_its_budget_and_reaches_the_others_next_time() -> None:
+    with ExitStack() as stack:
+        fleet = Fleet(stack, budget=0.3)
+        for _ in range(40):
+            page = fleet.pod("rightpool_steps_total 1\n")
+            page.answer = lambda _, page=page: (page.wait(0.2), "rightpool_steps_total 1\n")[1]  # type: ignore[misc]
+        started = time.monotonic()
+        reading = fleet.read()
+        assert time.monotonic() - started < 1.0
+        assert any("were not read within" in failure for failure in reading.failures)
+        seen: set[str] = set()
+        for _ in range(8):
+            fleet.clock.now += 10
+            time.sleep(0.3)
+            fleet.read()
+            seen = {pod.name for pod in fleet.source._last}
+        assert len(seen) == 40
+
+
+def test_a_thousand_silent_pods_are_one_fact() -> None:
+    source = ScrapeSource(port=free_port(), timeout=0.2, budget=5.0)
+    pods = tuple((f"pod-{number}", f"127.0.1.{number % 250 + 1}") for number in range(100))
+    reading = source.read([Target(KEY, pods, 10.0)], 0.0)
+    source.close()
+    assert len(reading.failures) == 21
+    assert reading.failures[-1] == "and 80 more failures"
