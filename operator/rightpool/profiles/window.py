@@ -44,7 +44,8 @@ class Window:
         """Adds a sample; False where it was refused: not newer than the newest, or without a single finite value.
 
         A value that is not finite counts as missing. Steps that went down mean that the Revision's processes were
-        started anew: what was before does not describe them, and the window starts again.
+        started anew: what was before does not describe them, and the window starts again. Only where other pods answer
+        than before may steps fall a little, because pods are not read at one moment.
         """
         if not math.isfinite(sample.at) or (self._cells and sample.at <= self._cells[-_WIDTH]):
             return False
@@ -62,7 +63,7 @@ class Window:
         if not found:
             return False
         row[_DERIVED] = derived
-        if row[_COLUMN[Field.STEPS]] < self._last(Field.STEPS):
+        if self._started_anew(row):
             del self._cells[:]
         self._cells.extend(row)
         if len(self) > self.capacity:
@@ -108,6 +109,14 @@ class Window:
             mask = int(row[_DERIVED])
             values = {field: row[column] for field, column in _COLUMN.items() if row[column] == row[column]}
             yield Sample(row[0], values, frozenset(field for field in values if mask & 1 << _COLUMN[field]))
+
+    def _started_anew(self, row: array[float]) -> bool:
+        steps, before = row[_COLUMN[Field.STEPS]], self._last(Field.STEPS)
+        if not steps < before:  # True where missing
+            return False
+        pods, pods_before = row[_COLUMN[Field.PODS]], self._cells[_COLUMN[Field.PODS] - _WIDTH]
+        others = pods < pods_before or pods > pods_before
+        return not others or steps < before / 2
 
     def _last(self, field: Field) -> float:
         """The newest value that the field had, -inf where it had none."""
