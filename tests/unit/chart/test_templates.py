@@ -51,7 +51,7 @@ def test_replicas_prefer_different_nodes_and_zones(helm: Helm) -> None:
 
 
 def test_given_placement_takes_the_place_of_ours(helm: Helm) -> None:
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    affinity: dict[str, Any] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
     rendered = helm.render({"affinity": affinity, "topologySpreadConstraints": spread})
     pod = one(rendered, "Deployment")["spec"]["template"]["spec"]

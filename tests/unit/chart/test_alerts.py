@@ -1,0 +1,123 @@
+"""Every alert, by `promtool test rules`: when it fires, with which words, and when it does not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from devcluster import deps
+from rightpool import contract
+from rightpool.api.conditions import Reason
+from rightpool.api.status import Outcome
+from rightpool.planning.decision import Action
+from rightpool.runtime.metrics import OperatorMetrics
+
+from .rendering import CHART, Helm, one
+
+RULES = CHART / "files" / "alerts.yaml"
+CASES = Path(__file__).parent / "alerts"
+
+Rule = dict[str, Any]
+
+
+def rules() -> dict[str, Rule]:
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def promtool(*arguments: str) -> None:
+    program = deps.find("promtool")
+    assert program is not None, "promtool comes with the Debian package prometheus: python -m devcluster deps"
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def exported(registry: CollectorRegistry) -> set[str]:
+    """Names as they are scraped: those of a histogram's parts and the suffix of counters included."""
+    names = set()
+    for family in registry.collect():
+        if family.type == "histogram":
+            names |= {family.name + part for part in ("_bucket", "_count", "_sum")}
+        else:
+            names.add(family.name + ("_total" if family.type == "counter" else ""))
+    return names
+
+
+def test_rules_are_valid() -> None:
+    promtool("check", "rules", str(RULES))
+
+
+def test_every_alert_has_cases_and_every_case_an_alert() -> None:
+    assert {path.stem for path in CASES.iterdir()} == set(rules())
+
+
+@pytest.mark.parametrize("alert", sorted(rules()))
+def test_fires_when_it_should_and_not_otherwise(alert: str, tmp_path: Path) -> None:
+    cases = yaml.safe_load((CASES / f"{alert}.yaml").read_text())
+    assert any(case["fires"] for case in cases) and not all(case["fires"] for case in cases)
+    rule = rules()[alert]
+    fixed = {name: rule["annotations"][name] for name in ("summary", "runbook")}
+    tests = [
+        {
+            "name": case["case"],
+            "interval": "1m",
+            "input_series": [{"series": series, "values": str(values)} for series, values in case["series"].items()],
+            "alert_rule_test": [
+                {
+                    "eval_time": case["at"],
+                    "alertname": alert,
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {**fired["labels"], **rule["labels"]},
+                            "exp_annotations": {**fixed, "description": fired["description"]},
+                        }
+                        for fired in case["fires"]
+                    ],
+                }
+            ],
+        }
+        for case in cases
+    ]
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
+    promtool("test", "rules", str(file))
+
+
+@pytest.mark.parametrize("alert", sorted(rules()))
+def test_says_what_it_is_and_what_to_do(alert: str) -> None:
+    rule = rules()[alert]
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
+    assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+    assert "{{" not in rule["annotations"]["summary"] + rule["annotations"]["runbook"]
+    assert len(rule["annotations"]["runbook"]) > 100
+
+
+def test_only_metrics_that_exist() -> None:
+    known = exported(OperatorMetrics().registry) | {
+        value for name, value in vars(contract).items() if isinstance(value, str) and value.startswith("rightpool_")
+    }
+    used = {name for rule in rules().values() for name in re.findall(r"\brightpool_\w+", rule["expr"])}
+    assert used <= known, used - known
+
+
+@pytest.mark.parametrize(("label", "values"), [("reason", Reason), ("outcome", Outcome), ("action", Action)])
+def test_only_values_that_exist(label: str, values: Any) -> None:
+    used = {
+        value
+        for rule in rules().values()
+        for found in re.findall(rf'\b{label}=~?"([^"]*)"', rule["expr"])
+        for value in found.split("|")
+    }
+    assert used <= {str(value) for value in values}
+
+
+def test_the_rule_object_carries_them_unchanged(helm: Helm) -> None:
+    """`{{ $labels }}` is Prometheus' template, not Helm's."""
+    rendered = one(helm.render({"prometheusRule": {"enabled": True}}), "PrometheusRule")
+    assert rendered["spec"] == yaml.safe_load(RULES.read_text())
