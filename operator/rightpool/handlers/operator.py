@@ -83,6 +83,8 @@ async def run_operator(
     await kopf.operator(
         registry=registry,
         settings=kopf_settings,
+        # Without one kopf asks for the user's name, and in a container the uid has none.
+        identity=settings.identity,
         standalone=True,
         clusterwide=not settings.watch_namespaces,
         namespaces=settings.watch_namespaces,
