@@ -7,15 +7,15 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from rightpool.cli.logs import set_up_logging
 from rightpool.handlers.operator import run_operator
 from rightpool.planning.assess import Assessment
-from rightpool.planning.plan import plan
+from rightpool.planning.plan import Plan, plan
 from rightpool.planning.snapshot import JobKey, Snapshot
 from rightpool.runtime.assembly import Operator
 from rightpool.settings import OperatorSettings
@@ -62,8 +62,11 @@ def telemetry_source(settings: OperatorSettings) -> TelemetrySource:
 
 
 class Decider:
-    """`plan`, as the cycle wants it."""
+    """`plan`, with the memory of the last plan that spares it most of its work."""
 
-    def __call__(self, snapshot: Snapshot) -> dict[JobKey, Assessment]:
-        result: Any = plan(snapshot)
-        return dict(result.assessments)
+    def __init__(self) -> None:
+        self._last: Plan | None = None
+
+    def __call__(self, snapshot: Snapshot) -> Mapping[JobKey, Assessment]:
+        self._last = plan(snapshot, self._last)
+        return self._last.assessments

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from rightpool.api.conditions import Condition, ConditionType
+from rightpool.api.conditions import Condition, ConditionType, Reason
 from rightpool.cluster.events import Event
 from rightpool.planning.ledger import Outcome
 from rightpool.planning.snapshot import JobState
@@ -16,6 +16,8 @@ from rightpool.planning.transitions import FAILED
 _SILENT: Final = frozenset({ConditionType.MIGRATING.value, ConditionType.TARGETS_MET.value})
 # Where True is the bad news.
 _INVERTED: Final = frozenset({ConditionType.DEGRADED.value, ConditionType.FAILED.value})
+# How every job begins.
+_EXPECTED: Final = frozenset({Reason.STARTING.value, Reason.WARMING_UP.value, Reason.NO_TELEMETRY.value})
 _BAD_OUTCOMES: Final = frozenset({Outcome.ROLLED_BACK, Outcome.FAILED})
 
 
@@ -39,11 +41,13 @@ def announcements(
     known = {condition.type: condition for condition in before}
     for condition in after:
         other = known.get(condition.type)
-        if condition.type in _SILENT or (other is not None and other.status == condition.status):
+        if condition.type in _SILENT or condition.status == "Unknown":
             continue
-        if other is None and condition.status == "Unknown":
+        if other is not None and other.status == condition.status:
             continue
-        bad = (condition.status == "True") == (condition.type in _INVERTED) and condition.status != "Unknown"
+        if condition.reason in _EXPECTED:
+            continue
+        bad = (condition.status == "True") == (condition.type in _INVERTED)
         if other is None and not bad:
             continue  # a job that is as it should be from the start is no news
         note = (

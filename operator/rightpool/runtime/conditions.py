@@ -17,7 +17,7 @@ from rightpool.planning.migration import Phase
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.transitions import COMPLETED, FAILED
-from rightpool.planning.wording import dollars, share, span
+from rightpool.planning.wording import chips, dollars, share, span
 from rightpool.profiles.diagnosis import Bottleneck
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.runtime.executor import Refusal
@@ -121,9 +121,12 @@ def _unplaced(around: Circumstances) -> _Said:
 
 def _place(ref: RevisionRef) -> str:
     at = ref.placement
-    pods = "1 pod" if at.replicas == 1 else f"{at.replicas} pods"
     cost = "" if ref.cost_per_hour is None else f", {dollars(ref.cost_per_hour)}/h"
-    return f"r{ref.revision} on {at.pool}: {at.chips} chips in {pods}{cost}"
+    return f"r{ref.revision} on {at.pool}: {chips(at.chips)} in {_pods(at.replicas)}{cost}"
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 # --- Profiled, Efficient ---------------------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
             return _Said("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
         return _Said("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
     if profile.complete:
-        return _Said("True", Reason.MEASURED, f"{profile.pods} pods over {span(profile.window)}")
+        return _Said("True", Reason.MEASURED, f"{_pods(profile.pods)} over {span(profile.window)}")
     if profile.steadiness is Steadiness.STALE:
         return _Said("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
     if profile.steadiness is Steadiness.WARMING_UP:
@@ -193,6 +196,8 @@ def _cost_efficient(job: JobState, around: Circumstances) -> _Said | None:
     spent = job.account.settled(around.now).spent
     if budget is not None and spent > float(budget):
         return _Said("False", Reason.OVER_BUDGET, f"{dollars(spent)} of {dollars(float(budget))} are spent")
+    if job.migration is not None and job.migration.phase is not Phase.PLANNED:
+        return _Said("Unknown", Reason.VERIFICATION_PENDING, f"{job.migration.id} is under way")
     if _complete(job) is None or around.assessment is None or job.ref is None:
         return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to compare with")
     decision = around.assessment.decision
@@ -258,7 +263,7 @@ def _migrating(job: JobState, around: Circumstances) -> _Said | None:
                 f"{migration.id}: {migration.message}. Approve by the annotation rightpool.dev/approve={migration.id}",
             )
         source, target = migration.moving.placement, migration.target.placement
-        way = f"{migration.id}: {source.chips} chips of {source.pool} → {target.chips} chips of {target.pool}"
+        way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
         if migration.rolling_back:
             return _Said("True", Reason.ROLLING_BACK, f"{way}, {migration.phase.value}: {migration.failure_message}")
         return _Said(

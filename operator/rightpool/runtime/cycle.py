@@ -11,8 +11,12 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.commands import Command
 from rightpool.planning.migration import Phase
+from rightpool.planning.plan import alike
+from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.transitions import advance, commands
+from rightpool.profiles.diagnosis import Bottleneck
+from rightpool.profiles.profile import Profile
 from rightpool.runtime.conditions import Circumstances
 from rightpool.runtime.difference import Difference
 from rightpool.runtime.executor import Refusal
@@ -22,6 +26,8 @@ from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
 # After a restart the first readings are awaited before a save is asked for: without knowing the last save, an old one
 # would look like the answer.
 HEARING_SECONDS = 60.0
+# Time alone changes little: what was spent, since when something is waited for.
+QUIET_SECONDS = 60.0
 
 Decide = Callable[[Snapshot], Mapping[JobKey, Assessment]]
 
@@ -45,12 +51,42 @@ class Step:
         return self.after is not self.before
 
 
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """What a draft was made from that had nothing new to say. The same again will have nothing new to say either."""
+
+    stored: StoredJob
+    revisions: Mapping[int, RevisionState]
+    assessment: Assessment | None
+    profile: Profile | None
+    bottleneck: Bottleneck | None
+    pool: Pool | None
+    refusal: Refusal | None
+    telemetry: bool
+    at: float
+
+    def still(self, other: _Quiet) -> bool:
+        """Identity where the parts are kept from cycle to cycle, likeness for the profile, which is made anew."""
+        return (
+            self.stored is other.stored
+            and self.revisions is other.revisions
+            and self.assessment is other.assessment
+            and self.bottleneck is other.bottleneck
+            and self.refusal is other.refusal
+            and self.telemetry == other.telemetry
+            and other.at - self.at < QUIET_SECONDS
+            and (self.pool is other.pool or self.pool == other.pool)
+            and (self.profile is other.profile or alike(self.profile, other.profile))
+        )
+
+
 @dataclass(slots=True)
 class Stepper:
-    """Keeps what one cycle must know of the last: when each job was last written, and who was heard of."""
+    """Keeps what one cycle must know of the last: when each job was written, and which had nothing to say. By uid."""
 
-    written_at: dict[str, float] = field(default_factory=dict)  # by uid
+    written_at: dict[str, float] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    quiet: dict[str, _Quiet] = field(default_factory=dict)
 
     def step(
         self,
@@ -79,8 +115,17 @@ class Stepper:
                     logger.exception("the state machine failed", extra={"job": str(job.key)})
                 self.problems[job.uid] = problem
         pool = None if after.ref is None else pools.get(after.ref.placement.pool)
+        bottleneck = None if job.diagnosis is None else job.diagnosis.bottleneck
+        made_from = _Quiet(stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, now)
+        last = self.quiet.get(job.uid)
+        if after is job and problem is None and last is not None and last.still(made_from):
+            return Step(stored, job, job, None, commands(job))
         around = Circumstances(assessment, pool, refusal, telemetry, now, problem)
         draft = draft_status(stored, after, around)
+        if after is job and problem is None and draft.difference is Difference.NONE:
+            self.quiet[job.uid] = made_from
+        else:
+            self.quiet.pop(job.uid, None)
         if after is job and not self._worth_writing(job, draft, now):
             return Step(stored, job, job, None, () if problem else commands(job))
         return Step(stored, job, after, draft, ())
@@ -95,6 +140,7 @@ class Stepper:
         for uid in gone:
             self.written_at.pop(uid, None)
             self.problems.pop(uid, None)
+            self.quiet.pop(uid, None)
 
 
 def at_rest(stored: StoredJob) -> bool:

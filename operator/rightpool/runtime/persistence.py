@@ -26,7 +26,7 @@ from rightpool.planning.transitions import COMPLETED, FAILED
 from rightpool.prediction.estimate import Z80, Estimate
 
 DIGITS: Final = 6  # of throughputs and costs: half a millionth is far below what a window can tell
-MONEY_DIGITS: Final = 6  # below one dollar; above, cents
+MONEY_DIGITS: Final = 4  # below one dollar; above, cents
 MAX_AVOID: Final = 64
 
 _TERMINAL: Final = {COMPLETED: ConditionType.COMPLETED, FAILED: ConditionType.FAILED}
@@ -100,7 +100,7 @@ def revision_to_wire(ref: RevisionRef) -> wire.PlacementStatus:
         chips=placement.chips,
         replicas=placement.replicas,
         capacity=placement.capacity.value,
-        cost_per_hour=_money(ref.cost_per_hour),
+        cost_per_hour=_number(ref.cost_per_hour),
         since=_time(ref.since),
         created_at=to_time(ref.created_at),
         workload_hash=ref.workload_hash,
@@ -129,7 +129,7 @@ def placement_to_wire(placement: Placement, cost_per_hour: float | None = None) 
         chips=placement.chips,
         replicas=placement.replicas,
         capacity=placement.capacity.value,
-        cost_per_hour=_money(cost_per_hour),
+        cost_per_hour=_number(cost_per_hour),
     )
 
 
@@ -253,12 +253,12 @@ def account_to_wire(account: Account, per_million: float | None = None) -> wire.
     if account == Account():
         return None
     return wire.CostStatus(
-        per_hour=_money(account.cost_per_hour),
+        per_hour=_number(account.cost_per_hour),
         per_million_samples=None if per_million is None else format_money(per_million),
         spent=_money(account.spent),
         saved=_money(account.saved),
         as_of=_time(account.since),
-        saving_per_hour=_money(account.saving_per_hour),
+        saving_per_hour=_number(account.saving_per_hour),
         unpriced_seconds=_number(account.unpriced_seconds) if account.unpriced_seconds else None,
     )
 

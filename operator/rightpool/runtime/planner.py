@@ -175,7 +175,9 @@ class Planner:
         with self._timed("profile"):
             states, heard = self._observe(live, pools, now)
         policy = self._policy()
-        snapshot = Snapshot(states, pools, policy, now, telemetry=parts.observations.up)
+        # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
+        ended = {key: job.state for key, job in stored.items() if key not in states and not job.state.deleting}
+        snapshot = Snapshot({**ended, **states}, pools, policy, now, telemetry=parts.observations.up)
         with self._timed("plan"):
             assessments = parts.decide(snapshot)
         with self._timed("step"):
@@ -250,7 +252,7 @@ class Planner:
         parts = self._parts
         leading_for = snapshot.now - (self._leading_since or snapshot.now)
         for key, job in snapshot.jobs.items():
-            if job.uid in self._busy:
+            if key not in live or job.uid in self._busy:
                 continue
             assessment = assessments.get(key)
             self._count_decision(job, assessment)
