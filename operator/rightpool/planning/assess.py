@@ -214,7 +214,7 @@ def _gap(job: JobState, telemetry: bool) -> Decision | None:
 
 
 def _second(candidate: Candidate, taken: Candidate) -> Rejection:
-    text = f"{messages.place(taken.placement)} is preferred"
+    text = f"{messages.place(taken.placement)} comes first"
     if candidate.samples_per_second is not None:
         text = f"{messages.predicted(candidate)}; {text}"
     return Rejection(RejectionReason.NOT_BETTER, text)

@@ -233,20 +233,22 @@ def target_gate(
     efficiency: float | None,
     restart: float,
 ) -> Rejection | None:
-    """Whether the declared targets hold at `rate` samples/s. restart: seconds lost before it is reached."""
+    """Whether the declared targets hold at `rate` samples/s. restart: seconds lost before it is reached, 0 where
+    the job is."""
     targets = spec.targets
+    how = "measured" if restart == 0.0 else "predicted"
     most = targets.max_cost_per_million_samples
     if most is not None and cost is not None and cost.median > float(most):
         return Rejection(
             RejectionReason.COST_PER_SAMPLE,
-            f"predicted {dollars(cost.median)} per million samples, above targets.maxCostPerMillionSamples "
+            f"{how}: {dollars(cost.median)} per million samples, above targets.maxCostPerMillionSamples "
             f"{dollars(float(most))}",
         )
     least = targets.min_scaling_efficiency
     if least is not None and efficiency is not None and efficiency < float(least):
         return Rejection(
             RejectionReason.SCALING,
-            f"predicted to keep {share(efficiency)} of perfect scaling, below targets.minScalingEfficiency "
+            f"{how}: {share(efficiency)} of perfect scaling, below targets.minScalingEfficiency "
             f"{share(float(least))}: fewer chips keep more",
         )
     left = ahead.seconds_left(rate.median)
@@ -254,7 +256,7 @@ def target_gate(
         assert ahead.time_left is not None
         return Rejection(
             RejectionReason.DEADLINE,
-            f"predicted {number(rate.median)} samples/s: the rest takes {span(left + restart)}, targets.deadline is "
+            f"{how}: {number(rate.median)} samples/s: the rest takes {span(left + restart)}, targets.deadline is "
             + (f"in {span(ahead.time_left)}" if ahead.time_left > 0 else "over"),
         )
     if ahead.budget_left is not None and hourly is not None:

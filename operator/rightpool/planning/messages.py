@@ -38,7 +38,7 @@ def place(placement: Placement) -> str:
     return f"{chips(placement.chips)} of {placement.pool}{spot}"
 
 
-def predicted(candidate: Judged) -> str:
+def predicted(candidate: Judged, *, interval: bool = True) -> str:
     """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million."""
     verb = "is" if candidate.placement.chips == 1 else "are"
     rate = candidate.samples_per_second
@@ -46,7 +46,7 @@ def predicted(candidate: Judged) -> str:
         return f"{place(candidate.placement)} can't be predicted"
     known = "measured before" if rate.basis == ("measured there before",) else "predicted"
     text = f"{place(candidate.placement)} {verb} {known} at {number(rate.median)} samples/s"
-    if rate.sd > 0.0:
+    if rate.sd > 0.0 and interval:
         text += f" ({number(rate.low)}–{number(rate.high)})"
     if candidate.cost_per_million is not None:
         text += f" for {dollars(candidate.cost_per_million.median)} per million"
@@ -78,9 +78,11 @@ def difference(current: Judged, candidate: Judged, objective: Objective) -> str:
 
 def comparison(current: Judged, candidate: Judged, objective: Objective) -> str:
     """One candidate against where the job is."""
-    text = f"{predicted(candidate)}, {difference(current, candidate, objective)}"
-    if candidate.probability is not None and (candidate.saving or 0.0) > 0.0:
-        text += f", better with probability {share(candidate.probability)}"
+    better = (candidate.saving or 0.0) > 0.0
+    text = f"{predicted(candidate, interval=better)}, {difference(current, candidate, objective)}"
+    if candidate.probability is not None and better:
+        sure = "over 99%" if candidate.probability >= 0.995 else share(candidate.probability)
+        text += f", better with probability {sure}"
     return text
 
 
@@ -93,7 +95,9 @@ def taken(current: Candidate | None, candidate: Candidate, objective: Objective)
     """Why a move is made."""
     if current is None or candidate.samples_per_second is None:
         return f"{place(candidate.placement)}{_why_leave(current)}"
-    return f"{comparison(current, candidate, objective)}; {measured(current)}{_why_leave(current)}"
+    if current.rejection is not None:
+        return f"{predicted(candidate)}{_why_leave(current)}; {measured(current)}"
+    return f"{comparison(current, candidate, objective)}; {measured(current)}"
 
 
 def best_already(current: Candidate, best: Candidate, objective: Objective) -> str:

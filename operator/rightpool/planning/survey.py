@@ -19,10 +19,10 @@ from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.ledger import Outcome
 from rightpool.planning.migration import Phase
-from rightpool.planning.progress import Outlook, outlook
+from rightpool.planning.progress import DEADLINE_MARGIN, Outlook, outlook
 from rightpool.planning.scoring import Offer, payback, saving, score, value_of_time
 from rightpool.planning.snapshot import JobState
-from rightpool.prediction.cost import cost_per_million, probability_cheaper
+from rightpool.prediction.cost import HOUR, MILLION, cost_per_million, probability_cheaper
 from rightpool.prediction.estimate import Estimate
 from rightpool.prediction.predict import Predictor, Unpredictable
 
@@ -125,6 +125,7 @@ class _RunningSurvey:
         self.job, self.spec, self.pools, self.now = job, job.spec, pools, now
         self.here = job.ref.placement
         self.home = pools[self.here.pool]
+        self.source = (self.here.chips, self.home)
         self.seen = _measured_before(job)
         self.predictor = Predictor(job.profile, (self.here, self.home), job.spec.elasticity.batch, seen=self.seen)
         self.rate = self.predictor.current
@@ -180,7 +181,7 @@ class _RunningSurvey:
                 continue
             for count, pods in offered:
                 placement = Placement(pool.name, count, pods, capacity)
-                if placement != self.here:
+                if pool is not self.home or placement != self.here:
                     entries.append(self._entry(placement, pool, alone))
         return entries
 
@@ -189,7 +190,7 @@ class _RunningSurvey:
         price = hourly_cost(placement, pool)
         rejection = (
             gates.memory_gate(
-                spec, self.need, (self.here.chips, self.home), placement.chips, pool, placement in self.seen
+                spec, self.need, self.source, placement.chips, pool, bool(self.seen) and placement in self.seen
             )
             or gates.price_gate(spec, pool, price, first_start=False)
             or gates.hourly_gate(spec, price)
@@ -251,17 +252,14 @@ class _RunningSurvey:
         """Indexes of what would be taken; every other candidate gets the reason why not."""
         least = float(self.spec.adaptation.min_savings)
         waiting = _waiting_for(self.job)
+        if intent is Intent.REPAIR:
+            return self._repairing(current, entries, waiting)
         wanted: list[int] = []
         for index, entry in enumerate(entries):
             if entry.rejection is not None:
                 continue
             slack = WAITING_SHARE if waiting == entry.placement else 1.0
-            if intent is Intent.LEAVE:
-                wanted.append(index)
-            elif intent is Intent.REPAIR:
-                if self._repairs(current, entry) >= MIN_PROBABILITY * slack:
-                    wanted.append(index)
-            elif self._pays(entry, value, least * slack, MIN_PROBABILITY * slack):
+            if intent is Intent.LEAVE or self._pays(entry, value, least * slack, MIN_PROBABILITY * slack):
                 wanted.append(index)
         return wanted
 
@@ -285,17 +283,48 @@ class _RunningSurvey:
         prices = (self.price or 0.0, entry.cost_per_hour or self.price or 0.0)
         return payback(value, prices, entry.saving or 0.0, self.ahead.horizon, self.ahead.restart).pays
 
-    def _repairs(self, current: _Entry, entry: _Entry) -> float:
-        """P(the broken target is nearer there than here). The gates have seen to it that its median holds there."""
-        assert current.rejection is not None and entry.samples_per_second is not None
+    def _repairing(self, current: _Entry, entries: list[_Entry], waiting: Placement | None) -> list[int]:
+        """First what holds the broken target surely enough, the best score first; then what surely comes nearer to it.
+
+        The gates have seen to it that the target holds at the median of whatever is eligible.
+        """
+        assert current.rejection is not None
         broken = current.rejection.reason
-        if broken is RejectionReason.DEADLINE:
-            return probability_cheaper(entry.samples_per_second, 1.0, self.rate, 1.0, self.rate.sd)
-        if broken in (RejectionReason.COST_PER_SAMPLE, RejectionReason.BUDGET):
-            return probability_cheaper(
-                entry.samples_per_second, entry.cost_per_hour or 0.0, self.rate, self.price or 0.0, self.rate.sd
-            )
+        sure: list[int] = []
+        nearer: list[tuple[float, int]] = []
+        for index, entry in enumerate(entries):
+            if entry.rejection is not None:
+                continue
+            least = MIN_PROBABILITY * (WAITING_SHARE if waiting == entry.placement else 1.0)
+            holds = self._holds(broken, entry)
+            if holds >= least:
+                sure.append(index)
+            elif self._nearer(broken, entry) >= least:
+                nearer.append((-holds, index))
+        return sure + [index for _, index in sorted(nearer)]
+
+    def _holds(self, broken: RejectionReason, entry: _Entry) -> float:
+        """P(the target that is missed now holds there)."""
+        rate, price, ahead = entry.samples_per_second, entry.cost_per_hour or 0.0, self.ahead
+        assert rate is not None
+        if broken is RejectionReason.DEADLINE and ahead.samples_left is not None and ahead.time_left is not None:
+            time = ahead.time_left - ahead.restart
+            return rate.probability_above(ahead.samples_left * DEADLINE_MARGIN / time) if time > 0.0 else 0.0
+        most = self.spec.targets.max_cost_per_million_samples
+        if broken is RejectionReason.COST_PER_SAMPLE and most:
+            return rate.probability_above(price / HOUR * MILLION / float(most))
+        if broken is RejectionReason.BUDGET and ahead.samples_left is not None and ahead.budget_left is not None:
+            money = ahead.budget_left - price * ahead.restart / HOUR
+            return rate.probability_above(price / HOUR * ahead.samples_left / money) if money > 0.0 else 0.0
         return 1.0
+
+    def _nearer(self, broken: RejectionReason, entry: _Entry) -> float:
+        """P(what the target limits is better there than here)."""
+        assert entry.samples_per_second is not None
+        here = there = 1.0
+        if broken is not RejectionReason.DEADLINE:
+            here, there = self.price or 0.0, entry.cost_per_hour or 0.0
+        return probability_cheaper(entry.samples_per_second, there, self.rate, here, self.rate.sd)
 
     def _otherwise(self, intent: Intent, current: _Entry, entries: list[_Entry], value: float) -> Decision:
         eligible = [entry for entry in entries if entry.rejection is None]

@@ -57,8 +57,8 @@ class Estimate:
     def ratio_sd(self, other: "Estimate") -> float:
         """Standard deviation of log(self / other), their common doubt cancelled."""
         variance = self.sd * self.sd + other.sd * other.sd
-        if self.shared and other.shared:
-            theirs = dict(other.shared)
-            for name, loading in self.shared:
-                variance -= 2.0 * loading * theirs.get(name, 0.0)
+        for name, loading in other.shared:
+            for mine, own in self.shared:
+                if mine == name:
+                    variance -= 2.0 * loading * own
         return math.sqrt(variance) if variance > 1e-18 else 0.0

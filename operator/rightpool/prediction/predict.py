@@ -95,21 +95,23 @@ class Predictor:
 
     def at(self, placement: Placement, pool: Pool) -> Estimate | Unpredictable:
         """Samples/s on `placement`, which is on `pool`."""
-        if placement == self._source:
+        if pool.name == self._source.pool and placement == self._source:
             return self._measured
-        seen = self._seen.get(placement)
-        if seen is not None:
+        if self._seen and (seen := self._seen.get(placement)) is not None:
             return Estimate(seen, SEEN_BEFORE_SD, ("measured there before",))
         speed = self._speed(pool)
         if isinstance(speed, Unpredictable):
             return speed
         step = self._model.at(Layout.of(placement, pool), pool, speed.slowdown)
         median = self._measured.median * self._growth(placement) / step.time
-        noise = self._measured.sd
+        noise, own = self._measured.sd, speed.own_sd
+        if speed.slowdown == 1.0 and speed.chip_sd == 0.0:
+            sd = math.sqrt(noise * noise + own * own + step.sd * step.sd)
+            return Estimate(median, sd, speed.basis, self._measured.shared)
         chip = speed.chip_sd * step.chip_part
         host = self._shares.host_sd * step.host_part
-        sd = math.sqrt(noise**2 + chip**2 + host**2 + speed.own_sd**2 + step.sd**2)
-        shared: Loadings = ((WINDOW, noise), (speed.source, chip), (HOST, host))
+        sd = math.sqrt(noise * noise + chip * chip + host * host + own * own + step.sd * step.sd)
+        shared: Loadings = (*self._measured.shared, (speed.source, chip), (HOST, host))
         return Estimate(median, sd, speed.basis, shared)
 
     def one_chip(self, pool: Pool) -> float | None:

@@ -28,6 +28,9 @@ OVERLAP_LOW: Final = 1.5
 OVERLAP_HIGH: Final = 4.0
 SHRINK: Final = 0.2  # weight of the physical slope against the prior's
 
+# Two sizes of one job differ by this much in ways that no share of the step tells.
+SIZE_SD: Final = 0.03
+
 # Crossing from one group of chips to several for the first time: nothing observed speaks of the new fabric.
 NEW_FABRIC_SD: Final = ACROSS_GROUPS_SD
 
@@ -64,31 +67,35 @@ class StepModel:
         self._pool = pool
         self._batch = batch
         self._reference = source.seconds_per_byte(pool)
-        self._sync: dict[float, float] = {}
+        self._sync: tuple[float, float, float] | None = None
 
     @property
     def keeps_batch(self) -> bool:
         """Whether a step has as many samples at every size."""
         return self._batch is Batch.GLOBAL
 
-    def _hidden(self, overlap: float) -> float:
-        """T_sync, hidden part included, such that `overlap` leaves exposed what was observed."""
-        sync = self._sync.get(overlap)
-        if sync is None:
+    def _hidden(self) -> tuple[float, float, float]:
+        """T_sync, hidden part included, such that each of the three overlaps leaves exposed what was observed."""
+        if self._sync is None:
             chip, comm = self._shares.chip, max(self._shares.comm, RESOLUTION)
-            sync = ((chip + comm) ** overlap - chip**overlap) ** (1.0 / overlap)
-            self._sync[overlap] = sync
-        return sync
+            low, middle, high = (
+                ((chip + comm) ** overlap - chip**overlap) ** (1.0 / overlap)
+                for overlap in (OVERLAP_LOW, OVERLAP, OVERLAP_HIGH)
+            )
+            self._sync = (low, middle, high)
+        return self._sync
 
     def at(self, target: Layout, pool: Pool, slowdown: float) -> StepTime:
         """The step on `target` of `pool`, whose chips take `slowdown` times as long for the same work."""
         shares, source = self._shares, self._source
         host, chip, sd = shares.host, shares.chip * slowdown, 0.0
         weak_chip = chip
+        if target.chips != source.chips:
+            sd = SIZE_SD
         if self._batch is Batch.GLOBAL and target.chips != source.chips:
             share = source.chips / target.chips
             chip *= share**BATCH_EXPONENT
-            sd = BATCH_EXPONENT_SD * abs(math.log(share))
+            sd = math.hypot(sd, BATCH_EXPONENT_SD * math.log(share))
             host += shares.input * (share - 1.0)
         alone = host + chip
         if target.chips == 1:
@@ -119,11 +126,12 @@ class StepModel:
             links_sd = math.hypot(links_sd, 0.5 * shares.comm * math.sqrt(stretch) * abs(math.log(stretch)) / time)
             sd = math.sqrt(sd * sd + growth_sd * growth_sd + links_sd * links_sd)
             return self._result(time * math.exp(prior), alone, chip, slowdown, sd)
-        time = host + _overlapped(chip, self._hidden(OVERLAP) * stretch, OVERLAP)
+        low, middle, high = self._hidden()
+        time = host + _overlapped(chip, middle * stretch, OVERLAP)
         if stretch != 1.0 or chip != shares.chip:
-            early = host + _overlapped(chip, self._hidden(OVERLAP_LOW) * stretch, OVERLAP_LOW)
-            late = host + _overlapped(chip, self._hidden(OVERLAP_HIGH) * stretch, OVERLAP_HIGH)
-            overlap_sd = 0.5 * abs(math.log(early / late))
+            early = host + _overlapped(chip, low * stretch, OVERLAP_LOW)
+            late = host + _overlapped(chip, high * stretch, OVERLAP_HIGH)
+            overlap_sd = 0.5 * math.log(early / late)
             sd = math.sqrt(sd * sd + growth_sd * growth_sd + overlap_sd * overlap_sd)
         return self._result(time * math.exp(prior), alone, chip, slowdown, sd)
 

@@ -1,0 +1,425 @@
+"""One job at a time: which gates rule what out, and what is decided."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.conditions import Reason
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.hardware.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool
+from rightpool.planning.account import Account
+from rightpool.planning.assess import Assessment, assess
+from rightpool.planning.candidate import Candidate, RejectionReason
+from rightpool.planning.decision import Action
+from rightpool.planning.ledger import AvoidedPlacement, Outcome
+from rightpool.planning.migration import Migration, Phase
+from rightpool.planning.snapshot import JobState
+from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.sample import Field
+from tests.unit.planning.jobs import AUTO, NOW, POOLS, entry, fresh, running, spec
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, TPU, pool, without
+
+FOUR = Placement("a100", 4, 1)
+ONE = Placement("a100", 1, 1)
+
+
+def judged(
+    job: JobState,
+    pools: dict[str, Pool] | None = None,
+    policy: PlacementPolicySpec = AUTO,
+    reserved: dict[str, int] | None = None,
+    telemetry: bool = True,
+) -> Assessment:
+    return assess(job, pools or POOLS, policy, NOW, reserved or {}, telemetry=telemetry)
+
+
+def find(assessment: Assessment, where: str, chips: int | None = None) -> Candidate:
+    return next(c for c in assessment.candidates if c.placement.pool == where and chips in (None, c.placement.chips))
+
+
+def reason(assessment: Assessment, where: str, chips: int | None = None) -> RejectionReason | None:
+    rejection = find(assessment, where, chips).rejection
+    return None if rejection is None else rejection.reason
+
+
+# --- a job that runs -------------------------------------------------------------------------------------------------
+
+
+def test_half_communication_on_four_chips_goes_down_to_one() -> None:
+    result = judged(running())
+    decision = result.decision
+    assert (decision.action, decision.reason) == (Action.RESIZE, Reason.CHEAPER_SIZE_MEETS_TARGETS)
+    assert decision.target == Placement("a100", 1, 1)
+    assert decision.candidate is not None and decision.candidate.samples_per_second is not None
+    assert decision.candidate.samples_per_second.median == pytest.approx(500.0)
+    assert decision.candidate.saving == pytest.approx(0.5)
+    assert "1 chip of a100 is predicted at 500 samples/s" in decision.message
+    assert "50% less than now" in decision.message
+    assert "4 chips of a100 now give 1000 samples/s for $4.44 per million" in decision.message
+    assert result.saved_per_hour == pytest.approx(8.0)
+
+
+def test_candidates_come_best_first_and_all_but_the_taken_one_say_why_not() -> None:
+    result = judged(running())
+    scores = [c.score for c in result.candidates if c.score is not None]
+    assert scores == sorted(scores)
+    assert [c.placement for c in result.candidates if c.eligible] == [result.decision.target]
+    assert all(c.rejection is not None and c.rejection.message for c in result.candidates if not c.eligible)
+    assert result.current is not None and result.current.placement == FOUR
+    assert FOUR not in [c.placement for c in result.candidates]
+
+
+def test_a_job_that_is_well_placed_stays() -> None:
+    pools = {"a100": A100}
+    result = judged(running(ratios={"exposed_communication": 0.0}), pools)
+    assert (result.decision.action, result.decision.reason) in {
+        (Action.KEEP, Reason.CHEAPEST),
+        (Action.KEEP, Reason.BELOW_MIN_SAVINGS),
+    }
+    assert result.saved_per_hour == 0.0
+
+
+def test_a_saving_below_the_users_least_is_named() -> None:
+    made = spec(adaptation={"minSavings": "0.60"})
+    decision = judged(running(made=made), {"a100": A100}).decision
+    assert (decision.action, decision.reason) == (Action.KEEP, Reason.BELOW_MIN_SAVINGS)
+    assert "below adaptation.minSavings 60%" in decision.message
+
+
+def test_an_uncertain_saving_is_not_acted_on() -> None:
+    cheap = replace(A10G, price=replace(A10G.price, on_demand=0.95))
+    job = running(Placement("a100", 1, 1), 100.0, ratios={"chip_busy": None})
+    decision = judged(job, {"a100": A100, "a10g": cheap}).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.UNCERTAIN_SAVING)
+    assert decision.candidate is not None and (decision.candidate.saving or 0) >= 0.1
+    assert "80% is needed" in decision.message
+
+
+def test_a_move_that_does_not_pay_back_is_not_made() -> None:
+    made = spec(progress={"totalSamples": 86_400_000 + 20_000})  # 20 seconds are left
+    decision = judged(running(made=made), {"a100": A100}).decision
+    assert decision.action is Action.HOLD
+    assert "restart" in decision.message
+
+
+@pytest.mark.parametrize(
+    ("sections", "policy", "action", "why"),
+    [
+        ({"adaptation": {"mode": "Off"}}, AUTO, Action.KEEP, Reason.ADAPTATION_OFF),
+        ({"adaptation": {"mode": "Recommend"}}, AUTO, Action.HOLD, Reason.POLICY_RECOMMEND_ONLY),
+        ({}, PlacementPolicySpec(), Action.HOLD, Reason.POLICY_RECOMMEND_ONLY),
+        ({"checkpoint": {"mode": "None"}}, AUTO, Action.HOLD, Reason.NOT_CHECKPOINTABLE),
+    ],
+)
+def test_who_may_act(sections: dict[str, Any], policy: PlacementPolicySpec, action: Action, why: Reason) -> None:
+    decision = judged(running(made=spec(**sections)), policy=policy).decision
+    assert (decision.action, decision.reason) == (action, why)
+    assert decision.target == Placement("a100", 1, 1)
+    assert "50% less than now" in decision.message
+
+
+def test_minimize_time_takes_the_fastest_at_any_price() -> None:
+    made = spec(chips=1, targets={"objective": "MinimizeTime"})
+    job = running(Placement("a10g", 1, 1), 100.0, made=made)
+    decision = judged(job).decision
+    assert decision.target is not None and decision.target.pool == "a100"
+    assert decision.reason is Reason.FASTER_PLACEMENT_MEETS_TARGETS
+    assert "faster than now" in decision.message
+
+
+def test_balanced_weighs_both() -> None:
+    targets = [
+        judged(running(Placement("a10g", 1, 1), 100.0, made=spec(chips=1, targets={"objective": objective}))).decision
+        for objective in ("MinimizeCost", "Balanced", "MinimizeTime")
+    ]
+    chips = [t.target.chips if t.target is not None and t.action is not Action.KEEP else 1 for t in targets]
+    assert chips == sorted(chips)
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "where", "why", "said"),
+    [
+        ({"placement": {"pools": {"deny": ["a10g"]}}}, "a10g", RejectionReason.POOL_DENIED, "placement.pools.deny"),
+        ({"placement": {"pools": {"allow": ["a100"]}}}, "a10g", RejectionReason.POOL_DENIED, "placement.pools.allow"),
+        ({}, "tpu", RejectionReason.VENDOR_NOT_DECLARED, "placement.pools.allow"),
+        ({"placement": {"capacity": "Spot"}}, "a10g", RejectionReason.CAPACITY_TYPE, "no spot"),
+        ({"elasticity": {"minChips": 5, "maxChips": 6}}, "a10g", RejectionReason.SIZE_NOT_OFFERED, "5 to 6"),
+        ({"targets": {"maxCostPerHour": "0.50"}}, "a100", RejectionReason.COST_PER_HOUR, "$0.5"),
+        ({"targets": {"maxCostPerMillionSamples": "0.10"}}, "a100", RejectionReason.COST_PER_SAMPLE, "$0.1"),
+    ],
+)
+def test_gates(sections: dict[str, Any], where: str, why: RejectionReason, said: str) -> None:
+    result = judged(running(made=spec(**sections)))
+    assert reason(result, where) is why
+    rejection = find(result, where).rejection
+    assert rejection is not None and said in rejection.message
+
+
+def test_a_selector_names_what_is_missing() -> None:
+    made = spec(placement={"pools": {"selector": {"matchLabels": {"zone": "b"}}}})
+    rejection = find(judged(running(made=made)), "a10g").rejection
+    assert rejection is not None and "zone=b" in rejection.message
+
+
+def test_another_vendor_is_crossed_to_by_the_users_word() -> None:
+    made = spec(placement={"pools": {"allow": ["a100", "tpu"]}})
+    assert reason(judged(running(made=made)), "tpu", 4) is not RejectionReason.VENDOR_NOT_DECLARED
+
+
+def test_memory_must_fit_with_some_to_spare() -> None:
+    tight = running(ratios={"memory_used": 23e9})
+    assert reason(judged(tight), "a10g", 4) is RejectionReason.MEMORY
+    assert reason(judged(running(ratios={"memory_used": 22e9})), "a10g", 4) is not RejectionReason.MEMORY
+    rejection = find(judged(tight), "a10g", 4).rejection
+    assert rejection is not None and "21.4 GiB" in rejection.message and "measured" in rejection.message
+
+
+def test_fewer_chips_of_a_smaller_kind_may_not_hold_what_is_split() -> None:
+    job = running(ratios={"memory_used": 10e9})
+    assert reason(judged(job), "a10g", 1) is RejectionReason.MEMORY
+    assert reason(judged(job), "a100", 1) is not RejectionReason.MEMORY
+    seen = replace(
+        job,
+        history=(entry(Outcome.VERIFIED, NOW - 9e4, target=Placement("a10g", 1, 1), realised_samples_per_second=90.0),),
+    )
+    assert reason(judged(seen), "a10g", 1) is not RejectionReason.MEMORY
+
+
+def test_unknown_memory_goes_to_no_smaller_chip() -> None:
+    unknown = running(ratios={"memory_used": None})
+    assert reason(judged(unknown), "a10g", 4) is RejectionReason.MEMORY
+    declared = running(made=spec(placement={"memoryPerChip": "14Gi"}), ratios={"memory_used": None})
+    assert reason(judged(declared), "a10g", 4) is not RejectionReason.MEMORY
+
+
+def test_unknown_prices_are_never_free() -> None:
+    free = pool("a10g", A10G.accelerator, None, per_node=4)
+    assert reason(judged(running(), {"a100": A100, "a10g": free}), "a10g", 4) is RejectionReason.PRICE_UNKNOWN
+    hold = judged(running(), {"a100": pool("a100", A100_CHIP, None), "a10g": A10G})
+    assert (hold.decision.action, hold.decision.reason) == (Action.HOLD, Reason.PRICE_UNKNOWN)
+    assert all(c.rejection is not None for c in hold.candidates)
+
+
+def test_an_undone_move_is_not_repeated() -> None:
+    there = AvoidedPlacement("a100", 1, "worse", NOW + 3600)
+    assert reason(judged(running(avoid=(there,))), "a100", 1) is RejectionReason.AVOIDED
+    assert reason(judged(running(avoid=(replace(there, until=NOW - 1),))), "a100", 1) is None
+
+
+def test_chips_that_others_were_promised_are_not_taken() -> None:
+    made = spec(chips=1, targets={"objective": "MinimizeTime"}, placement={"pools": {"allow": ["a100"]}})
+    job = running(Placement("a100", 1, 1), 100.0, made=made)
+    little = {"a100": pool("a100", A100_CHIP, 4.0, free=3)}
+    assert judged(job, little).decision.target == Placement("a100", 4, 4)
+    held = judged(job, little, reserved={"a100": 3})
+    assert (held.decision.action, held.decision.reason) == (Action.HOLD, Reason.WAITING_FOR_CAPACITY)
+    assert reason(held, "a100", 8) is RejectionReason.NO_CAPACITY
+    grown = {"a100": pool("a100", A100_CHIP, 4.0, free=0, growable=64)}
+    assert judged(job, grown).decision.target == Placement("a100", 8, 8)
+
+
+def test_spot_is_a_candidate_of_its_own() -> None:
+    sold = {"a100": pool("a100", A100_CHIP, 4.0, spot=1.0)}
+    decision = judged(running(made=spec(placement={"capacity": "Any"})), sold).decision
+    assert decision.target == Placement("a100", 1, 1, CapacityType.SPOT)
+
+
+# --- targets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_that_is_missed_is_worth_more_chips() -> None:
+    made = spec(
+        chips=1,
+        progress={"totalSamples": 86_400 * 100 + 3600 * 300},
+        targets={"deadline": "2027-01-15T10:00:00Z"},
+    )
+    job = running(Placement("a100", 1, 1), 100.0, made=made)
+    assert made.targets.deadline is not None
+    assert made.targets.deadline.timestamp() - NOW == 7200
+    decision = judged(job).decision
+    assert decision.action in (Action.RESIZE, Action.MOVE)
+    assert decision.reason is Reason.DEADLINE_MISSED
+    # Two chips would do at the median; four hold it with the certainty that acting needs.
+    assert decision.target == Placement("a100", 4, 4)
+    assert "targets.deadline" in decision.message
+
+
+def test_targets_that_nothing_meets_are_the_users_to_change() -> None:
+    made = spec(targets={"maxCostPerMillionSamples": "0.01"})
+    decision = judged(running(made=made)).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.COST_TARGET_UNREACHABLE)
+    assert "maxCostPerMillionSamples" in decision.message
+
+
+def test_poor_scaling_is_repaired() -> None:
+    made = spec(targets={"minScalingEfficiency": "0.85", "objective": "MinimizeTime"})
+    decision = judged(running(made=made), {"a100": A100}).decision
+    assert decision.reason is Reason.MIN_SCALING_EFFICIENCY_MISSED
+    assert decision.target is not None and decision.target.chips < 4
+
+
+def test_a_spent_budget_is_said() -> None:
+    made = spec(targets={"budget": "10"})
+    job = running(made=made, account=Account(spent=11.0))
+    decision = judged(job).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.OVER_BUDGET)
+
+
+# --- what is not there to judge by -----------------------------------------------------------------------------------
+
+
+def incomplete(**changes: Any) -> JobState:
+    job = running()
+    assert job.profile is not None
+    return replace(job, profile=replace(job.profile, **changes))
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (replace(running(), profile=None), Reason.NO_TELEMETRY),
+        (replace(running(made=spec(profiling={"mode": "Off"})), profile=None), Reason.PROFILING_OFF),
+        (incomplete(steadiness=Steadiness.ABSENT), Reason.NO_TELEMETRY),
+        (incomplete(steadiness=Steadiness.STALE), Reason.STALE_TELEMETRY),
+        (incomplete(steadiness=Steadiness.WARMING_UP), Reason.WARMING_UP),
+        (incomplete(pods=0), Reason.PARTIAL_TELEMETRY),
+        (replace(running(), spec=spec(suspend=True)), Reason.SUSPENDED),
+        (replace(running(), invalid="spec.x is wrong"), Reason.INVALID_SPEC),
+        (replace(running(), finished="Completed"), Reason.JOB_COMPLETED),
+        (replace(running(), finished="Failed"), Reason.JOB_FAILED),
+        (replace(running(), spec=spec(managedBy="someone/else")), Reason.NOT_MANAGED),
+        (running(Placement("gone", 4, 1)), Reason.NO_FEASIBLE_POOL),
+    ],
+)
+def test_without_a_basis_nothing_is_done(job: JobState, why: Reason) -> None:
+    result = judged(job)
+    assert result.decision.action in (Action.HOLD, Action.KEEP)
+    assert result.decision.reason is why
+    assert result.decision.message
+    assert not any(c.eligible for c in result.candidates)
+
+
+def test_no_telemetry_at_all_is_not_the_jobs_fault() -> None:
+    assert judged(running(), telemetry=False).decision.reason is Reason.TELEMETRY_UNAVAILABLE
+
+
+def test_no_throughput_is_said() -> None:
+    job = running()
+    assert job.profile is not None
+    job = replace(job, profile=without(job.profile, Field.SAMPLES_PER_SECOND))
+    assert judged(job).decision.reason is Reason.PARTIAL_TELEMETRY
+
+
+# --- first start, edits, a place that is denied ----------------------------------------------------------------------
+
+
+def test_the_allow_list_is_the_order_of_preference() -> None:
+    for order in (["a100", "a10g"], ["a10g", "a100"]):
+        decision = judged(fresh(made=spec(placement={"pools": {"allow": order}}))).decision
+        assert decision.action is Action.START
+        assert decision.target is not None and decision.target.pool == order[0]
+        assert decision.target.chips == 4
+
+
+def test_without_one_the_objective_chooses_by_specifications() -> None:
+    cheap = judged(fresh()).decision.target
+    fast = judged(fresh(made=spec(targets={"objective": "MinimizeTime"}))).decision.target
+    assert cheap is not None and fast is not None
+    assert (cheap.pool, fast.pool) == ("a10g", "a100")
+
+
+def test_a_full_pool_is_passed_over_and_a_smaller_size_beats_waiting() -> None:
+    full = {"a100": pool("a100", A100_CHIP, 4.0, free=0), "a10g": pool("a10g", A10G.accelerator, 1.0, free=4)}
+    made = spec(placement={"pools": {"allow": ["a100", "a10g"]}})
+    assert judged(fresh(made=made), full).decision.target == Placement("a10g", 4, 1)
+    little = {"a100": pool("a100", A100_CHIP, 4.0, free=2)}
+    assert judged(fresh(), little).decision.target == Placement("a100", 2, 1)
+    rigid = spec(elasticity={"minChips": 4, "maxChips": 4})
+    waits = judged(fresh(made=rigid), little).decision
+    assert (waits.action, waits.reason) == (Action.HOLD, Reason.WAITING_FOR_CAPACITY)
+    assert "2 of 4 chips" in waits.message
+
+
+def test_where_nothing_is_feasible_each_pool_says_why() -> None:
+    decision = judged(fresh(made=spec(placement={"memoryPerChip": "100Gi"}))).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
+    assert (
+        "100.0 GiB" in decision.message and "a100" in decision.message and "placement.pools.allow" in decision.message
+    )
+    nothing = assess(fresh(), {}, AUTO, NOW, {}).decision
+    assert "AcceleratorPool" in nothing.message
+
+
+def test_a_first_start_does_not_wait_for_a_price() -> None:
+    unpriced = {"a100": pool("a100", A100_CHIP, None)}
+    assert judged(fresh(), unpriced).decision.action is Action.START
+    wants = spec(targets={"maxCostPerHour": "10"})
+    assert reason(judged(fresh(made=wants), unpriced), "a100") is RejectionReason.PRICE_UNKNOWN
+
+
+def test_the_only_vendor_there_is_needs_no_declaration() -> None:
+    assert judged(fresh(), {"tpu": TPU}).decision.action is Action.START
+
+
+def test_an_edit_by_the_user_is_carried_out_where_the_job_is() -> None:
+    job = running()
+    edited = judged(replace(job, workload_hash="new")).decision
+    assert (edited.action, edited.reason, edited.target) == (Action.UPDATE, Reason.UPDATING, FOUR)
+    resized = judged(replace(job, spec=spec(chips=8))).decision
+    assert (resized.action, resized.target) == (Action.UPDATE, Placement("a100", 8, 1))
+    recommend = judged(replace(job, spec=spec(chips=8)), policy=PlacementPolicySpec()).decision
+    assert recommend.action is Action.UPDATE
+
+
+def test_a_pool_that_is_denied_is_left_even_without_savings_or_checkpoints() -> None:
+    made = spec(placement={"pools": {"deny": ["a100"]}}, checkpoint={"mode": "None"}, adaptation={"minSavings": "0.9"})
+    decision = judged(running(made=made)).decision
+    assert (decision.action, decision.reason) == (Action.MOVE, Reason.MOVING)
+    assert decision.target is not None and decision.target.pool == "a10g"
+    blind = judged(replace(running(made=made), profile=None)).decision
+    assert blind.action is Action.MOVE
+    nowhere = judged(running(made=made), {"a100": A100}).decision
+    assert (nowhere.action, nowhere.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
+
+
+def test_a_size_out_of_bounds_is_changed() -> None:
+    made = spec(elasticity={"minChips": 8, "maxChips": 8})
+    decision = judged(running(made=made), {"a100": A100}).decision
+    assert (decision.action, decision.target) == (Action.RESIZE, Placement("a100", 8, 2))
+
+
+# --- a migration under way -------------------------------------------------------------------------------------------
+
+
+def migrating(phase: Phase, target: Placement = ONE) -> JobState:
+    job = running()
+    assert job.ref is not None
+    there = replace(job.ref, revision=2, placement=target, since=None)
+    migration = Migration("d-1", Action.RESIZE, phase, job.ref, there, NOW - 10, NOW - 5, "r", "m")
+    return replace(job, migration=migration)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_nothing_new_is_begun_while_a_migration_is_under_way(phase: Phase) -> None:
+    result = judged(migrating(phase))
+    assert (result.decision.action, result.decision.reason) == (Action.HOLD, Reason.RESIZING)
+    assert find(result, "a100", 1).eligible
+
+
+def test_a_target_that_no_longer_pays_is_no_longer_eligible() -> None:
+    assert not find(judged(migrating(Phase.PLANNED, Placement("a100", 8, 1))), "a100", 8).eligible
+
+
+def test_what_was_measured_beats_what_is_predicted() -> None:
+    before = entry(Outcome.VERIFIED, NOW - 9e4, target=Placement("a100", 1, 1), realised_samples_per_second=100.0)
+    result = judged(running(history=(before,)))
+    rate = find(result, "a100", 1).samples_per_second
+    assert rate is not None and rate.median == 100.0
+    edited = replace(before, action="Update", finished_at=NOW - 8e4)
+    rate = find(judged(running(history=(before, edited))), "a100", 1).samples_per_second
+    assert rate is not None and rate.median == pytest.approx(500.0)

@@ -1,0 +1,92 @@
+"""The value of time: one score for every objective."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.choices import Objective
+from rightpool.planning.scoring import Offer, payback, saving, score, value_for_deadline, value_of_time
+from rightpool.planning.wording import chips, dollars, gibibytes, number, share, span
+
+PRICE = st.floats(0.01, 500.0)
+RATE = st.floats(0.1, 1e6)
+
+
+@given(price=PRICE, rate=RATE)
+def test_without_value_of_time_the_score_is_dollars_per_million(price: float, rate: float) -> None:
+    assert score(0.0, price, rate) == pytest.approx(price / 3600 / rate * 1e6)
+
+
+@given(offers=st.lists(st.builds(Offer, RATE, PRICE), min_size=1, max_size=8), now=PRICE)
+def test_minimize_time_prefers_the_fastest(offers: list[Offer], now: float) -> None:
+    value = value_of_time(Objective.MINIMIZE_TIME, offers, now)
+    best = min(offers, key=lambda offer: score(value, offer.price, offer.rate))
+    assert best.rate >= max(offer.rate for offer in offers) * (1 - 2e-3)
+
+
+@given(
+    offers=st.lists(st.builds(Offer, st.floats(1.0, 100.0), st.floats(1.0, 100.0)), min_size=2, max_size=8),
+    needed=st.floats(1.0, 100.0),
+)
+def test_the_value_of_a_deadline_is_the_least_that_meets_it(offers: list[Offer], needed: float) -> None:
+    judged = [Offer(offer.rate, offer.price, offer.rate >= needed) for offer in offers]
+    value = value_for_deadline(judged)
+    in_time = [offer for offer in judged if offer.in_time]
+    late = [offer for offer in judged if not offer.in_time]
+    assert value >= 0.0
+    if not in_time or not late:
+        assert value == 0.0
+        return
+
+    def best(chosen: list[Offer], worth: float) -> float:
+        return min(score(worth, offer.price, offer.rate) for offer in chosen)
+
+    assert best(in_time, value) <= best(late, value) * (1 + 1e-9)
+    if value > 1e-6:
+        assert best(in_time, value * 0.99) > best(late, value * 0.99) * (1 - 1e-9)
+
+
+def test_balanced_pays_three_times_as_much_for_twice_the_speed() -> None:
+    value = value_of_time(Objective.BALANCED, [], 1.0)
+    assert score(value, 3.0, 2.0) == pytest.approx(score(value, 1.0, 1.0))
+    assert value_of_time(Objective.MINIMIZE_COST, [Offer(1.0, 1.0)], 5.0) == 0.0
+    assert value_of_time(Objective.MINIMIZE_TIME, [], 0.0) > 0.0
+
+
+def test_saving_is_a_share_and_free_work_can_not_be_saved() -> None:
+    assert saving(3.0, 4.0) == pytest.approx(0.25)
+    assert saving(5.0, 4.0) == pytest.approx(-0.25)
+    assert saving(5.0, 0.0) == 0.0
+
+
+def test_payback() -> None:
+    bill = payback(0.0, (8.0, 4.0), 0.5, 3600.0, 60.0)
+    assert bill.gain == pytest.approx(4.0)
+    assert bill.cost == pytest.approx(4.0 / 60)
+    assert bill.pays
+    assert not payback(0.0, (8.0, 4.0), 0.5, 30.0, 60.0, lost=60.0).pays
+    assert payback(0.0, (8.0, 4.0), 0.5, 1.0, 0.0, lost=3600.0).cost == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (number(1180.4), "1180"),
+        (number(0.21712), "0.217"),
+        (dollars(8.048), "$8.05"),
+        (dollars(0.001234), "$0.00123"),
+        (dollars(0.4), "$0.4"),
+        (share(0.364), "36%"),
+        (share(0.0451), "4.5%"),
+        (share(0.0), "0%"),
+        (gibibytes(2**30 * 13.25), "13.2 GiB"),
+        (span(45.0), "45 s"),
+        (span(720.0), "12 min"),
+        (span(12600.0), "3.5 h"),
+        (span(181440.0), "2.1 days"),
+        (chips(1), "1 chip"),
+        (chips(8), "8 chips"),
+    ],
+)
+def test_how_numbers_are_said(said: str, text: str) -> None:
+    assert said == text

@@ -1,0 +1,87 @@
+"""Chips, pools and profiles for the tests of prediction and planning."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
+from rightpool.hardware.placement import Placement
+from rightpool.hardware.pool import Pool
+from rightpool.profiles.profile import Profile, Reading, Steadiness
+from rightpool.profiles.sample import Field, Quality, RevisionKey
+
+GB = 1e9
+
+
+def chip(
+    key: str,
+    flops: float,
+    bandwidth: float,
+    *,
+    memory: float = 80 * GB,
+    watts: float | None = 400.0,
+    arch: str = "ampere-ga100",
+    vendor: Vendor = Vendor.NVIDIA,
+    precision: str = "bf16",
+) -> Accelerator:
+    """One catalog row."""
+    links = Link(LinkKind.NVLINK, 190 * GB), Link(LinkKind.ETHERNET, 20 * GB)
+    return Accelerator(key, vendor, arch, {precision: flops}, int(memory), bandwidth, watts, *links, Price(1.0), True)
+
+
+A100_CHIP = chip("A100-80GB", 312e12, 2.0e12)
+A10G_CHIP = chip("A10G-24GB", 70e12, 0.6e12, memory=24 * GB, watts=150.0, arch="ampere-ga102")
+TPU_CHIP = chip("TPU-v5e", 197e12, 0.82e12, memory=16 * GB, watts=None, arch="tpu-v5e", vendor=Vendor.GOOGLE)
+
+
+def pool(
+    name: str,
+    accelerator: Accelerator,
+    price: float | None = 1.0,
+    *,
+    spot: float | None = None,
+    total: int = 64,
+    free: int | None = None,
+    growable: int = 0,
+    per_node: int = 8,
+    intra: float = 190 * GB,
+    inter: float = 20 * GB,
+    labels: Mapping[str, str] | None = None,
+) -> Pool:
+    """A pool, all of it free where nothing else is said."""
+    return Pool(
+        name,
+        accelerator,
+        per_node,
+        "nvidia.com/gpu",
+        {},
+        Link(LinkKind.NVLINK, intra),
+        Link(LinkKind.ETHERNET, inter),
+        Price(price, spot),
+        total,
+        total if free is None else free,
+        growable=growable,
+        labels=labels or {},
+    )
+
+
+A100 = pool("a100", A100_CHIP, 4.0)
+A10G = pool("a10g", A10G_CHIP, 1.0, per_node=4, intra=20 * GB, inter=5 * GB)
+TPU = pool("tpu", TPU_CHIP, 1.2, per_node=4)
+
+
+def at(where: Pool, chips: int, replicas: int = 1) -> tuple[Placement, Pool]:
+    """A placement with its pool."""
+    return Placement(where.name, chips, replicas), where
+
+
+def profile(chips: int, rate: float, noise: float = 0.0, *, revision: int = 1, **ratios: float | None) -> Profile:
+    """A complete profile; `ratios` by field name in lower case, None leaves a field out."""
+    values: dict[Field, float] = {Field[name.upper()]: value for name, value in ratios.items() if value is not None}
+    readings = {field: Reading(value, value, value, Quality.MEASURED) for field, value in values.items()}
+    readings[Field.SAMPLES_PER_SECOND] = Reading(rate, rate * (1 - noise), rate * (1 + noise), Quality.MEASURED)
+    return Profile(RevisionKey("ns", "job", revision), chips, Steadiness.STEADY, 300.0, 1.0, 1000.0, 1, 1, readings)
+
+
+def without(made: Profile, *fields: Field) -> Profile:
+    """The profile with some fields missing."""
+    return replace(made, readings={name: value for name, value in made.readings.items() if name not in fields})

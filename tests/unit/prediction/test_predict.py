@@ -1,0 +1,207 @@
+"""Predictions: what must hold for any job, and what a few known cases give."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.choices import Batch
+from rightpool.hardware.pool import Pool, Slice
+from rightpool.prediction.estimate import Estimate
+from rightpool.prediction.layout import Layout
+from rightpool.prediction.predict import Missing, Predictor, Unpredictable, predict
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, TPU, at, pool, profile, without
+
+RATIO = st.floats(0.0, 1.0)
+SIZE = st.sampled_from([1, 2, 4, 8])
+BATCH = st.sampled_from(list(Batch))
+PROFILES = st.builds(
+    profile,
+    chips=SIZE,
+    rate=st.floats(0.1, 1e6),
+    noise=st.floats(0.0, 0.3),
+    chip_busy=st.none() | RATIO,
+    exposed_communication=st.none() | st.floats(0.0, 0.9),
+    matrix_active=st.none() | RATIO,
+    memory_bandwidth=st.none() | RATIO,
+    input_wait=st.none() | RATIO,
+)
+
+
+def estimate(result: Estimate | Unpredictable) -> Estimate:
+    assert isinstance(result, Estimate), result
+    return result
+
+
+@given(made=PROFILES, batch=BATCH)
+def test_the_current_placement_is_measured_not_predicted(made: Profile, batch: Batch) -> None:
+    here = at(A100, made.chips)
+    result = estimate(predict(made, here, here, batch=batch))
+    reading = made.readings[Field.SAMPLES_PER_SECOND]
+    assert result.median == reading.value
+    if reading.low < reading.high:
+        assert result.high / result.low == pytest.approx(reading.high / reading.low)
+    else:
+        assert result.sd == 0.0
+
+
+@given(made=PROFILES, batch=BATCH, size=SIZE, target=st.sampled_from([A100, A10G, TPU]))
+def test_every_prediction_is_a_positive_number_with_its_doubt(
+    made: Profile, batch: Batch, size: int, target: Pool
+) -> None:
+    result = estimate(predict(made, at(A100, made.chips), at(target, size), batch=batch))
+    assert 0.0 < result.low <= result.median <= result.high < float("inf")
+    assert sum(loading**2 for _, loading in result.shared) <= result.sd**2 + 1e-12
+    if (target.name, size) != ("a100", made.chips):
+        assert result.sd > 0.0
+
+
+@given(
+    made=PROFILES,
+    batch=BATCH,
+    size=SIZE,
+    flops=st.floats(1.0, 20.0),
+    bandwidth=st.floats(1.0, 20.0),
+    link=st.floats(1.0, 20.0),
+)
+def test_more_arithmetic_bandwidth_or_link_never_slows_a_job_down(
+    made: Profile, batch: Batch, size: int, flops: float, bandwidth: float, link: float
+) -> None:
+    slow = replace(A100_CHIP, key="slow")
+    fast = replace(
+        slow,
+        peak_flops={"bf16": slow.peak_flops["bf16"] * flops},
+        memory_bandwidth=slow.memory_bandwidth * bandwidth,
+    )
+    rates = [
+        estimate(predict(made, at(A100, made.chips), at(pool("t", there, intra=190e9 * by), size), batch=batch)).median
+        for there, by in ((slow, 1.0), (fast, link))
+    ]
+    assert rates[1] >= rates[0] * (1 - 1e-9)
+
+
+@given(made=PROFILES, batch=BATCH)
+def test_doubt_about_a_chip_cancels_between_sizes_on_it(made: Profile, batch: Batch) -> None:
+    predictor = Predictor(made, at(A100, made.chips), batch)
+    one, two = estimate(predictor.at(*at(A10G, 1))), estimate(predictor.at(*at(A10G, 2)))
+    assert one.ratio_sd(two) <= (one.sd**2 + two.sd**2) ** 0.5
+    assert one.ratio_sd(one) == pytest.approx(2**0.5 * (one.sd**2 - sum(x * x for _, x in one.shared)) ** 0.5, abs=1e-6)
+
+
+def test_noise_of_the_window_cancels_against_the_current_rate() -> None:
+    predictor = Predictor(profile(4, 100.0, 0.2, exposed_communication=0.1), at(A100, 4), Batch.PER_CHIP)
+    there = estimate(predictor.at(*at(A100, 2)))
+    assert there.ratio_sd(predictor.current) < there.sd / 2
+
+
+def test_the_hosts_share_does_not_scale_with_the_chip() -> None:
+    idle = profile(1, 100.0, chip_busy=0.1)
+    busy = profile(1, 100.0, chip_busy=1.0)
+    slow, fast = (
+        estimate(predict(made, at(A100, 1), at(A10G, 1), batch=Batch.PER_CHIP)).median for made in (busy, idle)
+    )
+    assert fast > 75.0
+    assert slow < 45.0
+
+
+def test_counters_decide_between_arithmetic_and_bandwidth() -> None:
+    arithmetic = profile(1, 100.0, chip_busy=1.0, matrix_active=0.7, memory_bandwidth=0.1)
+    traffic = profile(1, 100.0, chip_busy=1.0, matrix_active=0.05, memory_bandwidth=0.7)
+    wide = pool("wide", replace(A100_CHIP, key="wide", memory_bandwidth=8e12))
+    gains = [
+        estimate(predict(made, at(A100, 1), at(wide, 1), batch=Batch.PER_CHIP)).median for made in (arithmetic, traffic)
+    ]
+    assert gains[0] < gains[1]
+
+
+def test_one_chip_has_no_communication() -> None:
+    made = profile(4, 1000.0, chip_busy=1.0, exposed_communication=0.6)
+    alone = estimate(predict(made, at(A100, 4), at(A100, 1), batch=Batch.PER_CHIP))
+    assert alone.median == pytest.approx(1000.0 / 4 / 0.4)
+
+
+def test_what_is_not_measured_is_not_zero() -> None:
+    known = profile(4, 1000.0, chip_busy=1.0, exposed_communication=0.0)
+    unknown = without(known, Field.EXPOSED_COMMUNICATION)
+    one_known, one_unknown = (
+        estimate(predict(made, at(A100, 4), at(A100, 1), batch=Batch.PER_CHIP)) for made in (known, unknown)
+    )
+    assert one_unknown.median > one_known.median
+    assert one_unknown.sd > one_known.sd
+    blind = estimate(predict(without(known, Field.CHIP_BUSY), at(A100, 4), at(A10G, 4), batch=Batch.PER_CHIP))
+    seen = estimate(predict(known, at(A100, 4), at(A10G, 4), batch=Batch.PER_CHIP))
+    assert blind.sd > seen.sd
+
+
+def test_a_fixed_batch_gains_less_from_more_chips() -> None:
+    made = profile(2, 100.0, chip_busy=0.95, exposed_communication=0.05)
+    grown, fixed = (estimate(predict(made, at(A100, 2), at(A100, 8), batch=batch)).median for batch in Batch)
+    assert 100.0 < fixed < grown < 400.0
+
+
+def test_the_first_step_over_the_network_is_doubtful() -> None:
+    made = profile(8, 1000.0, chip_busy=0.95, exposed_communication=0.05)
+    inside = estimate(predict(made, at(A100, 8), at(A100, 4), batch=Batch.PER_CHIP))
+    across = estimate(predict(made, at(A100, 8), at(A100, 16, 2), batch=Batch.PER_CHIP))
+    assert across.sd > inside.sd + 0.2
+
+
+def test_a_new_vendor_widens_the_interval() -> None:
+    made = profile(1, 100.0, chip_busy=0.9)
+    same = pool("same", replace(TPU.accelerator, vendor=A100_CHIP.vendor))
+    near, far = (estimate(predict(made, at(A100, 1), at(target, 1), batch=Batch.PER_CHIP)) for target in (same, TPU))
+    assert far.sd > near.sd
+    assert far.median == pytest.approx(near.median)
+
+
+def test_another_kind_of_host_matters_where_the_job_waits_for_its_host() -> None:
+    waiting, working = profile(1, 100.0, chip_busy=0.5), profile(1, 100.0, chip_busy=0.99)
+    label = "node.kubernetes.io/instance-type"
+    here = pool("here", A100_CHIP, labels={label: "big"})
+    for made, wider in ((waiting, True), (working, False)):
+        same, other = (
+            estimate(
+                predict(made, at(here, 1), at(pool("t", A100_CHIP, labels={label: kind}), 1), batch=Batch.PER_CHIP)
+            )
+            for kind in ("big", "small")
+        )
+        assert (other.sd > same.sd) is wider
+
+
+def test_a_placement_that_was_measured_before_is_not_predicted() -> None:
+    there = at(A10G, 2)
+    predictor = Predictor(profile(1, 100.0), at(A100, 1), Batch.PER_CHIP, seen={there[0]: 77.0})
+    result = estimate(predictor.at(*there))
+    assert result.median == 77.0
+    assert result.sd < 0.1
+
+
+@pytest.mark.parametrize(
+    ("made", "missing"),
+    [
+        (None, Missing.PROFILE),
+        (profile(1, 0.0), Missing.THROUGHPUT),
+        (without(profile(1, 1.0), Field.SAMPLES_PER_SECOND), Missing.THROUGHPUT),
+    ],
+)
+def test_without_a_throughput_nothing_is_said(made: Profile | None, missing: Missing) -> None:
+    result = predict(made, at(A100, 1), at(A10G, 1), batch=Batch.PER_CHIP)
+    assert isinstance(result, Unpredictable)
+    assert result.reason is missing
+
+
+def test_chips_without_a_common_precision_are_not_compared() -> None:
+    odd = pool("odd", replace(A100_CHIP, key="odd", peak_flops={"int8": 1e15}))
+    result = predict(profile(1, 1.0), at(A100, 1), at(odd, 1), batch=Batch.PER_CHIP)
+    assert isinstance(result, Unpredictable)
+    assert result.reason is Missing.SPECIFICATIONS
+
+
+def test_hosts_of_one_slice_are_on_one_fabric() -> None:
+    slices = replace(TPU, slice=Slice("4x4", 16, 4))
+    assert Layout.of(at(slices, 16, 4)[0], slices) == Layout(16, 1)
+    assert Layout.of(at(slices, 32, 8)[0], slices) == Layout(16, 2)
+    assert Layout.of(at(A100, 16, 4)[0], A100) == Layout(4, 4)
