@@ -1,0 +1,207 @@
+"""Nothing that the state machine needs is lost by writing it into the status and reading it back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightpool.api.conditions import Reason
+from rightpool.api.status import ProfiledJobStatus
+from rightpool.hardware.placement import CapacityType, Placement
+from rightpool.planning.account import Account
+from rightpool.planning.decision import Action
+from rightpool.planning.ledger import AvoidedPlacement, LedgerEntry, Outcome
+from rightpool.planning.migration import Migration, Phase
+from rightpool.planning.revision import RevisionRef
+from rightpool.planning.snapshot import JobState
+from rightpool.prediction.estimate import Estimate
+from rightpool.runtime.jobs import read_job
+from rightpool.runtime.persistence import (
+    estimate_from_wire,
+    estimate_to_wire,
+    from_time,
+    persisted_fields,
+    restored_fields,
+    to_time_not_before,
+)
+from tests.unit.runtime.makers import profiled_job
+
+times = st.floats(1.6e9, 2.1e9)
+rates = st.floats(1e-3, 1e7)
+dollars = st.floats(0, 1e6)
+words = st.text("abc 0.1%$", max_size=20)
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> Placement:
+    replicas = draw(st.integers(1, 16))
+    capacity = draw(st.sampled_from(CapacityType))
+    return Placement(draw(st.sampled_from(("a100", "a10g"))), replicas * draw(st.integers(1, 8)), replicas, capacity)
+
+
+@st.composite
+def revisions(draw: st.DrawFn) -> RevisionRef:
+    return RevisionRef(
+        revision=draw(st.integers(1, 9999)),
+        placement=draw(placements()),
+        workload_hash=draw(st.text("0123456789abcdef", min_size=16, max_size=16)),
+        requested=(draw(st.integers(1, 64)), draw(st.integers(1, 16))),
+        created_at=draw(times),
+        cost_per_hour=draw(st.none() | rates),
+        since=draw(st.none() | times),
+    )
+
+
+estimates = st.builds(Estimate, rates, st.floats(0, 2))
+migrations = st.builds(
+    Migration,
+    id=st.integers(1, 999).map("d-{}".format),
+    action=st.sampled_from(Action),
+    phase=st.sampled_from(Phase),
+    source=revisions(),
+    target=revisions(),
+    created_at=times,
+    phase_since=times,
+    reason=st.sampled_from(Reason),
+    message=words,
+    predicted=st.none() | estimates,
+    predicted_cost=st.none() | estimates,
+    baseline=st.none() | rates,
+    baseline_cost=st.none() | rates,
+    rolling_back=st.booleans(),
+    abandoned=st.none() | revisions(),
+    saved_before=st.none() | times,
+    saved_at=st.none() | times,
+    stopped_at=st.none() | times,
+    running_at=st.none() | times,
+    lost_seconds=st.floats(0, 1e5),
+    realised=st.none() | rates,
+    realised_cost=st.none() | rates,
+    failure=st.none() | st.sampled_from(Reason),
+    failure_message=st.none() | words,
+)
+entries = st.builds(
+    LedgerEntry,
+    id=st.just("d-1"),
+    action=st.sampled_from(Action).map(str),
+    source=placements(),
+    target=placements(),
+    predicted_samples_per_second=st.none() | rates,
+    predicted_cost_per_million=st.none() | rates,
+    baseline_samples_per_second=st.none() | rates,
+    baseline_cost_per_million=st.none() | rates,
+    realised_samples_per_second=st.none() | rates,
+    realised_cost_per_million=st.none() | rates,
+    started_at=times,
+    finished_at=times,
+    outcome=st.sampled_from(Outcome),
+    reason=st.sampled_from(Reason).map(str),
+    message=words,
+    lost_seconds=st.floats(0, 1e5),
+    cost=dollars,
+)
+accounts = st.builds(
+    Account,
+    spent=dollars,
+    saved=st.floats(-1e6, 1e6),
+    since=st.none() | times,
+    cost_per_hour=st.none() | rates,
+    saving_per_hour=st.floats(-1e4, 1e4),
+    unpriced_seconds=st.floats(0, 1e7),
+)
+avoided = st.builds(
+    AvoidedPlacement, st.just("a10g"), st.integers(1, 64), words.map(lambda w: w or "x"), st.none() | times
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> JobState:
+    state = read_job(profiled_job()).state
+    return replace(
+        state,
+        ref=draw(st.none() | revisions()),
+        migration=draw(st.none() | migrations),
+        moves=draw(st.integers(0, 99)),
+        decisions=draw(st.integers(0, 999)),
+        last_move_at=draw(st.none() | times),
+        avoid=tuple(draw(st.lists(avoided, max_size=3))),
+        history=tuple(draw(st.lists(entries, max_size=3))),
+        account=draw(accounts),
+    )
+
+
+def wire_of(job: JobState) -> dict[str, object]:
+    return ProfiledJobStatus(**persisted_fields(job)).to_dict()
+
+
+@settings(max_examples=150)
+@given(jobs())
+def test_what_is_read_back_is_what_was_written(job: JobState) -> None:
+    back = restored_fields(ProfiledJobStatus.model_validate(wire_of(job)))
+    for name, value in back.items():
+        assert close(getattr(job, name), value), name
+
+
+@settings(max_examples=150)
+@given(jobs())
+def test_writing_what_was_read_changes_nothing(job: JobState) -> None:
+    first = wire_of(job)
+    again = replace(job, **restored_fields(ProfiledJobStatus.model_validate(first)))
+    assert wire_of(again) == first
+
+
+@given(times)
+def test_a_save_never_looks_newer_than_itself(at: float) -> None:
+    assert from_time(to_time_not_before(at)) >= at - 1e-6
+    assert from_time(to_time_not_before(at)) - at < 0.0011
+
+
+@given(estimates)
+def test_an_estimate_keeps_its_interval(estimate: Estimate) -> None:
+    back = estimate_from_wire(estimate_to_wire(estimate))
+    assert back is not None
+    assert math.isclose(back.high, estimate.high, rel_tol=1e-5)
+    assert math.isclose(back.low, estimate.low, rel_tol=3e-5)
+
+
+def test_a_status_of_a_newer_operator_stops_the_job_and_says_so() -> None:
+    body = profiled_job()
+    body["status"] = ProfiledJobStatus(**persisted_fields(read_job(body).state)).to_dict()
+    body["status"]["migration"] = {"id": "d-1", "phase": "Teleporting"}
+    stored = read_job(body)
+    assert stored.state.invalid is not None
+    assert "another version of the operator" in stored.state.invalid
+
+
+@pytest.mark.parametrize("how", ["Completed", "Failed"])
+def test_a_terminal_condition_is_the_memory_of_the_end(how: str) -> None:
+    body = profiled_job()
+    body["status"] = {"conditions": [{"type": how, "status": "True", "reason": "X", "message": ""}]}
+    assert read_job(body).state.finished == how
+
+
+CENTS = {"spent", "saved", "cost"}
+ABOUT = {"lost_seconds", "unpriced_seconds"}
+
+
+def close(one: object, two: object, name: str = "") -> bool:
+    """Equal but for what six digits, cents and milliseconds lose."""
+    if isinstance(one, float) and isinstance(two, int | float):
+        if one > 1e9:
+            return abs(one - two) < 0.0011  # a moment
+        return math.isclose(
+            one, two, rel_tol=1e-5, abs_tol=0.0051 if name in CENTS else 1e-5 if name in ABOUT else 1e-9
+        )
+    if isinstance(one, Estimate) and isinstance(two, Estimate):
+        return math.isclose(one.median, two.median, rel_tol=1e-5) and math.isclose(one.sd, two.sd, abs_tol=1e-4)
+    if hasattr(one, "__dataclass_fields__"):
+        return type(one) is type(two) and all(
+            close(getattr(one, name), getattr(two, name), name) for name in one.__dataclass_fields__
+        )
+    if isinstance(one, tuple) and isinstance(two, tuple):
+        return len(one) == len(two) and all(close(a, b, name) for a, b in zip(one, two, strict=True))
+    return one == two
