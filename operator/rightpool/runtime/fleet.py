@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
 
-from rightpool.api.pool import AcceleratorPoolSpec, PriceSpec, Slice
-from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
+from rightpool.api.pool import AcceleratorPoolSpec
+from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.discovery import DiscoveredPool, UnmappedNodes, discover
 from rightpool.hardware.inventory import Inventory, build_pools
@@ -56,13 +55,10 @@ def survey_fleet(
             unreadable[name] = f"spec: {first_problem(error)}"
     found_before = {name for name, body in stored.items() if is_discovered(body)}
     known = {name: specs[name].node_selector for name in sorted(found_before & specs.keys())}
-    discovery = discover(nodes, catalog, known)
+    discovery = discover(nodes, catalog, known, reserved=stored.keys() - found_before)
     discovered = set(found_before)
     for pool in discovery.pools:
-        if pool.name in stored and pool.name not in found_before:
-            continue
-        existing = specs.get(pool.name)
-        specs[pool.name] = _spec_of(pool, None if existing is None else existing.price)
+        specs[pool.name] = _respecting(pool, stored.get(pool.name) or {})
         discovered.add(pool.name)
     resources = {spec.resource_name for spec in specs.values()}
     inventory = build_pools(
@@ -81,23 +77,17 @@ def is_discovered(body: Mapping[str, Any]) -> bool:
     return (meta(body).get("labels") or {}).get(LABEL_SOURCE) == SOURCE_DISCOVERED
 
 
-def _spec_of(pool: DiscoveredPool, price: PriceSpec | None) -> AcceleratorPoolSpec:
-    """price: what the object says already. It may be what its owner pays, and is not overwritten with a list price."""
-    listed: PriceSpec | None = PriceSpec(
-        per_chip_hour=_decimal(pool.price.on_demand), spot_per_chip_hour=_decimal(pool.price.spot)
-    )
-    if listed == PriceSpec():
-        listed = None
-    return AcceleratorPoolSpec(
-        accelerator=pool.accelerator,
-        chips_per_node=pool.chips_per_node,
-        resource_name=pool.resource_name,
-        node_selector=dict(pool.node_selector),
-        tolerations=[dict(toleration) for toleration in pool.tolerations],
-        slice=None if pool.slice is None else Slice(topology=pool.slice.topology, chips=pool.slice.chips),
-        price=price or listed,
-    )
+def foreign_fields(body: Mapping[str, Any]) -> frozenset[str]:
+    """Fields of spec, in wire form, that somebody else has written: these are theirs, also on a discovered pool."""
+    foreign: set[str] = set()
+    for entry in meta(body).get("managedFields") or ():
+        if entry.get("manager") != FIELD_MANAGER:
+            owned = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+            foreign |= {key.removeprefix("f:") for key in owned}
+    return frozenset(foreign)
 
 
-def _decimal(price: float | None) -> Decimal | None:
-    return None if price is None else Decimal(f"{price:.6f}").normalize() + 0
+def _respecting(pool: DiscoveredPool, body: Mapping[str, Any]) -> AcceleratorPoolSpec:
+    """What the nodes say, but for the fields that somebody else has written."""
+    theirs = {key: value for key, value in (body.get("spec") or {}).items() if key in foreign_fields(body)}
+    return AcceleratorPoolSpec.model_validate(pool.spec().to_dict() | theirs)

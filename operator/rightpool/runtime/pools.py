@@ -14,7 +14,7 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.runtime.facts import meta
-from rightpool.runtime.fleet import Fleet
+from rightpool.runtime.fleet import Fleet, foreign_fields
 from rightpool.runtime.persistence import to_time
 from rightpool.runtime.store import Store
 
@@ -57,9 +57,10 @@ class PoolPublisher:
         stored = fleet.objects.get(name)
         if stored is not None and AcceleratorPoolSpec.model_validate(stored.get("spec") or {}) == wanted:
             return False
+        theirs = foreign_fields(stored or {})
         body: dict[str, Any] = {
             "metadata": {"name": name, "labels": {LABEL_SOURCE: SOURCE_DISCOVERED}},
-            "spec": wanted.to_dict(),
+            "spec": {key: value for key, value in wanted.to_dict().items() if key not in theirs},
         }
         self._store.assume(ACCELERATOR_POOLS, self._client.apply(ACCELERATOR_POOLS, body))
         logger.info("AcceleratorPool %s: %s from node labels", name, "updated" if stored else "created")
