@@ -76,8 +76,8 @@ def main() -> int:
         return 130
     failed = {name: result for name, result in results.items() if isinstance(result, Exception)}
     print(f"\n{len(results) - len(failed)} of {len(results)} stories happened, {progress.elapsed:.0f} s in all")
-    for name, error in failed.items():
-        print(f"\n{name} did not happen: {error}", file=sys.stderr)
+    for name, failure in failed.items():
+        print(f"\n{name} did not happen: {failure}", file=sys.stderr)
     if failed:
         print(f"\nthe operator's last lines:\n{logs(stage.kubectl)}", file=sys.stderr)
     print(f"""

@@ -49,9 +49,9 @@ def prepare(running: Running, progress: Progress) -> Stage:
     """Images, chart, policy, pools. Repeating it upgrades the release and changes nothing else."""
     kubectl = running.kubectl
     folder = cache_home() / "images" / "built"
-    archives = [recipes.build(recipe, folder, progress) for recipe in recipes.RECIPES]
+    built = {recipe.short: recipes.build(recipe, folder, progress) for recipe in recipes.RECIPES}
     progress.say("loading the images into the node")
-    running.load_images(*archives)
+    running.load_images(*(image.archive for image in built.values()))
     progress.say("installing the chart with helm")
     chart = recipes.ROOT / "charts" / "rightpool"
     values = [
@@ -61,6 +61,9 @@ def prepare(running: Running, progress: Progress) -> Stage:
         f"prometheus.url={running.prometheus_url}",
         "--set",
         "log.format=text",
+        # The tag stays the same while one works on the code: a new digest makes new pods.
+        "--set",
+        f"podAnnotations.digest={built['operator'].digest}",
     ]
     run(
         [

@@ -30,6 +30,14 @@ _UNUSED_SUFFIXES: Final = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".a")
 
 
 @dataclass(frozen=True)
+class Built:
+    """An image as a tar file, with its manifest's digest."""
+
+    archive: Path
+    digest: str
+
+
+@dataclass(frozen=True)
 class Recipe:
     """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: image path → ours."""
 
@@ -149,7 +157,7 @@ def _package_layer(lock: Path) -> oci.Layer:
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 
-def build(recipe: Recipe, folder: Path, progress: Progress) -> Path:
+def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
     """Write the image to `folder`/NAME.tar; raises DevclusterError where it is larger than it may be."""
     progress.say(f"assembling {recipe.name}")
     layers = [images.base_rootfs(progress)]
@@ -163,7 +171,7 @@ def build(recipe: Recipe, folder: Path, progress: Progress) -> Path:
     target = folder / f"{recipe.short}.tar"
     digest = oci.write_image(target, REGISTRY + recipe.name, layers, recipe.config)
     progress.say(f"{recipe.name}: {size / 1e6:.1f} MB compressed, {digest}")
-    return target
+    return Built(target, digest)
 
 
 def main() -> int:
