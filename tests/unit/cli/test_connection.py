@@ -1,0 +1,146 @@
+"""Which cluster is meant, and what is said when there is none, or when it says no."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out, connected
+from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
+
+
+def write(path: Path, *contexts: tuple[str, str], current: str | None = None) -> Path:
+    """contexts: name and namespace. Each has a cluster of its own, on a port where nobody listens."""
+    config: dict[str, Any] = {
+        "clusters": [{"name": name, "cluster": {"server": f"http://{name}.invalid:1"}} for name, _ in contexts],
+        "users": [{"name": name, "user": {"token": "t"}} for name, _ in contexts],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, **({"namespace": space} if space else {})}}
+            for name, space in contexts
+        ],
+        "current-context": current,
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_connection_arguments(parser)
+    return parser.parse_args(words)
+
+
+def host_of(connection: Connection) -> str:
+    return str(connection.client._api.configuration.host)
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+def test_the_current_context_and_its_namespace(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", ("one", ""), ("two", "research"), current="two")
+    with connected(options("--kubeconfig", str(path))) as connection:
+        assert (host_of(connection), connection.namespace) == ("http://two.invalid:1", "research")
+
+
+def test_another_context_and_namespace(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", ("one", ""), ("two", "research"), current="two")
+    with connected(options("--kubeconfig", str(path), "--context", "one")) as connection:
+        assert (host_of(connection), connection.namespace) == ("http://one.invalid:1", "default")
+    with connected(options("--kubeconfig", str(path), "-n", "mine")) as connection:
+        assert connection.namespace == "mine"
+
+
+def test_several_files_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(tmp_path / "a", ("one", "first"), current="one")
+    second = write(tmp_path / "b", ("one", "second"), ("two", "other"), current="two")
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'missing'}:{second}")
+    with connected(options()) as connection:
+        assert (host_of(connection), connection.namespace) == ("http://one.invalid:1", "first")
+    with connected(options("--context", "two")) as connection:
+        assert connection.namespace == "other"
+
+
+def test_the_default_place(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    write(tmp_path / ".kube" / "config", ("home", ""), current="home")
+    with connected(options()) as connection:
+        assert host_of(connection) == "http://home.invalid:1"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ((), "there is no kubeconfig: name one by --kubeconfig"),
+        (("--kubeconfig", "/nowhere/config"), "there is no kubeconfig /nowhere/config"),
+    ],
+)
+def test_no_kubeconfig(words: tuple[str, ...], hint: str) -> None:
+    with pytest.raises(CliError, match=hint), connected(options(*words)):
+        pass
+
+
+def test_a_variable_that_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    with pytest.raises(CliError, match=r"\$KUBECONFIG is /nowhere/config"), connected(options()):
+        pass
+
+
+def test_a_misspelt_context_is_answered_with_the_right_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", ("production", ""), ("staging", ""), current="staging")
+    with pytest.raises(CliError, match="did you mean production"):
+        with connected(options("--kubeconfig", str(path), "--context", "prodution")):
+            pass
+    with pytest.raises(CliError, match="there are: production, staging"):
+        with connected(options("--kubeconfig", str(path), "--context", "zzz")):
+            pass
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "", "contexts: []"])
+def test_a_broken_kubeconfig_is_one_sentence(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    assert carry_out(options("--kubeconfig", str(path)), "top", lambda connection: None) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("rightpool top: ") and "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (NotFound("the server could not find the requested resource"), "not installed in this cluster"),
+        (Forbidden('profiledjobs is forbidden: User "dev"'), "does not let you: profiledjobs is forbidden"),
+        (Unavailable("ConnectionRefused"), "does not answer: ConnectionRefused"),
+        (CliError("there is no such thing"), "there is no such thing"),
+    ],
+)
+def test_refusals_become_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], problem: ClusterError | CliError, words: str
+) -> None:
+    path = write(tmp_path / "config", ("one", ""), current="one")
+
+    def work(connection: Connection) -> None:
+        raise problem
+
+    assert carry_out(options("--kubeconfig", str(path)), "explain", work) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rightpool.cli.top import add_arguments, run
+
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    path = tmp_path / "config"
+    write(path, ("one", ""), current="one")
+    path.write_text(path.read_text().replace("one.invalid:1", "127.0.0.1:1"))
+    assert run(parser.parse_args(["--kubeconfig", str(path)])) == 1
+    assert "rightpool top: the cluster does not answer" in capsys.readouterr().err
