@@ -1,0 +1,183 @@
+"""An operator in a process of its own, and the little that tests ask of the cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError, NotFound
+from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB, LABEL_REVISION
+
+ROOT = Path(__file__).resolve().parents[3]
+T = TypeVar("T")
+Body = dict[str, Any]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class OperatorProcess:
+    """`rightpool operator`, watching one namespace, with a Lease of a few seconds."""
+
+    def __init__(self, kubeconfig: Path, namespace: str, folder: Path, identity: str, **settings: str) -> None:
+        self.identity = identity
+        self.metrics_port = free_port()
+        self.log = folder / f"{identity}.log"
+        key = folder / "key"
+        key.write_text("0123456789abcdef0123456789abcdef")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "operator"),
+            "RIGHTPOOL_WATCH_NAMESPACES": namespace,
+            "RIGHTPOOL_LEASE_NAMESPACE": namespace,
+            "RIGHTPOOL_LEASE_DURATION": "3",
+            "RIGHTPOOL_INTERVAL": "0.5",
+            "RIGHTPOOL_IDENTITY": identity,
+            "RIGHTPOOL_TOKEN_KEY_FILE": str(key),
+            "RIGHTPOOL_BIND_ADDRESS": "127.0.0.1",
+            "RIGHTPOOL_METRICS_PORT": str(self.metrics_port),
+            "RIGHTPOOL_LIVENESS_PORT": "0",
+            "RIGHTPOOL_LOG_FORMAT": "text",
+            **settings,
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rightpool.cli.main", "operator", "--kubeconfig", str(kubeconfig)],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def terminate(self, timeout: float = 15.0) -> float:
+        """Seconds until it was gone."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout)
+        return time.monotonic() - began
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.thaw()
+            self.kill()
+
+    def said(self, text: str) -> bool:
+        return text in self.log.read_text()
+
+
+class Fleet:
+    """One namespace of the cluster under test."""
+
+    def __init__(self, client: ClusterClient, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    def create(self, name: str, **spec: Any) -> Body:
+        container = {"name": "trainer", "image": "example.com/trainer:1"}
+        template = spec.pop("template", {"spec": {"containers": [container]}})
+        job = {"chipsPerReplica": 4, "replicas": 1, "template": template, **spec.pop("job", {})}
+        full = {
+            "workload": {"job": job},
+            "elasticity": {"minChips": 4, "maxChips": 4},
+            "placement": {"pools": {"allow": ["a10g"]}},
+            "checkpoint": {"mode": "Signal", "timeout": "4s"},
+            "profiling": {"interval": "1s", "window": "5s"},
+            **spec,
+        }
+        return self.client.create(
+            PROFILED_JOBS, {"metadata": {"name": name, "namespace": self.namespace}, "spec": full}
+        )
+
+    def edit(self, name: str, change: Callable[[Body], None]) -> None:
+        body = self.client.get(PROFILED_JOBS, name, self.namespace)
+        change(body["spec"])
+        self.client.replace(PROFILED_JOBS, body)
+
+    def job(self, name: str) -> Body:
+        return self.client.get(PROFILED_JOBS, name, self.namespace)
+
+    def status(self, name: str) -> Body:
+        return self.job(name).get("status") or {}
+
+    def condition(self, name: str, kind: str) -> Body:
+        conditions = self.status(name).get("conditions") or ()
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def child(self, name: str) -> Body | None:
+        try:
+            return self.client.get(JOBS, name, self.namespace)
+        except NotFound:
+            return None
+
+    def pods(self, name: str) -> list[Body]:
+        return self.client.list_all(PODS, self.namespace, labels=f"{LABEL_JOB}={name}")
+
+    def revisions_alive(self, name: str) -> set[str]:
+        """Revisions with pods that may be working."""
+        return {
+            pod["metadata"]["labels"][LABEL_REVISION]
+            for pod in self.pods(name)
+            if pod["status"].get("phase") in ("Pending", "Running")
+        }
+
+    def running(self, name: str, child: str) -> bool:
+        placed = self.condition(name, "Placed")
+        return placed.get("status") == "True" and self.child(child) is not None
+
+
+class SingleWriterWatch:
+    """Looks all the time whether two Revisions of a job have pods at once."""
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        self.worst: set[str] = set()
+        self.looks = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(fleet, name), daemon=True)
+        self._thread.start()
+
+    def _run(self, fleet: Fleet, name: str) -> None:
+        while not self._stop.wait(0.05):
+            try:
+                alive = fleet.revisions_alive(name)
+            except ClusterError:
+                continue
+            self.looks += 1
+            if len(alive) > len(self.worst):
+                self.worst = alive
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+
+def eventually(check: Callable[[], T], seconds: float = 30.0, what: str = "") -> T:
+    """The first result that is true; what it was at last goes into the failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = check()
+        if result:
+            return result
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what or check}: {result!r}"
+        time.sleep(0.1)

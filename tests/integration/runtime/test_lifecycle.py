@@ -1,0 +1,116 @@
+"""A job's way through a running operator: placed, suspended, refused, deleted, left alone."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+
+import pytest
+
+from rightpool.cluster.errors import Conflict
+from rightpool.cluster.resources import PROFILED_JOBS
+from tests.integration.runtime.conftest import Start
+from tests.integration.runtime.harness import Fleet, OperatorProcess, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+def metric(operator: OperatorProcess, name: str) -> float:
+    with urllib.request.urlopen(f"http://127.0.0.1:{operator.metrics_port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and not line.startswith("#"))
+
+
+def test_a_job_is_placed_and_runs(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    status = fleet.status("bert")
+    assert status["placement"]["pool"] == "a10g"
+    assert status["placement"]["revision"] == 1
+    assert status["replicas"] == 1
+    child = fleet.child("bert-r1")
+    assert child is not None
+    assert child["spec"]["suspend"] is False
+    assert [owner["kind"] for owner in child["metadata"]["ownerReferences"]] == ["ProfiledJob"]
+    assert not fleet.job("bert")["metadata"].get("finalizers")
+    assert not fleet.job("bert")["metadata"].get("annotations")
+
+
+def test_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
+    operator = start()
+    fleet.create("bert", profiling={"mode": "Off"})
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    time.sleep(3)
+    before, version = metric(operator, "rightpool_operator_status_writes_total"), fleet.job("bert")["metadata"]
+    cycles = metric(operator, 'rightpool_operator_cycle_seconds_count{phase="step"}')
+    time.sleep(6)
+    assert metric(operator, 'rightpool_operator_cycle_seconds_count{phase="step"}') >= cycles + 8
+    assert metric(operator, "rightpool_operator_status_writes_total") == before
+    assert fleet.job("bert")["metadata"]["resourceVersion"] == version["resourceVersion"]
+
+
+def test_suspending_stops_the_pods_and_resuming_brings_them_back(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    fleet.edit("bert", lambda spec: spec.update(suspend=True))
+    eventually(lambda: not fleet.revisions_alive("bert"))
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")
+    eventually(lambda: "perHour" not in fleet.status("bert")["cost"], what="the meter stops")
+    fleet.edit("bert", lambda spec: spec.update(suspend=False))
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    assert fleet.status("bert")["placement"]["revision"] == 1
+
+
+def test_a_job_that_begins_suspended_gets_no_pods(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("bert", suspend=True)
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")
+    time.sleep(2)
+    assert not fleet.pods("bert")
+
+
+def test_the_api_servers_refusal_reaches_the_user(start: Start, fleet: Fleet) -> None:
+    start()
+    mount = {"name": "data", "mountPath": "/data"}
+    container = {"name": "trainer", "image": "example.com/trainer:1", "volumeMounts": [mount]}
+    fleet.create("bert", template={"spec": {"containers": [container]}})
+    placed = eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "InvalidTemplate" and fleet)
+    message = placed.condition("bert", "Placed")["message"]
+    assert 'volumeMounts[0].name: Not found: "data"' in message
+    assert fleet.child("bert-r1") is None
+
+    def repair(spec: dict[str, object]) -> None:
+        spec["workload"]["job"]["template"]["spec"]["containers"][0].pop("volumeMounts")  # type: ignore[index]
+
+    fleet.edit("bert", repair)
+    eventually(lambda: fleet.condition("bert", "Placed").get("status") == "True", 60)
+
+
+def test_deleting_a_job_takes_its_children_along(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    fleet.client.delete(PROFILED_JOBS, "bert", fleet.namespace, propagation="Background")
+    eventually(lambda: fleet.child("bert-r1") is None and not fleet.pods("bert"))
+    time.sleep(2)
+    assert fleet.child("bert-r1") is None, "nothing is brought back"
+
+
+def test_another_controllers_job_is_left_alone(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("theirs", managedBy="example.com/other")
+    fleet.create("ours")
+    eventually(lambda: fleet.running("ours", "ours-r1"))
+    assert not fleet.status("theirs")
+    assert fleet.child("theirs-r1") is None
+
+
+def test_a_write_that_was_decided_on_an_older_object_is_refused(fleet: Fleet) -> None:
+    old = fleet.create("bert")
+    fleet.edit("bert", lambda spec: spec.update(suspend=True))
+    about = {key: old["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    with pytest.raises(Conflict):
+        fleet.client.apply(PROFILED_JOBS, {"metadata": about, "status": {"moves": 7}}, subresource="status")
+    assert not fleet.status("bert")

@@ -1,0 +1,109 @@
+"""Killed, stopped, replaced: whoever leads goes on where the last one was, and nothing is done twice."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.integration.runtime.conftest import Start
+from tests.integration.runtime.harness import Body, Fleet, SingleWriterWatch, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+def new_image(spec: Body) -> None:
+    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
+
+
+def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Fleet) -> None:
+    first = start("a")
+    eventually(lambda: first.said("leader"))
+    second = start("b")
+    eventually(lambda: second.said("the store is complete"))
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    assert not second.said("created")
+    assert first.terminate() < 8
+    eventually(lambda: second.said("INFO    leader"), 3, "the Lease was given back, so nobody waits for it to run out")
+    fleet.create("gpt")
+    eventually(lambda: fleet.running("gpt", "gpt-r1"))
+    assert second.said("created gpt-r1")
+
+
+def test_a_killed_operator_is_replaced_and_the_job_runs_on(start: Start, fleet: Fleet) -> None:
+    first = start("a")
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    pods = {pod["metadata"]["uid"] for pod in fleet.pods("bert")}
+    first.kill()
+    second = start("b")
+    eventually(lambda: second.said("INFO    leader"))
+    time.sleep(3)
+    assert {pod["metadata"]["uid"] for pod in fleet.pods("bert")} == pods
+    assert fleet.status("bert")["placement"]["revision"] == 1
+
+
+def test_killed_at_every_phase_a_migration_is_carried_through_once(start: Start, fleet: Fleet) -> None:
+    operator = start("op-0")
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    watch = SingleWriterWatch(fleet, "bert")
+    fleet.edit("bert", new_image)
+    seen: list[str] = []
+    deadline = time.monotonic() + 150
+    while time.monotonic() < deadline:
+        status = fleet.status("bert")
+        phase = (status.get("migration") or {}).get("phase")
+        if phase is not None and phase not in seen:
+            seen.append(phase)
+            operator.kill()
+            operator = start(f"op-{len(seen)}")
+        if not phase and status.get("history"):
+            break
+        time.sleep(0.02)
+    watch.stop()
+    status = fleet.status("bert")
+    assert [entry["outcome"] for entry in status["history"]] == ["CarriedOut"]
+    assert len(seen) >= 2, seen
+    assert status["placement"]["revision"] == 2
+    assert watch.looks > 20
+    assert len(watch.worst) == 1, f"pods of r{sorted(watch.worst)} at once"
+    eventually(lambda: fleet.running("bert", "bert-r2"))
+    assert fleet.child("bert-r1") is None
+    assert fleet.child("bert-r3") is None
+
+
+def test_a_leader_that_was_stopped_finds_itself_replaced_and_touches_nothing(start: Start, fleet: Fleet) -> None:
+    first = start("a")
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    watch = SingleWriterWatch(fleet, "bert")
+    fleet.edit("bert", new_image)
+    eventually(lambda: (fleet.status("bert").get("migration") or {}).get("phase"))
+    first.freeze()
+    second = start("b")
+    eventually(lambda: fleet.status("bert").get("history"), 60)
+    eventually(lambda: fleet.running("bert", "bert-r2"))
+    created = first.log.read_text().count("created")
+    first.thaw()
+    time.sleep(4)
+    watch.stop()
+    assert first.log.read_text().count("created") == created
+    assert fleet.child("bert-r1") is None
+    assert fleet.status("bert")["placement"]["revision"] == 2
+    assert len(fleet.status("bert")["history"]) == 1
+    assert len(watch.worst) == 1, f"pods of r{sorted(watch.worst)} at once"
+    assert second.said("ended bert-r1") or first.said("ended bert-r1")
+
+
+def test_an_operator_that_stood_still_catches_up(start: Start, fleet: Fleet) -> None:
+    operator = start("a", RIGHTPOOL_API_TIMEOUT="1")
+    fleet.create("bert")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    operator.freeze()
+    fleet.edit("bert", lambda spec: spec.update(suspend=True))
+    time.sleep(5)
+    operator.thaw()
+    eventually(lambda: not fleet.revisions_alive("bert"), 40)
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")
