@@ -1,0 +1,72 @@
+"""The tables of all metrics, from the registries that export them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from rightpool import contract
+from rightpool.runtime.metrics import OperatorMetrics
+from rightpool_profiler.exposition import Sample, render
+
+_OF_THE_PROFILER_ITSELF: Final = "rightpool_profiler_datagrams_total"
+
+_HEAD: Final = """# Metrics
+
+Made by `python -m chartdocs` from what is exported; a test compares. Ratios are 0–1, everything else is in SI base
+units and dollars. What can't be read is absent, never 0.
+
+## The operator
+At port 9090 of each replica. A follower exports the same names and measures nothing: take gauges of the fleet from the
+leader, `… and on (namespace, pod) rightpool_operator_leader == 1`. No label grows with the fleet: there are no names of
+jobs, pods or nodes.
+"""
+_JOBS: Final = """
+## Jobs
+At port 9464 (`rightpool`) of each pod of a ProfiledJob. Whose series these are is said by who scrapes, from the pod's
+metadata: `namespace`, `pod`, `profiledjob` and `revision`, as the chart's PodMonitor does. Those of chips have `chip`.
+"""
+
+
+def page() -> str:
+    """The whole document."""
+    rows = sorted(_operator())
+    operator = [f"| `{name}` | {kind} | {labels} | {meaning} |" for name, kind, labels, meaning in rows]
+    jobs = [f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in _jobs()]
+    return "\n".join(
+        [
+            _HEAD,
+            "| metric | type | labels | meaning |",
+            "|---|---|---|---|",
+            *operator,
+            _JOBS,
+            "| metric | type | meaning |",
+            "|---|---|---|",
+            *jobs,
+            "",
+        ]
+    )
+
+
+def names_of_jobs() -> list[str]:
+    """Every metric of the contract, and what the profiler says of itself."""
+    constants = (value for value in vars(contract).values() if isinstance(value, str))
+    return sorted({name for name in constants if name.startswith("rightpool_")} | {_OF_THE_PROFILER_ITSELF})
+
+
+def _jobs() -> Iterator[tuple[str, str, str]]:
+    for name in names_of_jobs():
+        page = render([Sample(name, {}, 1.0)]).splitlines()
+        said = {line.split(" ", 3)[1]: line.split(" ", 3)[3] for line in page if line.startswith("# ")}
+        yield name, said["TYPE"], said["HELP"]
+
+
+def _operator() -> Iterator[tuple[str, str, str, str]]:
+    for metric in vars(OperatorMetrics()).values():
+        if isinstance(metric, MetricWrapperBase):
+            (family,) = metric.collect()
+            name = family.name + ("_total" if family.type == "counter" else "")
+            labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+            yield name, family.type, labels, family.documentation

@@ -1,0 +1,52 @@
+"""Documents that are made from code say what the code says, and metrics are named as Prometheus' conventions ask."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from prometheus_client.metrics import MetricWrapperBase
+
+from chartdocs import documents, metrics
+from rightpool.runtime.metrics import OperatorMetrics
+
+from .test_alerts import exported
+
+UNITS = ("seconds", "bytes", "ratio", "dollars", "dollars_per_hour", "joules", "watts")
+# What counts things, or says yes or no, has no unit.
+UNITLESS = (
+    "rightpool_operator_jobs",
+    "rightpool_operator_pools",
+    "rightpool_operator_migrations_in_progress",
+    "rightpool_operator_leader",
+    "rightpool_operator_telemetry_up",
+)
+BOUNDED = {"phase", "state", "action", "reason", "outcome", "result", "command"}
+
+
+def collectors() -> list[MetricWrapperBase]:
+    return [one for one in vars(OperatorMetrics()).values() if isinstance(one, MetricWrapperBase)]
+
+
+def test_documents_are_current() -> None:
+    assert documents.stale() == [], "python -m chartdocs"
+
+
+def test_the_table_names_exactly_what_is_exported() -> None:
+    named = set(re.findall(r"^\| `(rightpool_operator_\w+)`", documents.METRICS.read_text(), flags=re.MULTILINE))
+    names = {re.sub(r"_(bucket|count|sum)$", "", name) for name in exported(OperatorMetrics().registry)}
+    assert named == names
+    jobs = set(re.findall(r"^\| `(rightpool_(?!operator_)\w+)`", documents.METRICS.read_text(), flags=re.MULTILINE))
+    assert jobs == set(metrics.names_of_jobs())
+
+
+@pytest.mark.parametrize("metric", collectors(), ids=lambda metric: str(metric._name))
+def test_metrics_of_the_operator_are_named_by_convention(metric: MetricWrapperBase) -> None:
+    (family,) = metric.collect()
+    assert re.fullmatch(r"rightpool_operator_[a-z][a-z0-9]*(_[a-z0-9]+)*", family.name)
+    assert not family.name.endswith(("_total", "_count", "_sum", "_bucket", "_milliseconds", "_percent"))
+    if family.type != "counter" and family.name not in UNITLESS:
+        assert family.name.endswith(UNITS)
+    assert family.documentation[0].isupper() or family.documentation[0].isdigit()
+    assert family.documentation.endswith(".")
+    assert set(metric._labelnames) <= BOUNDED, "a label that grows with the fleet"
