@@ -12,6 +12,10 @@ import os
 import sys
 from typing import Any
 
+_STEPS = 5
+_SHORTEST = 0.2  # seconds
+_MAX_BYTES = 4 << 20  # more than the sidecar, which is small, would read
+
 _lock = _thread.allocate_lock()
 _session: Any = None
 
@@ -62,14 +66,30 @@ def begin() -> Any:
         return _session
 
 
-def finish(session: Any) -> bytes | None:
-    """End the session and return it as a serialized XSpace; None if it has been ended before."""
+def ready(session: Any, steps: int, seconds: float) -> bool:
+    """Has the session seen enough? Fast steps are averaged over more of them."""
+    return steps >= _STEPS and seconds > _SHORTEST
+
+
+def abandon(session: Any) -> None:
+    """End the session without a result."""
+    finish(session)
+
+
+def finish(session: Any, path: str | None = None) -> str | None:
+    """End the session; write it to `path` plus an ending, which is returned. None if it has been ended before."""
     global _session
     with _lock:
         if session is None or session is not _session:
             return None
         _session = None
         try:
-            return bytes(session.stop())
+            body = session.stop()
         except Exception:
             return None
+    if path is None or not body or len(body) > _MAX_BYTES:
+        return None
+    name = path + ".xplane.pb"
+    with open(name + ".tmp", "wb") as file:
+        file.write(body)
+    return name

@@ -76,9 +76,12 @@ class _Thread:
         """Before the interpreter goes: a thread inside a C++ profiler at that moment would abort the process."""
         if os.getpid() == self._pid:
             try:
+                tracer: Any = sys.modules.get(__package__ + ".torch_trace")
+                if tracer is not None:
+                    tracer.leave()
                 self._stop.release()
                 self._ended.acquire(timeout=_LAST_WORD)
-            except RuntimeError:
+            except Exception:
                 pass
 
     def _run(self) -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from . import checkpoint, reporter
+from . import checkpoint, reporter, torch_trace
 from .steps import StepLog, Track
 
 _log: StepLog | None = None
@@ -34,6 +34,7 @@ def install() -> None:
     optimizer.register_optimizer_step_post_hook(_after_step)
     _wrap_loader(sys.modules["torch.utils.data.dataloader"])
     _wrap_save(sys.modules["torch"])
+    torch_trace.install()
 
 
 def input_seconds() -> float:
@@ -58,6 +59,9 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         _first_wait = _waited  # the first batch, with the start of the workers, belongs to no interval
     if _log is not None:
         _log.add(track, now, rows)
+    wanted = torch_trace.session
+    if wanted is not None:
+        torch_trace.on_step(wanted)
 
 
 def _meet(optimizer: Any) -> Track | None:

@@ -16,10 +16,7 @@ from .steps import StepLog
 _WARM_UP_STEPS = 10
 _WARM_UP_SECONDS = 5.0  # of stepping
 _EVERY = 120.0  # seconds between traces
-_STEPS = 5
-_SHORTEST = 0.2  # seconds: fast steps are averaged over more of them
 _LONGEST = 20.0
-_MAX_BYTES = 16 << 20
 
 
 class Schedule:
@@ -33,6 +30,7 @@ class Schedule:
         self._session: Any = None
         self._began = 0.0
         self._steps_before = 0
+        self._tracer: Any = None
 
     @property
     def running(self) -> bool:
@@ -40,18 +38,15 @@ class Schedule:
 
     def turn(self, framework: str, log: StepLog) -> None:
         """Begin a trace if one is due, end the running one if it has seen enough."""
-        if not self._wanted or framework != "jax":
+        tracer: Any = sys.modules.get(f"{__package__}.{framework}_trace")
+        if not self._wanted or tracer is None:
             return
         now = time.monotonic()
-        tracer: Any = sys.modules.get(__package__ + ".jax_trace")
-        if tracer is None:
-            return
         if self._session is not None:
             elapsed = now - self._began
-            if elapsed > _LONGEST or (log.seen - self._steps_before >= _STEPS and elapsed > _SHORTEST):
-                body = tracer.finish(self._session)
-                self._session = None
-                self._leave(body)
+            if elapsed > _LONGEST or tracer.ready(self._session, log.seen - self._steps_before, elapsed):
+                session, self._session = self._session, None
+                self._finish(tracer, session)
             return
         if self._first is None:
             self._first = now
@@ -61,24 +56,24 @@ class Schedule:
         if os.path.isdir(self._directory):
             self._began, self._steps_before = now, log.seen
             self._session = tracer.begin()
+            self._tracer = tracer
 
     def abandon(self) -> None:
         """The program ends: stop without a result."""
-        tracer: Any = sys.modules.get(__package__ + ".jax_trace")
-        if self._session is not None and tracer is not None:
-            tracer.finish(self._session)
-            self._session = None
+        if self._session is not None:
+            session, self._session = self._session, None
+            self._tracer.abandon(session)
 
-    def _leave(self, body: bytes | None) -> None:
-        if not body or len(body) > _MAX_BYTES:
-            return
-        name = os.path.join(self._directory, f"{os.getpid()}.xplane.pb")
+    def _finish(self, tracer: Any, session: Any) -> None:
+        """Leave the finished trace for the sidecar, under its name only once it is whole."""
+        path = os.path.join(self._directory, str(os.getpid()))
+        name: str | None = None
         try:
-            with open(name + ".tmp", "wb") as file:
-                file.write(body)
-            os.replace(name + ".tmp", name)
+            name = tracer.finish(session, path)
+            if name is not None:
+                os.replace(name + ".tmp", name)
         except OSError:
             try:
-                os.unlink(name + ".tmp")
+                os.unlink(f"{name or path}.tmp")
             except OSError:
                 pass

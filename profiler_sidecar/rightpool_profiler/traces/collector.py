@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from rightpool_profiler.traces import xspace
+from rightpool_profiler.traces import kineto, xspace
 from rightpool_profiler.traces.shares import shares
 
-MAX_BYTES: Final = 16 * 1024 * 1024
-_NAME: Final = re.compile(r"(\d{1,10})\.xplane\.pb")
+MAX_BYTES: Final = {"xplane.pb": 4 << 20, "kineto.json": 64 << 20}  # the first is held in memory, the second is not
+_NAME: Final = re.compile(r"(\d{1,10})\.(xplane\.pb|kineto\.json)")
 _MAX_ENTRIES: Final = 512
 _STALE: Final = 600.0  # seconds after which an unfinished file is a leftover
 
@@ -36,7 +36,7 @@ def collect(directory: Path) -> list[tuple[int, dict[str, float]]]:
             _sweep(path)
             continue
         try:
-            result = _analyse(path)
+            result = _analyse(path, match[2])
         except (OSError, ValueError):
             result = None
         finally:
@@ -46,14 +46,14 @@ def collect(directory: Path) -> list[tuple[int, dict[str, float]]]:
     return found
 
 
-def _analyse(path: Path) -> dict[str, float] | None:
+def _analyse(path: Path, kind: str) -> dict[str, float] | None:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES:
+        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES[kind]:
             return None
         with mmap.mmap(handle, status.st_size, access=mmap.ACCESS_READ) as data:
-            return shares(xspace.read(bytes(data)))
+            return shares(xspace.read(bytes(data)) if kind == "xplane.pb" else kineto.read(data))
     finally:
         os.close(handle)
 

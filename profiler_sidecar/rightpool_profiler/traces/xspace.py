@@ -5,7 +5,7 @@ which run an event is. The file comes from the tenant's side of the pod, so ever
 a ValueError.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,10 @@ class Event:
     name: str
     start: int
     end: int
-    stats: dict[str, Value]
+    stats: Mapping[str, Value]
+
+
+_NO_STATS: Final[Mapping[str, Value]] = {}
 
 
 @dataclass(slots=True)
@@ -161,7 +164,7 @@ def _event(data: memoryview, epoch: int, names: dict[int, str], kept: dict[int, 
         elif number == 4:
             _stat(value, stats, kept, texts)
     start = epoch + offset
-    return Event(names.get(identity, ""), start, start + duration, stats)
+    return Event(names.get(identity, ""), start, start + duration, stats or _NO_STATS)
 
 
 def _stat(data: memoryview, stats: dict[str, Value], kept: dict[int, str], texts: dict[int, str]) -> None:

@@ -1,5 +1,6 @@
 """Real PyTorch programs, unmodified, seen through a real sidecar."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,48 @@ def test_torchrun_counts_steps_once_and_samples_of_all(pod: Any, tmp_path: Path)
     found = pod.metrics()
     assert 0 < found[contract.STEPS] <= 40, "one rank's"
     assert found[contract.SAMPLES] == 2 * 40 * 16, "both ranks'"
+
+
+_PROFILED = """
+import time
+import torch
+net = torch.nn.Linear(64, 64)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+def steps(n):
+    for _ in range(n):
+        net(torch.ones(8, 64)).mean().backward(); opt.step(); time.sleep(0.01)
+steps(150)
+for _ in range(20):
+    with torch.profiler.profile() as own: steps(7)
+    assert any("addmm" in e.key for e in own.key_averages())
+    with torch.autograd.profiler.profile() as own: steps(3)
+    assert any("addmm" in e.key for e in own.key_averages())
+    steps(9)
+steps(150)
+print("done")
+"""
+
+
+def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Any]) -> None:
+    """With CPU operations, all that can be recorded here, and no pause between traces."""
+    pod = make_pod()
+    agent = pod.shared / "agent" / "rightpool_agent"
+    for name, changes in {
+        "torch_trace.py": {'hooks.platform != "cuda"': "False", 'use_device="cuda", use_cpu=False': "use_cpu=True"},
+        "trace_schedule.py": {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"},
+    }.items():
+        text = (agent / name).read_text()
+        for before, after in changes.items():
+            assert before in text
+            text = text.replace(before, after)
+        (agent / name).write_text(text)
+    program = pod.start("-c", _PROFILED)
+    out, err = program.communicate(timeout=120)
+    assert (program.returncode, out) == (0, "done\n"), err
+    assert "rror" not in err
+    left = list((pod.shared / "traces").iterdir())
+    assert [path.name for path in left] == [f"{program.pid}.kineto.json"]
+    assert b"aten::addmm" in left[0].read_bytes()
 
 
 def test_a_compiled_optimizer_step(pod: Any) -> None:

@@ -1,6 +1,7 @@
 """Traces into shares: real ones of the example program, and made ones whose answer is known."""
 
 import gzip
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool import contract
-from rightpool_profiler.traces import collector, intervals, xspace
+from rightpool_profiler.traces import collector, intervals, kineto, xspace
 from rightpool_profiler.traces.shares import shares
 from rightpool_profiler.traces.xspace import Event, Line, Plane
 
@@ -153,6 +154,57 @@ def test_a_damaged_trace_is_an_xspace_or_a_value_error(at: int, patch: bytes) ->
         pass
 
 
+def chrome(*events: object) -> bytes:
+    return (
+        b'{"schemaVersion": 1, "traceEvents": [' + b",\n".join(json.dumps(e).encode() for e in events) + b'], "z": 1}'
+    )
+
+
+def kernel(name: str, start: float, end: float, stream: int = 7, cat: str = "kernel") -> dict[str, object]:
+    return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": stream, "ts": start, "dur": end - start, "args": {}}
+
+
+def test_kernels_of_pytorch() -> None:
+    trace = chrome(
+        kernel("void gemm", 0.0, 60.0),
+        kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 40.0, 90.0, 20),
+        kernel("Memcpy HtoD (Pinned -> Device)", 90.0, 95.0, 8, "gpu_memcpy"),
+        kernel("void adam", 98.0, 100.0),
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 0, "dur": 900},
+        {"ph": "i", "name": "Iteration Start", "ts": 1},
+        kernel("void bad", 1e30, 2e30),
+    )
+    found = shares(kineto.read(trace))
+    assert found == pytest.approx({COMPUTE: 0.42, OVERLAPPED: 0.2, EXPOSED: 0.3, MEMCPY: 0.05, IDLE: 0.03})
+
+
+def test_a_recorded_trace_of_two_gpus(shared: Path) -> None:
+    """Against plain sets of moments over its 3,116 kernels."""
+    data = gzip.decompress((shared / "fixtures" / "kineto_h200_ddp2.json.gz").read_bytes())
+    found = shares(kineto.read(data))
+    work = [e for e in json.loads(data)["traceEvents"] if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    start = min(e["ts"] for e in work)
+    busy: dict[str, set[int]] = {"communication": set(), "compute": set()}
+    for event in work:
+        if event["cat"] == "kernel":
+            kind = "communication" if "nccl" in event["name"] else "compute"
+            first = event["ts"] - start
+            busy[kind].update(range(round(first * 10), round((first + event["dur"]) * 10)))  # tenths of a microsecond
+    total = (max(e["ts"] + e["dur"] for e in work) - start) * 10
+    assert found is not None
+    assert found[EXPOSED] == pytest.approx(len(busy["communication"] - busy["compute"]) / total, rel=0.02)
+    assert found[COMPUTE] == pytest.approx(len(busy["compute"] - busy["communication"]) / total, rel=0.02)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_chrome_trace_or_a_value_error(data: bytes) -> None:
+    for whole in (data, b'{"traceEvents": [' + data, chrome(kernel("a", 0, 1))[:-20] + data):
+        try:
+            kineto.read(whole)
+        except ValueError:
+            pass
+
+
 _spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
 
 
@@ -173,7 +225,7 @@ def test_the_collector_takes_what_is_right_and_sweeps_the_rest(tmp_path: Path) -
     (tmp_path / "44.xplane.pb").write_bytes(b"")
     os.mkfifo(tmp_path / "45.xplane.pb")
     with (tmp_path / "46.xplane.pb").open("wb") as file:
-        file.truncate(collector.MAX_BYTES + 1)
+        file.truncate(collector.MAX_BYTES["xplane.pb"] + 1)
     (tmp_path / "47.xplane.pb").mkdir()
     (tmp_path / "48.xplane.pb.tmp").write_bytes(b"half")
     assert [pid for pid, _ in collector.collect(tmp_path)] == [41]

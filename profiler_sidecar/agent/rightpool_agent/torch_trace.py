@@ -1,0 +1,147 @@
+"""A short Kineto trace of the GPU's work, taken between steps of the program.
+
+PyTorch's profiler belongs to the thread that starts it, so the step hook starts and stops it; only kernels and copies
+are recorded, nothing is synchronised, and no Python object is made of an event. A profiler of the program's own goes
+first: none of ours starts beside it, and a running one of ours ends the moment the program wants its own.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import os
+import sys
+from typing import Any
+
+_STEPS = 4
+
+session: Session | None = None  # read by the step hook at every step
+
+
+class Session:
+    """One trace: wanted by the agent's thread, taken by the program's."""
+
+    def __init__(self) -> None:
+        self.profiler: Any = None
+        self.thread = 0
+        self.left = _STEPS
+        self.result: Any = None
+        self.ended = False
+
+
+def install() -> None:
+    """Let the program's own profilers go first."""
+    module: Any = sys.modules["torch.autograd.profiler"]
+    for name in ("_prepare_profiler", "_enable_profiler"):
+        _guard(module, name)
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _guard(module: Any, name: str) -> None:
+    original = getattr(module, name)
+
+    @functools.wraps(original)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        current = session
+        if current is not None and current.thread == _thread.get_ident() and current.profiler not in (None, _starting):
+            _stop(current)
+            current.result = None
+        return original(*args, **kwargs)
+
+    setattr(module, name, guarded)
+
+
+_starting = object()
+
+
+def _forget() -> None:
+    global session
+    session = None
+
+
+def begin() -> Session | None:
+    """Ask for a trace of the next steps."""
+    global session
+    module: Any = sys.modules["torch.autograd.profiler"]
+    hooks: Any = sys.modules.get(__package__ + ".torch_steps")
+    if session is not None or module._is_profiler_enabled or os.environ.get("KINETO_USE_DAEMON"):
+        return None
+    if hooks is None or hooks.platform != "cuda":
+        return None  # on CPU the operations are the program's own, and tracing them would slow it down
+    session = Session()
+    return session
+
+
+def ready(current: Session, steps: int, seconds: float) -> bool:
+    """Has the program's thread ended the trace?"""
+    return current.ended
+
+
+def finish(current: Session, path: str) -> str | None:
+    """Write the trace to `path` plus an ending, which is returned; None if there is none."""
+    global session
+    if not current.ended:
+        if current.profiler is None:
+            current.ended = True  # never started
+            session = None
+        else:
+            current.left = 0  # running: only its own thread can end it, at the next step
+        return None
+    session = None
+    if current.result is None:
+        return None
+    name = path + ".kineto.json"
+    current.result.save(name + ".tmp")
+    return name
+
+
+def abandon(current: Session) -> None:
+    """The program ends and makes no more steps."""
+    global session
+    session = None
+
+
+def leave() -> None:
+    """Called by the program's thread before the interpreter goes: a profiler must not outlive it."""
+    current = session
+    if current is not None and current.thread == _thread.get_ident() and current.profiler not in (None, _starting):
+        _stop(current)
+
+
+def on_step(current: Session) -> None:
+    """Called by the step hook while a trace is wanted."""
+    if current.ended:
+        return
+    module: Any = sys.modules["torch.autograd.profiler"]
+    if current.profiler is None:
+        if module._is_profiler_enabled:
+            current.ended = True
+            return
+        current.thread = _thread.get_ident()
+        current.profiler = _starting
+        try:
+            profiler = module.profile(use_device="cuda", use_cpu=False)
+            profiler._prepare_trace()
+            profiler._start_trace()
+            current.profiler = profiler
+        except Exception:
+            current.ended = True
+        return
+    if current.thread != _thread.get_ident():
+        return
+    current.left -= 1
+    if current.left <= 0:
+        _stop(current)
+
+
+def _stop(current: Session) -> None:
+    global session
+    module: Any = sys.modules["torch.autograd.profiler"]
+    current.ended = True
+    try:
+        module._run_on_profiler_stop()
+        current.result = module._disable_profiler()
+    except Exception:
+        current.result = None
+    if current.left < 0:
+        session = None  # given up by the agent's thread before
