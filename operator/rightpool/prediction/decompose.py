@@ -23,12 +23,13 @@ UNKNOWN_HOST: Final = 0.10
 UNKNOWN_HOST_SD: Final = 0.15
 MEASURED_HOST_SD: Final = 0.03
 
-# Weak scaling where no communication was observed: log of the efficiency lost. One chip to eight of a node keeps 0.905
-# (0.83–0.96), each doubling within one fabric costs 1.8% ± 2%; the rest of the way to 0.905 is the first doubling.
+# Weak scaling where no communication was observed: log of the efficiency lost. One chip to eight of a node keeps 0.905,
+# each doubling within one fabric costs 1.8% ± 2%; the rest of the way to 0.905 is the first doubling. There programs
+# differ far more than that: of 66 measured ones the middle half keeps 0.73–0.99 on eight chips.
 DOUBLING_LOSS: Final = 0.018
 DOUBLING_SD: Final = 0.02
 FIRST_DOUBLING_LOSS: Final = -math.log(0.905) - 2 * DOUBLING_LOSS
-FIRST_DOUBLING_SD: Final = 0.045
+FIRST_DOUBLING_SD: Final = 0.15
 ACROSS_GROUPS_SD: Final = 0.25
 
 

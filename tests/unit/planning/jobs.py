@@ -50,7 +50,7 @@ def running(
     """A job that has run for a day on `where`, with a complete profile: half of it communication by default."""
     made = made or spec()
     if measured is None:
-        shown: dict[str, float | None] = {
+        shown: dict[str, Any] = {
             "chip_busy": 0.98,
             "exposed_communication": 0.5 if where.chips > 1 else None,
             "memory_used": 10e9,

@@ -400,7 +400,7 @@ def migrating(phase: Phase, target: Placement = ONE) -> JobState:
     job = running()
     assert job.ref is not None
     there = replace(job.ref, revision=2, placement=target, since=None)
-    migration = Migration("d-1", Action.RESIZE, phase, job.ref, there, NOW - 10, NOW - 5, "r", "m")
+    migration = Migration("d-1", Action.RESIZE, phase, job.ref, there, NOW - 10, NOW - 5, Reason.RESIZING, "m")
     return replace(job, migration=migration)
 
 

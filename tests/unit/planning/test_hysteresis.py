@@ -22,7 +22,7 @@ def under_way(name: str, began: float = NOW - 10) -> JobState:
     assert job.ref is not None
     target = replace(job.ref, revision=2)
     return replace(
-        job, migration=Migration("d-1", Action.MOVE, Phase.DRAINING, job.ref, target, began, began, "r", "m")
+        job, migration=Migration("d-1", Action.MOVE, Phase.DRAINING, job.ref, target, began, began, Reason.MOVING, "m")
     )
 
 

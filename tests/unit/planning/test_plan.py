@@ -17,8 +17,8 @@ from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.plan import Plan, alike, plan, reservations
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
-from rightpool.profiles.profile import Profile, Quality, Reading
-from rightpool.profiles.sample import Field
+from rightpool.profiles.profile import Profile, Reading
+from rightpool.profiles.sample import Field, Quality
 from tests.unit.planning.jobs import AUTO, DAY, FOUR, NOW, POOLS, fleet, fresh, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
 
@@ -74,7 +74,7 @@ def test_chips_promised_to_migrations_and_starts_are_not_free() -> None:
     job = running(name="mover")
     assert job.ref is not None
     target = replace(job.ref, revision=2, placement=Placement("a10g", 8, 2), since=None)
-    migration = Migration("d-1", Action.MOVE, Phase.DRAINING, job.ref, target, NOW, NOW, "r", "m")
+    migration = Migration("d-1", Action.MOVE, Phase.DRAINING, job.ref, target, NOW, NOW, Reason.MOVING, "m")
     moving = replace(job, migration=migration)
     assert reservations([moving]) == {"a10g": 8}
     arrived = {1: job.revisions[1], 2: replace(job.revisions[1], revision=2, active=1)}
@@ -287,7 +287,8 @@ def carried_out(snapshot: Snapshot, made: Plan) -> Snapshot:
 def arrived(job: JobState, target: Placement, assessment: Any, snapshot: Snapshot) -> JobState:
     candidate, pools = assessment.decision.candidate, snapshot.pools
     if job.ref is None or candidate.samples_per_second is None:
-        rate, ratios, history = 100.0 * target.chips, {"chip_busy": 0.9, "memory_used": 5e9}, job.history
+        rate, history = 100.0 * target.chips, job.history
+        ratios: Mapping[str, float | None] = {"chip_busy": 0.9, "memory_used": 5e9}
     else:
         rate = candidate.samples_per_second.median
         ratios = _ratios(job.profile)
