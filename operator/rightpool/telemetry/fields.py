@@ -1,5 +1,8 @@
 """Which metric gives which field, and how readings of several chips and pods become one value.
 
+Over the chips of each pod first, then over pods: all pods of a job have as many chips, and one of whose chips only some
+can be read counts as much as any other.
+
 One table for all sources: Prometheus computes these aggregates itself, direct scraping computes them here.
 """
 

@@ -30,7 +30,7 @@ class PrometheusSource:
     """Reads Revisions through one Prometheus, or anything that answers like it.
 
     scrape_interval: Prometheus' own, seconds. timeout: seconds for one query. budget: seconds for all of one reading;
-    what does not fit in fails (5,000 jobs of 4 chips take Prometheus 4 seconds on two cores). matchers: see `queries`. verify: as in requests, a CA bundle's path or False.
+    what does not fit in fails. matchers: see `queries`. verify: as in requests, a CA bundle's path or False.
     Used by one thread at a time.
     """
 
@@ -39,7 +39,7 @@ class PrometheusSource:
         url: str,
         *,
         scrape_interval: float = 10.0,
-        timeout: float = 5.0,
+        timeout: float = 10.0,
         budget: float = 20.0,
         headers: Mapping[str, str] | None = None,
         verify: bool | str = True,

@@ -59,7 +59,9 @@ def queries(horizon: float, matchers: str = "") -> Queries:
         parts = "|".join(sorted({entry.part for entry in chosen}))
         part = contract.LABEL_PART
         selector = f'{{__name__=~"{names}",{part}=~"{parts}",{of_jobs}}}'
-        return f"{aggregate} by (__name__, {part}, {_KEY}) {living(selector)}"
+        # Per pod before the join with living pods, so that the join costs one row a pod and not one a chip.
+        each = f"{aggregate} by (__name__, {part}, {_POD}) ({selector})"
+        return f"{aggregate} by (__name__, {part}, {_KEY}) {living(each)}"
 
     # PromQL's rate divides by the whole range, so that a series that began within it seems slower than it is: by half
     # in the middle. Until a series is as old as the range there is no rate.

@@ -127,10 +127,10 @@ class ScrapeSource:
 
 
 def _gauges(pages: Collection[PodPage]) -> dict[Field, float]:
-    """Each gauge over all chips of all pods, as far as any has it."""
+    """Each gauge over the chips of each pod, then over the pods, as far as any has it."""
     found = {}
     for gauge in GAUGES:
-        values = [value for page in pages for value in page.gauges.get((gauge.metric, gauge.part), ())]
-        if values:
-            found[gauge.field] = gauge.aggregate.over(values)
+        values = [page.gauges.get((gauge.metric, gauge.part), ()) for page in pages]
+        if any(values):
+            found[gauge.field] = gauge.aggregate.over(gauge.aggregate.over(chips) for chips in values if chips)
     return found

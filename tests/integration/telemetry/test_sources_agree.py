@@ -94,6 +94,10 @@ PODS: dict[str, list[Page | None]] = {
         Page(lambda _: "rightpool_samples_total 9\nrightpool_step_seconds_sum 1\nrightpool_step_seconds_count 4\n")
     ],
     "restarting": [Page(restarting)],
+    "uneven": [
+        Page(lambda _: 'rightpool_chip_busy_ratio{chip="0"} 0.2\nrightpool_chip_busy_ratio{chip="1"} 0.4\n'),
+        Page(lambda _: 'rightpool_chip_busy_ratio{chip="0"} 0.9\n'),
+    ],
 }
 
 
@@ -199,6 +203,11 @@ def test_nonsense_is_missing(reading: TelemetryReading) -> None:
 
 def test_zero_is_said_only_by_a_counter_that_stands_still(reading: TelemetryReading) -> None:
     assert values(reading, "idle") == {Field.PODS: 1, Field.SAMPLES_PER_SECOND: 0}
+
+
+def test_each_pod_counts_as_much_as_any_other(reading: TelemetryReading) -> None:
+    found = values(reading, "uneven")
+    assert found == pytest.approx({Field.PODS: 2, Field.CHIP_BUSY: 0.6, Field.SLOWEST_CHIP_BUSY: 0.2})
 
 
 def test_restarts_never_give_a_negative_or_absurd_rate(reading: TelemetryReading) -> None:
