@@ -1,7 +1,7 @@
 """`rightpool`, and `kubectl rightpool`: one word for what is to be done, and its options.
 
-A command is a module of this package with `HELP`, `add_arguments(parser)` and `run(arguments) -> int`. It is imported
-only when it is named, so that `rightpool pools` does not load what the operator needs.
+A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> int`. It is imported only
+when it is named, so that `rightpool pools` does not load what the operator needs.
 """
 
 from __future__ import annotations

@@ -59,6 +59,8 @@ class Operator:
         self._on_lead = on_lead
         self._sidecars = Sidecars()
         self._observations = Observations(source)
+        if settings.token_key_file is None:
+            logger.warning("no token key file: after a restart, pods that run already take no request for a checkpoint")
         fence = Fence(self._client, self._elector.held_for)
         children = Children(settings.sidecar_image, read_key(settings.token_key_file))
         executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)

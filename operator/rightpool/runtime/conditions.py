@@ -161,7 +161,9 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
     return _Said(
         "False",
         Reason.PARTIAL_TELEMETRY,
-        "throughput is not known: no step or sample is seen in the program. Call the agent's step() in its loop",
+        "throughput is not known: the profiler sees no training steps. The program has not begun to train, or is not "
+        "Python with PyTorch or JAX, or runs in a virtual environment of its image: then set PYTHONPATH in the "
+        "template, empty if need be",
     )
 
 
@@ -276,7 +278,9 @@ def _migrating(job: JobState, around: Circumstances) -> _Said | None:
     unsaved = last is not None and last.outcome is Outcome.HELD and last.reason == Reason.CHECKPOINT_TIMEOUT
     if last is not None and unsaved and (decision is None or decision.action is not Action.KEEP):
         return _Said("False", Reason.CHECKPOINT_TIMEOUT, f"{last.id}: {last.message}")
-    if decision is not None and decision.action is Action.HOLD:
+    # In the cycle in which a migration ends, the decision is still about it.
+    over = decision is not None and decision.reason in _MOVING.values()
+    if decision is not None and decision.action is Action.HOLD and not over:
         return _Said("False", decision.reason, decision.message)
     return _Said("False", Reason.SETTLED, "nothing is to be moved")
 

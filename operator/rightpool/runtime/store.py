@@ -235,7 +235,7 @@ def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None) -> A
         return child_facts(body)
     if resource is NODES:
         return node_facts(body)
-    return own_facts(body)
+    return body  # few and small; of a pool it also matters who has written which field
 
 
 def _key(facts: Any, about: Mapping[str, Any]) -> JobKey:

@@ -76,8 +76,8 @@ def test_the_api_servers_refusal_reaches_the_user(start: Start, fleet: Fleet) ->
     mount = {"name": "data", "mountPath": "/data"}
     container = {"name": "trainer", "image": "example.com/trainer:1", "volumeMounts": [mount]}
     fleet.create("bert", template={"spec": {"containers": [container]}})
-    placed = eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "InvalidTemplate" and fleet)
-    message = placed.condition("bert", "Placed")["message"]
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "InvalidTemplate")
+    message = fleet.condition("bert", "Placed")["message"]
     assert 'volumeMounts[0].name: Not found: "data"' in message
     assert fleet.child("bert-r1") is None
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rightpool.cluster.client import Listing
-from rightpool.cluster.resources import JOBS, NODES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, JOBS, NODES, PODS, PROFILED_JOBS
 from rightpool.planning.snapshot import JobKey
+from rightpool.runtime.fleet import foreign_fields
 from rightpool.runtime.relist import Relister
 from rightpool.runtime.store import Store
 from tests.unit.runtime.makers import Body, child, pod, profiled_job
@@ -118,6 +119,13 @@ def test_what_is_not_ours_is_not_kept(store: Store) -> None:
     job = store.job(KEY)
     assert job is not None
     assert "managedFields" not in job.body["metadata"]
+
+
+def test_who_wrote_a_pools_fields_is_kept(store: Store) -> None:
+    price = {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:price": {"f:perChipHour": {}}}}}
+    pool = {"metadata": {"name": "a10g", "uid": "p", "resourceVersion": "5", "managedFields": [price]}, "spec": {}}
+    store.observe(ACCELERATOR_POOLS, "ADDED", pool)
+    assert foreign_fields(store.objects(ACCELERATOR_POOLS)[0]) == {"price"}
 
 
 class Lists:
