@@ -68,8 +68,8 @@ def _profiler_files() -> dict[str, bytes | Path]:
     files |= _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
     contract = ROOT / "operator" / "rightpool"
     files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
-    # The agent runs in the user's Python, where our packages are not: NVML's single file goes beside it.
-    files["/app/agent/pynvml.py"] = _packages(ROOT / "profiler_sidecar" / "requirements.lock") / "pynvml.py"
+    # The agent runs in the user's Python, where our packages are not: NVML's single file is installed beside it.
+    files["/app/pynvml.py"] = _packages(ROOT / "profiler_sidecar" / "requirements.lock") / "pynvml.py"
     return files
 
 

@@ -27,6 +27,7 @@ ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
 SHARED_DIR: Final = "/tmp/rightpool"
 SHARED_VOLUME: Final = "rightpool-shared"
 AGENT_DIR: Final = "/tmp/rightpool/agent"
+USER_BASE_DIR: Final = "/tmp/rightpool/userbase"  # for PYTHONUSERBASE: lib/python3.N/site-packages/usercustomize.py
 AGENT_SOCKET: Final = "/tmp/rightpool/profiler.sock"
 COMMAND_DIR: Final = "/tmp/rightpool/commands"
 TRACE_DIR: Final = "/tmp/rightpool/traces"
@@ -42,7 +43,7 @@ PATH_HEALTH: Final = "/healthz"
 PATH_CHECKPOINT: Final = "/checkpoint"
 
 # Environment of the sidecar (SIDECAR_*) and of the user's container (the rest), set by workloads/.
-ENV_TOKEN_SHA256: Final = "RIGHTPOOL_TOKEN_SHA256"  # hex digest of the Revision's bearer token; the token itself stays with the operator
+ENV_TOKEN_SHA256: Final = "RIGHTPOOL_TOKEN_SHA256"  # of the Revision's bearer token, hex; the token itself stays away
 ENV_SHARED_DIR: Final = "RIGHTPOOL_SHARED_DIR"
 ENV_INTERVAL: Final = "RIGHTPOOL_INTERVAL_SECONDS"
 ENV_TRACE: Final = "RIGHTPOOL_TRACE"  # Auto, Off

@@ -1,5 +1,8 @@
 """Lays the agent out in the shared directory: what the pod's init container does.
 
+The agent is found through PYTHONPATH, or through PYTHONUSERBASE: the latter names a tree in which each Python version
+has its own folder, and which version the user's image brings is not known here, so there is one for each that may be.
+
 The user's container may run as any user, so directories are open to all and files are readable by all. NVIDIA's
 `pynvml`, one file, is copied beside the agent if the image has it.
 """
@@ -11,6 +14,8 @@ from pathlib import Path
 
 from rightpool import contract
 
+_NEWEST_MINOR = 16
+_FREE_THREADED_SINCE = 13
 _SOURCE = Path(__file__).resolve().parent.parent / "agent"
 
 
@@ -27,9 +32,21 @@ def install(shared: Path, source: Path = _SOURCE) -> None:
         shutil.copyfile(nvml.origin, package / "pynvml.py")
     for path in (target, package, *target.glob("*.py"), *package.glob("*.py")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+    _lay_user_base(shared / Path(contract.USER_BASE_DIR).name, source / "usercustomize.py")
     for name in (contract.COMMAND_DIR, contract.TRACE_DIR):
         directory = shared / Path(name).name
         directory.mkdir(exist_ok=True)
         directory.chmod(0o777)
     if shared.stat().st_uid == os.getuid():
         shared.chmod(0o777)
+
+
+def _lay_user_base(base: Path, hook: Path) -> None:
+    versions = [f"python3.{minor}" for minor in range(8, _NEWEST_MINOR + 1)]
+    versions += [f"python3.{minor}t" for minor in range(_FREE_THREADED_SINCE, _NEWEST_MINOR + 1)]
+    for version in versions:
+        folder = base / "lib" / version / "site-packages"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(hook, folder / "usercustomize.py")
+    for path in (base, *base.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)

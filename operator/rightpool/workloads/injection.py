@@ -1,5 +1,10 @@
 """The profiler in the pod: a shared directory, an init container that installs the agent, and a native sidecar.
 
+The agent is found by one of two ways. Where the template itself sets PYTHONPATH, the agent's directory goes in front of
+it. Otherwise the image may set it, which nobody can see from here, and setting it would hide what the program needs:
+then PYTHONUSERBASE leads Python to a `usercustomize` of ours. A virtual environment in the image has no user base, and
+a PYTHONPATH in the template, empty if need be, is the remedy there.
+
 The order of the init containers is sidecar, installer, then the user's own. The sidecar has no startup probe, so the
 pod goes on as soon as it was started, working or not; the agent is in place before any program of the user's runs.
 Nothing here needs a privilege: a pod that keeps the restricted Pod Security Standard still keeps it.
@@ -25,6 +30,7 @@ from rightpool.workloads.template import (
 )
 
 PYTHONPATH: Final = "PYTHONPATH"
+PYTHONUSERBASE: Final = "PYTHONUSERBASE"
 PROFILER_UID: Final = 65532
 OURS: Final = frozenset({contract.SIDECAR_CONTAINER, contract.INSTALL_CONTAINER})
 
@@ -38,14 +44,14 @@ _GUARANTEED: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": 
 class InjectionNote(StrEnum):
     """Why a pod is measured less than it could be. The value is a reason that users see."""
 
-    PYTHONPATH_FROM_REFERENCE = "PythonPathFromReference"  # PYTHONPATH comes from a ConfigMap or the like: no agent
+    USER_BASE_TAKEN = "UserBaseTaken"  # the template sets PYTHONUSERBASE and no PYTHONPATH
     HOST_NETWORK = "HostNetwork"  # the sidecar's port would be the node's, and other pods' readings be taken for ours
 
 
 NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
-    InjectionNote.PYTHONPATH_FROM_REFERENCE: (
-        "PYTHONPATH is set by valueFrom, so the profiler's agent can't be put in front of it: steps and samples are "
-        "not measured. Write the path as a value instead"
+    InjectionNote.USER_BASE_TAKEN: (
+        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples are "
+        "not measured. Set PYTHONPATH in the template too, empty if need be"
     ),
     InjectionNote.HOST_NETWORK: (
         "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"
@@ -101,9 +107,10 @@ def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[
     notes = []
     if pod_spec(pod).get("hostNetwork") is True:
         notes.append(InjectionNote.HOST_NETWORK)
-    path = _python_path(chip_container_of(pod, chip_container))
-    if path is not None and "valueFrom" in path:
-        notes.append(InjectionNote.PYTHONPATH_FROM_REFERENCE)
+    container = chip_container_of(pod, chip_container)
+    base = _variable(container, PYTHONUSERBASE)
+    if not _has_literal_path(container) and base is not None and base.get("value") != contract.USER_BASE_DIR:
+        notes.append(InjectionNote.USER_BASE_TAKEN)
     return tuple(notes)
 
 
@@ -113,7 +120,7 @@ def inject(template: Mapping[str, Any], chip_container: str | None, injection: I
     pod = normalised(template)
     if InjectionNote.HOST_NETWORK in notes:
         return Injected(pod, notes)
-    with_agent = InjectionNote.PYTHONPATH_FROM_REFERENCE not in notes
+    with_agent = InjectionNote.USER_BASE_TAKEN not in notes
     ours = [_sidecar(pod, injection, chips)]
     if with_agent:
         ours.append(_installer(pod, injection))
@@ -123,24 +130,29 @@ def inject(template: Mapping[str, Any], chip_container: str | None, injection: I
     _mount(container)
     set_default_env(container, injection.environment(chips))
     if with_agent:
-        _prepend_python_path(container)
+        _lead_to_agent(container)
     return Injected(pod, notes)
 
 
-def _python_path(container: dict[str, Any]) -> dict[str, Any] | None:
+def _variable(container: dict[str, Any], name: str) -> dict[str, Any] | None:
     """The variable as the container gets it: of several with one name, the last."""
     env = objects_in(container, "env", f"container {container['name']}") if "env" in container else []
-    return next((variable for variable in reversed(env) if variable["name"] == PYTHONPATH), None)
+    return next((variable for variable in reversed(env) if variable["name"] == name), None)
 
 
-def _prepend_python_path(container: dict[str, Any]) -> None:
-    """The agent's directory goes first; the user's directories stay, and so does the variable's place in the list,
-    since it may refer to variables above it."""
-    variable = _python_path(container)
-    if variable is None:
-        set_default_env(container, [{"name": PYTHONPATH, "value": contract.AGENT_DIR}])
+def _has_literal_path(container: dict[str, Any]) -> bool:
+    variable = _variable(container, PYTHONPATH)
+    return variable is not None and "valueFrom" not in variable
+
+
+def _lead_to_agent(container: dict[str, Any]) -> None:
+    """In front of the user's own PYTHONPATH: his directories stay, and so does the variable's place in the list, since
+    it may refer to variables above it. By the user base where the template has none."""
+    variable = _variable(container, PYTHONPATH)
+    if variable is None or "valueFrom" in variable:
+        set_default_env(container, [{"name": PYTHONUSERBASE, "value": contract.USER_BASE_DIR}])
         return
-    users = variable.get("value", "")
+    users = variable.get("value") or ""
     if not isinstance(users, str):
         raise InvalidTemplate(f"container {container['name']}: the value of PYTHONPATH must be a text")
     if users.split(":", 1)[0] != contract.AGENT_DIR:

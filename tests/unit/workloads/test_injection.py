@@ -58,8 +58,9 @@ def test_environment() -> None:
     assert env["RIGHTPOOL_CHECKPOINT_SIGNAL"] == "SIGUSR1"
     assert env["RIGHTPOOL_CHECKPOINT_PATH"] == "/ckpt"
     assert env["RIGHTPOOL_CHIPS"] == "4"
-    assert env["PYTHONPATH"] == "/tmp/rightpool/agent"
-    shared = {name: value for name, value in env.items() if name != "PYTHONPATH"}
+    assert env["PYTHONUSERBASE"] == "/tmp/rightpool/userbase"
+    assert "PYTHONPATH" not in env, "it would hide the image's own"
+    shared = {name: value for name, value in env.items() if name != "PYTHONUSERBASE"}
     assert shared.items() <= env_of(sidecar).items()
     without = inject(plain(), None, replace(INJECTION, checkpoint_path=None), 1).template
     assert "RIGHTPOOL_CHECKPOINT_PATH" not in env_of(trainer(without))
@@ -95,13 +96,25 @@ class TestPythonPath:
         env = [{"name": "PYTHONPATH", "value": "/a"}, {"name": "PYTHONPATH", "value": "/b"}]
         assert env_of(trainer(injected(plain(env=env)).template))["PYTHONPATH"] == "/tmp/rightpool/agent:/b"
 
-    def test_a_reference_is_left_alone_and_the_agent_out(self) -> None:
+    def test_a_reference_is_left_alone_and_the_user_base_used(self) -> None:
         variable = {"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "paths", "key": "python"}}}
         result = injected(plain(env=[variable]))
-        assert result.notes == (InjectionNote.PYTHONPATH_FROM_REFERENCE,)
+        assert result.notes == ()
         assert variable in trainer(result.template)["env"]
+        assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/tmp/rightpool/userbase"
+
+    def test_with_a_user_base_of_the_users_the_agent_stays_out(self) -> None:
+        result = injected(plain(env=[{"name": "PYTHONUSERBASE", "value": "/opt/user"}]))
+        assert result.notes == (InjectionNote.USER_BASE_TAKEN,)
+        assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/opt/user"
         names = [container["name"] for container in result.template["spec"]["initContainers"]]
         assert names == ["rightpool-profiler"], "chip counters and traces need no agent"
+
+    def test_a_path_of_the_users_helps_there(self) -> None:
+        env = [{"name": "PYTHONUSERBASE", "value": "/opt/user"}, {"name": "PYTHONPATH", "value": ""}]
+        result = injected(plain(env=env))
+        assert result.notes == ()
+        assert env_of(trainer(result.template))["PYTHONPATH"] == "/tmp/rightpool/agent"
 
 
 def test_on_the_nodes_network_the_profiler_stays_out() -> None:

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rightpool import contract
@@ -17,6 +17,9 @@ from rightpool.workloads.service import build_service
 from rightpool.workloads.template import InvalidTemplate, normalised
 from tests.unit.workloads.pod_security import violations
 from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, TPU_POOL, Work, env_of, plain, ref
+
+# Time limits would measure the machine, which other tests share.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 names = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -96,12 +99,14 @@ def without_python_path(template: dict[str, Any]) -> dict[str, Any]:
     return copied
 
 
+@unhurried
 @given(templates(), placements, st.booleans())
 def test_what_the_user_wrote_survives(template: dict[str, Any], placement: Any, profiled: bool) -> None:
     built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION if profiled else None)
     assert survives(without_python_path(template), without_python_path(built["spec"]["template"]))
 
 
+@unhurried
 @given(templates(), placements)
 def test_a_restricted_template_stays_restricted(template: dict[str, Any], placement: Any) -> None:
     assert violations(template) == []
@@ -109,12 +114,14 @@ def test_a_restricted_template_stays_restricted(template: dict[str, Any], placem
     assert violations(built["spec"]["template"]) == []
 
 
+@unhurried
 @given(templates(), placements)
 def test_the_class_of_service_is_kept(template: dict[str, Any], placement: Any) -> None:
     built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
     assert is_guaranteed(built["spec"]["template"]) == is_guaranteed(template)
 
 
+@unhurried
 @given(templates(), placements)
 def test_building_twice_is_building_once(template: dict[str, Any], placement: Any) -> None:
     before = copy.deepcopy(template)
@@ -125,11 +132,15 @@ def test_building_twice_is_building_once(template: dict[str, Any], placement: An
     assert inject(once, "main", INJECTION, 1).template == once
 
 
+@unhurried
 @given(templates())
 def test_the_users_python_path_is_kept(template: dict[str, Any]) -> None:
     users = env_of(template["spec"]["containers"][0]).get("PYTHONPATH")
     result = env_of(inject(template, "main", INJECTION, 1).template["spec"]["containers"][0])
-    if users is None or users == "":
+    if users is None:
+        assert "PYTHONPATH" not in result
+        assert result["PYTHONUSERBASE"] == contract.USER_BASE_DIR
+    elif users == "":
         assert result["PYTHONPATH"] == contract.AGENT_DIR
     elif isinstance(users, str):
         assert result["PYTHONPATH"] == f"{contract.AGENT_DIR}:{users}"
@@ -137,6 +148,7 @@ def test_the_users_python_path_is_kept(template: dict[str, Any]) -> None:
         assert result["PYTHONPATH"] == users
 
 
+@unhurried
 @given(templates(), placements)
 def test_no_variable_is_there_twice(template: dict[str, Any], placement: Any) -> None:
     built = build_job(OWNER, Work(template, "main"), None, placement, TPU_POOL, INJECTION)
@@ -146,6 +158,7 @@ def test_no_variable_is_there_twice(template: dict[str, Any], placement: Any) ->
         assert len(found) == len(set(found))
 
 
+@unhurried
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,70}[a-z0-9])?", fullmatch=True), placements)
 def test_names_fit_or_are_refused(name: str, placement: Any) -> None:
     owner = Owner("ns", name, "uid")
@@ -195,6 +208,7 @@ PLACES = [
 ]
 
 
+@unhurried
 @given(st.sampled_from(PLACES), json_values, placements)
 def test_whatever_is_written_is_built_or_refused_in_words(place: tuple[Any, ...], value: Any, placement: Any) -> None:
     template = plain(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": "1"}}, volumeMounts=[])
@@ -211,6 +225,7 @@ def test_whatever_is_written_is_built_or_refused_in_words(place: tuple[Any, ...]
         assert refusal.message
 
 
+@unhurried
 @given(json_values)
 def test_normalising_is_stable(value: Any) -> None:
     try:
