@@ -11,7 +11,7 @@ class RejectionReason(StrEnum):
     """Why a placement was not considered, or not taken. Part of the API: shown by `explain`, never renamed."""
 
     POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
-    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips, and the pool is not named in placement.pools.allow
+    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips; placement.pools.allow does not name the pool
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
     MEMORY = "InsufficientMemory"  # peak use does not fit the chip
@@ -40,7 +40,7 @@ class Candidate:
     """samples_per_second: None where it can't be predicted. cost_per_hour: dollars; None where the price is unknown.
 
     cost_per_million: dollars per million samples. scaling_efficiency: throughput / (chips × one-chip throughput).
-    saving: share of the score that moving saves, net of nothing (negative: worse). probability: that it is better at all.
+    saving: share of the score that moving saves (negative: worse). probability: that it is better at all.
     rejection: None means eligible.
     """
 

@@ -25,7 +25,7 @@ MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """candidate: the target where there is one (also for Hold: what would have been done). message: evidence in numbers."""
+    """candidate: the target where there is one; for Hold, what would have been done. message: evidence in numbers."""
 
     action: Action
     reason: Reason

@@ -195,6 +195,8 @@ class _RunningSurvey:
             or gates.price_gate(spec, pool, price, first_start=False)
             or gates.hourly_gate(spec, price)
         )
+        if rejection is None and spec.targets.min_scaling_efficiency is not None and self.seen:
+            rejection = self._left_before(placement)
         if rejection is None and self.job.avoid:
             rejection = gates.avoided_gate(self.job, placement, self.now)
         rate = self.predictor.at(placement, pool)
@@ -206,6 +208,26 @@ class _RunningSurvey:
         if rejection is None:
             rejection = gates.target_gate(spec, self.ahead, rate, price, cost, efficiency, self.ahead.restart)
         return _Entry(placement, rate, price, cost, efficiency, rejection)
+
+    def _left_before(self, placement: Placement) -> Rejection | None:
+        """Whether the job left this placement while how it scales there is only guessed.
+
+        Rates and costs that were measured are the same from either side. The efficiency is not: it rests on the rate of
+        one chip, which is told by the communication seen there and forgotten here. Going back on a guess would only lead
+        to leaving again.
+        """
+        if placement.chips == 1 or not any(
+            entry.source == placement and entry.outcome is Outcome.VERIFIED for entry in self.job.history
+        ):
+            return None
+        known = any(place.pool == placement.pool and place.chips == 1 for place in (*self.seen, self.here))
+        if known:
+            return None
+        return Rejection(
+            RejectionReason.SCALING,
+            f"the job was moved away from {messages.place(placement)}, and whether targets.minScalingEfficiency holds "
+            "there is not known better than then",
+        )
 
     @staticmethod
     def _efficiency(rate: Estimate, placement: Placement, alone: float | None) -> float | None:

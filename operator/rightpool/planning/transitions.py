@@ -106,8 +106,12 @@ def _ended(job: JobState, now: float) -> JobState | None:
     if state.succeeded:
         return _finished(job, COMPLETED, now)
     # On a target that is still to be verified, failing is the move's failure: it is undone, not called the job's.
-    on_trial = migration is not None and not migration.rolling_back and migration.action is not Action.UPDATE
-    on_trial = on_trial and migration is not None and migration.phase in (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+    on_trial = (
+        migration is not None
+        and not migration.rolling_back
+        and migration.action is not Action.UPDATE
+        and migration.phase in (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+    )
     if state.failed and not on_trial:
         return _finished(job, FAILED, now)
     return None
@@ -127,9 +131,7 @@ def _metered(job: JobState, now: float) -> JobState:
     state = job.revision(job.ref.revision)
     if _all_running(state, job.ref.placement) and (job.account.since is None or job.ref.since is None):
         since = job.ref.since if job.ref.since is not None else now
-        return replace(
-            job, ref=replace(job.ref, since=since), account=job.account.started(job.ref.cost_per_hour, now)
-        )
+        return replace(job, ref=replace(job.ref, since=since), account=job.account.started(job.ref.cost_per_hour, now))
     if job.account.since is not None and job.spec.suspend and state.active == 0:
         return replace(job, account=job.account.stopped(now))
     return job
@@ -272,11 +274,11 @@ def _proving(job: JobState, migration: Migration, now: float) -> JobState:
         return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
     profile = job.profile
     if profile is None or profile.key.revision != migration.target.revision or not profile.complete:
-        limit = max(
-            VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * job.spec.profiling.window.total_seconds()
-        )
+        limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * job.spec.profiling.window.total_seconds())
         if now - (migration.running_at or migration.phase_since) > limit:
-            message = f"no complete profile within {limit:.0f} s on the new placement, so nothing can be proven; the job stays"
+            message = (
+                f"no complete profile within {limit:.0f} s after the move, so nothing can be proven; the job stays"
+            )
             return _closed(job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now)
         return job
     if migration.phase is Phase.WARMING_UP:

@@ -50,7 +50,9 @@ def noise(profile: Profile) -> float:
     return max(NOISE_FLOOR, sd)
 
 
-def badness_ratio(migration: Migration, realised: float, realised_cost: float | None, objective: Objective) -> float | None:
+def badness_ratio(
+    migration: Migration, realised: float, realised_cost: float | None, objective: Objective
+) -> float | None:
     """Realised over baseline of what the objective minimises; below 1 is better. None where the baseline is unknown.
 
     MinimizeTime: seconds per sample. MinimizeCost: dollars per sample. Balanced: their geometric mean.
@@ -72,18 +74,23 @@ def verify(migration: Migration, profile: Profile, spec: ProfiledJobSpec) -> Ver
     Raises ValueError if the Profile is of another Revision or lacks throughput: a caller's mistake.
     """
     if profile.key.revision != migration.target.revision or not profile.complete:
-        raise ValueError(f"profile of r{profile.key.revision} can't verify {migration.id} to r{migration.target.revision}")
+        about = f"{migration.id} to r{migration.target.revision}"
+        raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
     realised = profile.readings[Field.SAMPLES_PER_SECOND].value
     realised_cost = cost_per_million(realised, migration.target.cost_per_hour)
     ratio = badness_ratio(migration, realised, realised_cost, spec.targets.objective)
     said = _told(migration, realised, realised_cost)
     if ratio is None:
         return Verification(
-            Verdict.SAME, Reason.BELOW_PREDICTION, f"{said}; there is no baseline to compare with", realised, realised_cost
+            Verdict.SAME,
+            Reason.BELOW_PREDICTION,
+            f"{said}; there is no baseline to compare with",
+            realised,
+            realised_cost,
         )
     doubt = noise(profile)
     if ratio > 1 + doubt:
-        message = f"{said}: {ratio - 1:.0%} worse than before the move, beyond the {doubt:.0%} that two windows may differ"
+        message = f"{said}: {ratio - 1:.0%} worse than before, beyond the {doubt:.0%} that two windows may differ"
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, message, realised, realised_cost)
     if ratio >= 1 - doubt:
         message = f"{said}: no better than before the move; it stays, since moving back would only cost again"
@@ -91,7 +98,9 @@ def verify(migration: Migration, profile: Profile, spec: ProfiledJobSpec) -> Ver
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
     tail = "" if kept else ", less than promised, yet better than before"
-    return Verification(Verdict.BETTER, reason, f"{said}: {1 - ratio:.0%} better than before{tail}", realised, realised_cost)
+    return Verification(
+        Verdict.BETTER, reason, f"{said}: {1 - ratio:.0%} better than before{tail}", realised, realised_cost
+    )
 
 
 def _told(migration: Migration, realised: float, realised_cost: float | None) -> str:
@@ -99,7 +108,8 @@ def _told(migration: Migration, realised: float, realised_cost: float | None) ->
     if realised_cost is not None:
         text += f" at ${realised_cost:,.3g} per million"
     if migration.predicted is not None:
-        text += f"; predicted {migration.predicted.median:,.4g} ({migration.predicted.low:,.4g}–{migration.predicted.high:,.4g})"
+        predicted = migration.predicted
+        text += f"; predicted {predicted.median:,.4g} ({predicted.low:,.4g}–{predicted.high:,.4g})"
         if migration.predicted_cost is not None:
             text += f" at ${migration.predicted_cost.median:,.3g}"
     if migration.baseline is not None:

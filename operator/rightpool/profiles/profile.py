@@ -41,8 +41,9 @@ class Steadiness(StrEnum):
 class Reading:
     """One field over the window: median, 10th and 90th percentile, and how it came about.
 
-    Two kinds of fields have another value than the median: states (steps, checkpoints, pods) the newest, memory in use
-    the highest, because that is what must fit.
+    Three kinds of fields have another value than the median: states (steps, checkpoints, pods) the newest; memory in use
+    the highest, because that is what must fit; throughput the mean, because samples per dollar are samples over all the
+    time that was paid, and because counters that move by whole steps make short rates jump around it.
     """
 
     value: float
@@ -181,6 +182,8 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
             value = newest
         elif field in _PEAK:
             value = values[-1]
+        elif field in _SUMS:
+            value = sum(values) / len(values)
         else:
             value = quantile(values, 0.5)
         quality = Quality.DERIVED if field in derived else Quality.MEASURED
