@@ -3,11 +3,14 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from rightpool.telemetry.exposition import BadPage, parse
+
+# Time limits would measure the machine, which other tests share.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 PAGE = """\
 # HELP rightpool_chip_busy_ratio Share of time.
@@ -81,6 +84,7 @@ def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+@unhurried
 @given(labels, st.floats(allow_nan=False, allow_infinity=False))
 def test_it_reads_what_the_reference_parser_reads(given_labels: dict[str, str], value: float) -> None:
     inner = ",".join(f'{name}="{escape(text)}"' for name, text in given_labels.items())
@@ -91,6 +95,7 @@ def test_it_reads_what_the_reference_parser_reads(given_labels: dict[str, str], 
     assert (dict(series.labels), series.value) == (reference.labels, reference.value)
 
 
+@unhurried
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for page in (text, f"rightpool_samples_total{text}\n", f"rightpool_chip_busy_ratio{{{text}}} 1\n"):
