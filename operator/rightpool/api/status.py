@@ -21,12 +21,12 @@ MAX_CONDITIONS = 16
 class Outcome(StrEnum):
     """How a Migration ended."""
 
-    VERIFIED = "Verified"
-    ROLLED_BACK = "RolledBack"
-    FAILED = "Failed"
-    HELD = "Held"
-    SUPERSEDED = "Superseded"
-    CARRIED_OUT = "CarriedOut"
+    VERIFIED = "Verified"  # delivered, or at least no worse than before
+    ROLLED_BACK = "RolledBack"  # undone
+    FAILED = "Failed"  # neither proven nor undone: the job runs where it was moved to
+    HELD = "Held"  # given up before anything was touched
+    SUPERSEDED = "Superseded"  # the user's edit or the job's end came first
+    CARRIED_OUT = "CarriedOut"  # what the user asked for was done; it promised nothing
 
 
 class PlacementStatus(ApiModel):

@@ -7,10 +7,10 @@ from rightpool.hardware.placement import Placement
 
 @dataclass(frozen=True, slots=True)
 class RevisionRef:
-    """A Revision as status names it. since: Unix seconds when all its pods first ran; None until then.
+    """A Revision as status names it. since: Unix seconds when all its pods first ran, else None.
 
     workload_hash: of the pod template and chip container it was built from. requested: the user's chips and replicas
-    in spec.workload when it was placed, so that a later edit of the user's is seen. cost_per_hour: dollars, at the price
+    in spec.workload when it was placed, so that an edit of the user's is seen. cost_per_hour: dollars, at the price
     of the day it was placed; None where the price was unknown.
     """
 

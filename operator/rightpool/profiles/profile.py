@@ -41,7 +41,7 @@ class Steadiness(StrEnum):
 class Reading:
     """One field over the window: median, 10th and 90th percentile, and how it came about.
 
-    Three kinds of fields have another value than the median: states (steps, checkpoints, pods) the newest; memory in use
+    Three kinds of fields have another value than the median: states (steps, checkpoints, pods) the newest; memory
     the highest, because that is what must fit; throughput the mean, because samples per dollar are samples over all the
     time that was paid, and because counters that move by whole steps make short rates jump around it.
     """

@@ -50,8 +50,8 @@ class InjectionNote(StrEnum):
 
 NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
     InjectionNote.USER_BASE_TAKEN: (
-        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples are "
-        "not measured. Set PYTHONPATH in the template too, empty if need be"
+        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples "
+        "are not measured. Set PYTHONPATH in the template too, empty if need be"
     ),
     InjectionNote.HOST_NETWORK: (
         "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"

@@ -253,7 +253,7 @@ def test_what_is_remembered_changes_nothing(snapshot: Snapshot) -> None:
 
 
 @given(snapshot=fleets())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_with_constant_inputs_the_fleet_comes_to_rest(snapshot: Snapshot) -> None:
     """Every move delivers exactly what was predicted; after a few rounds nothing moves any more, and stays that way."""
     previous: Plan | None = None
@@ -266,6 +266,24 @@ def test_with_constant_inputs_the_fleet_comes_to_rest(snapshot: Snapshot) -> Non
             return
         snapshot = replace(after, now=after.now + 10.0)
     raise AssertionError("still moving after 25 rounds")
+
+
+@pytest.mark.parametrize("price", [2.0, 4.0])
+@pytest.mark.parametrize("objective", ["MinimizeCost", "MinimizeTime"])
+def test_an_efficiency_that_looks_different_from_elsewhere_is_no_merry_go_round(price: float, objective: str) -> None:
+    made = spec(
+        targets={"objective": objective, "minScalingEfficiency": "0.80"},
+        adaptation={"maxMoves": 1000, "cooldown": "0s"},
+    )
+    pools = {"a10g": replace(A10G, free=46), "twin": pool("twin", A100_CHIP, price, free=16, per_node=4, intra=20e9)}
+    ratios = {"chip_busy": None, "exposed_communication": 0.25, "memory_used": 22.9e9}
+    job = running(Placement("a10g", 2, 1), 1.0, made=made, pools=pools, ratios=ratios)
+    snapshot, moves = fleet([job], pools, FREE), 0
+    for _ in range(8):
+        after = carried_out(snapshot, plan(snapshot))
+        moves += after.jobs != snapshot.jobs
+        snapshot = replace(after, now=after.now + 10.0)
+    assert 1 <= moves <= 3
 
 
 def carried_out(snapshot: Snapshot, made: Plan) -> Snapshot:
