@@ -213,8 +213,8 @@ class _RunningSurvey:
         """Whether the job left this placement while how it scales there is only guessed.
 
         Rates and costs that were measured are the same from either side. The efficiency is not: it rests on the rate of
-        one chip, which is told by the communication seen there and forgotten here. Going back on a guess would only lead
-        to leaving again.
+        one chip, which is told by the communication seen there and forgotten here. Going back on a guess would only
+        lead to leaving again.
         """
         if placement.chips == 1 or not any(
             entry.source == placement and entry.outcome is Outcome.VERIFIED for entry in self.job.history

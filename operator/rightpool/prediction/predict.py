@@ -117,8 +117,8 @@ class Predictor:
     def one_chip(self, pool: Pool) -> float | None:
         """Median samples/s on one chip of `pool`, the measure of scaling efficiency. None where not predictable.
 
-        Where one chip was measured, that is what counts: an efficiency that is guessed differently from either side would
-        send the job back and forth.
+        Where one chip was measured, that is what counts: an efficiency that is guessed differently from either side
+        would send the job back and forth.
         """
         for placement, rate in self._seen.items():
             if placement.pool == pool.name and placement.chips == 1:
