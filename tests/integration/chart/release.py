@@ -1,0 +1,186 @@
+"""A release of the chart in a real cluster, and what it must leave alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devcluster import build
+from devcluster.cluster import Running
+from devcluster.kubectl import Kubectl
+
+CHART = Path(__file__).parents[3] / "charts" / "rightpool"
+NAME = "rightpool"
+SYSTEM = "rightpool-system"
+OPERATORS = "app.kubernetes.io/name=rightpool"
+COLUMN = "LastMove"  # what the previous version's definition has not
+
+Object = dict[str, Any]
+
+
+def previous_chart(folder: Path) -> Path:
+    """The chart as it was a version ago: older, and with a definition that knows less."""
+    chart = folder / "previous"
+    shutil.copytree(CHART, chart)  # the definitions are links, and become files
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    (chart / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.0.9"}))
+    path = chart / "files" / "crds" / "rightpool.dev_profiledjobs.yaml"
+    definition = yaml.safe_load(path.read_text())
+    for version in definition["spec"]["versions"]:
+        kept = [column for column in version["additionalPrinterColumns"] if column["name"] != COLUMN]
+        assert len(kept) < len(version["additionalPrinterColumns"])
+        version["additionalPrinterColumns"] = kept
+    path.write_text(yaml.safe_dump(definition))
+    return chart
+
+
+def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.5)
+
+
+@dataclass(frozen=True)
+class Release:
+    """The release, by helm and kubectl."""
+
+    cluster: Running
+
+    @property
+    def kubectl(self) -> Kubectl:
+        return self.cluster.kubectl
+
+    def helm(self, *arguments: str) -> str:
+        """With what the operators last said, where helm fails."""
+        command = [build.binary("helm"), f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={SYSTEM}", *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=400)
+        assert result.returncode == 0, f"{result.stdout}\n{result.stderr}\n{self.operators()}"
+        return result.stdout
+
+    def install(self, chart: Path, *values: str) -> None:
+        chosen = [part for value in ("planner.interval=1", "log.format=text", *values) for part in ("--set", value)]
+        self.helm("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=180s", *chosen)
+
+    def operators(self) -> str:
+        """What `kubectl` says of the operator's pods, for a failure's message."""
+        listed = self.kubectl("get", "pods", f"--namespace={SYSTEM}", "--output=wide")
+        events = self.kubectl("events", f"--namespace={SYSTEM}", "--types=Warning")
+        logs = self.kubectl("logs", f"--namespace={SYSTEM}", f"--selector={OPERATORS}", "--prefix", "--tail=20")
+        return f"{listed}\n{events}\n{logs}"
+
+    def columns(self) -> set[str]:
+        definition = self.kubectl.json("get", "crd", "profiledjobs.rightpool.dev")
+        return {column["name"] for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]}
+
+    def key(self) -> str:
+        return str(self.kubectl.json("get", "secret", f"--namespace={SYSTEM}", "rightpool-sidecar-key")["data"]["key"])
+
+    def leader(self) -> str:
+        """The pod that holds the Lease; empty where none does."""
+        leases = self.kubectl.json("get", "leases", f"--namespace={SYSTEM}")["items"]
+        return next((str(lease["spec"].get("holderIdentity") or "") for lease in leases), "")
+
+    def pods(self) -> set[str]:
+        """Names of the operator's pods that are there to stay."""
+        listed = self.kubectl.json("get", "pods", f"--namespace={SYSTEM}", f"--selector={OPERATORS}")["items"]
+        return {pod["metadata"]["name"] for pod in listed if "deletionTimestamp" not in pod["metadata"]}
+
+    def until_led(self) -> None:
+        """Until one of the pods that are there leads, not one that is gone."""
+        eventually(lambda: self.leader() in self.pods(), lambda: f"{self.leader()!r} leads\n{self.operators()}")
+
+    def refused(self) -> set[str]:
+        """What the operator asked the API server for and had no right to, by its audit log."""
+        user = f"system:serviceaccount:{SYSTEM}:{NAME}"
+        found = set()
+        for line in (self.cluster.spec.logs / "audit.log").read_text().splitlines():
+            event = json.loads(line)
+            if event["user"]["username"] == user and event.get("responseStatus", {}).get("code") == 403:
+                found.add(f"{event['verb']} {event['requestURI'].partition('?')[0]}")
+        return found
+
+    def rendered(self) -> list[Object]:
+        """What helm has stored of the release."""
+        return [item for item in yaml.safe_load_all(self.helm("get", "manifest", NAME)) if item]
+
+    def live(self, item: Object) -> Object:
+        where = item["metadata"].get("namespace")
+        scope = [f"--namespace={where}"] if where else []
+        group, _, version = item["apiVersion"].rpartition("/")
+        kind = f"{item['kind']}.{version}.{group}" if group else item["kind"]
+        return self.kubectl.json("get", kind, item["metadata"]["name"], *scope)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A ProfiledJob whose pods run on simulated nodes."""
+
+    kubectl: Kubectl
+    namespace: str
+    name: str
+
+    def start(self) -> None:
+        container = {"name": "trainer", "image": "example.com/train:1"}
+        spec = {
+            "workload": {
+                "job": {"replicas": 1, "chipsPerReplica": 8, "template": {"spec": {"containers": [container]}}},
+            },
+            "elasticity": {"minChips": 8, "maxChips": 8},
+            "adaptation": {"mode": "Recommend"},
+        }
+        metadata = {"name": self.name, "namespace": self.namespace}
+        self.kubectl.apply(
+            [{"apiVersion": "rightpool.dev/v1alpha1", "kind": "ProfiledJob", "metadata": metadata, "spec": spec}]
+        )
+
+    def identity(self) -> Object:
+        """Everything that would be another one had anybody touched the job: its object, its child, its pods."""
+        return {kind: sorted(self._identities(kind)) for kind in ("profiledjobs", "jobs", "pods")}
+
+    def _identities(self, kind: str) -> Iterator[str]:
+        selector = [] if kind == "profiledjobs" else [f"--selector=rightpool.dev/profiledjob={self.name}"]
+        for item in self.kubectl.json("get", kind, f"--namespace={self.namespace}", *selector)["items"]:
+            about, status = item["metadata"], item["status"]
+            seen = {
+                "name": about["name"],
+                "uid": about["uid"],
+                "generation": about.get("generation"),
+                "deleted": about.get("deletionTimestamp"),
+                "revision": status.get("placement", {}).get("revision"),
+                "began": status.get("startTime"),
+                "phase": status.get("phase"),
+                "restarts": [container["restartCount"] for container in status.get("containerStatuses", [])],
+            }
+            yield json.dumps(seen, sort_keys=True)
+
+    def runs(self) -> bool:
+        pods = self.kubectl.json("get", "pods", f"--namespace={self.namespace}")["items"]
+        return bool(pods) and all(pod["status"].get("phase") == "Running" for pod in pods)
+
+    def placed(self) -> bool:
+        """The operator has seen it run, and said so."""
+        job = self.kubectl.json("get", "profiledjob", self.name, f"--namespace={self.namespace}")
+        conditions = job.get("status", {}).get("conditions", [])
+        return any(condition["type"] == "Placed" and condition["status"] == "True" for condition in conditions)
+
+
+def differences(rendered: Any, live: Any, path: str = "") -> list[str]:
+    """Fields that the API server does not store as they are rendered: what a GitOps controller would fight over."""
+    if isinstance(rendered, dict) and isinstance(live, dict):
+        return [d for key in rendered for d in differences(rendered[key], live.get(key), f"{path}.{key}")]
+    if isinstance(rendered, list) and isinstance(live, list) and len(rendered) == len(live):
+        return [
+            d
+            for number, (one, other) in enumerate(zip(rendered, live, strict=True))
+            for d in differences(one, other, f"{path}[{number}]")
+        ]
+    return [] if rendered == live else [f"{path}: {rendered!r} is stored as {live!r}"]

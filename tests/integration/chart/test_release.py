@@ -1,0 +1,162 @@
+"""The chart's life on a cluster of its own: installed, upgraded, rolled back, uninstalled, installed again.
+
+A job runs through all of it, and nobody touches it. The operator's namespace enforces the restricted Pod Security
+Standard. The tests build on each other, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import deps, host, recipes
+from devcluster.progress import Progress
+from devcluster.spec import Cluster, DevclusterError, Ports, SimulatedSize
+
+from .release import CHART, COLUMN, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
+
+pytestmark = pytest.mark.cluster
+
+# Definitions belong to the whole cluster, and this test removes them: no cluster of others will do.
+CLUSTER = Cluster(
+    name="chart",
+    ports=Ports.starting_at(19440),
+    node_subnet="10.91.0.0/24",
+    service_cidr="10.95.0.0/24",
+    simulated_cidr="10.93.0.0/16",
+    simulated=SimulatedSize(a100=2, a10g=1, tpu_v5e=1),
+)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    if not host.is_root() or deps.missing(root=True):
+        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
+    quiet = Progress(quiet=True)
+    wanted = [recipe for recipe in recipes.RECIPES if recipe.short in ("operator", "profiler")]
+    folder = tmp_path_factory.mktemp("images")
+    archives = [recipes.build(recipe, folder, quiet).archive for recipe in wanted]
+    try:
+        running = clusters.up(CLUSTER, quiet)
+        running.load_images(*archives)
+        namespace = {"apiVersion": "v1", "kind": "Namespace"}
+        restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+        running.kubectl.apply(
+            [
+                {**namespace, "metadata": {"name": SYSTEM, "labels": restricted}},
+                {**namespace, "metadata": {"name": "research"}},
+            ]
+        )
+        yield Release(running)
+    finally:
+        clusters.down(CLUSTER)
+
+
+@pytest.fixture(scope="module")
+def workload(release: Release) -> Workload:
+    return Workload(release.kubectl, "research", "bert")
+
+
+@pytest.fixture(scope="module")
+def untouched(release: Release, workload: Workload, tmp_path_factory: pytest.TempPathFactory) -> Object:
+    """The previous version is installed, and has started a job: what that looks like."""
+    release.install(previous_chart(tmp_path_factory.mktemp("chart")))
+    release.until_led()
+    workload.start()
+    eventually(lambda: workload.runs() and workload.placed(), release.operators, 90)
+    return workload.identity()
+
+
+def test_the_previous_version_runs(release: Release, workload: Workload, untouched: Object) -> None:
+    assert COLUMN not in release.columns()
+    assert len(release.pods()) == 2
+    assert workload.identity() == untouched
+
+
+def test_an_upgrade_brings_the_new_definition(release: Release, workload: Workload, untouched: Object) -> None:
+    key, before = release.key(), release.pods()
+    release.install(CHART, "podAnnotations.version=new")
+    assert COLUMN in release.columns()
+    assert release.key() == key
+    assert not before & release.pods()
+    release.until_led()
+    assert workload.identity() == untouched
+
+
+def test_helm_test_passes(release: Release, untouched: Object) -> None:
+    said = release.helm("test", NAME, "--logs", "--timeout=150s")
+    for line in ("ok: the API server serves", " leads", "ok: the operator's metrics are served"):
+        assert line in said
+
+
+def test_nothing_is_stored_otherwise_than_rendered(release: Release, untouched: Object) -> None:
+    """So that a GitOps controller finds no difference, and needs none to be ignored."""
+    found = []
+    for item in release.rendered():
+        for difference in differences(item, release.live(item)):
+            found.append(f"{item['kind']} {item['metadata']['name']}{difference}")
+    assert found == []
+
+
+def test_a_replica_may_be_drained_and_the_last_one_may_not(release: Release, untouched: Object) -> None:
+    budget = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")
+    assert budget["status"]["disruptionsAllowed"] == 1
+    assert budget["status"]["expectedPods"] == 2
+
+
+def test_the_next_replica_takes_over(release: Release, workload: Workload, untouched: Object) -> None:
+    leader = release.leader()
+    release.kubectl("delete", "pod", leader, f"--namespace={SYSTEM}", "--wait=false")
+    eventually(lambda: release.leader() not in ("", leader), release.operators, 30)
+    assert workload.identity() == untouched
+
+
+def test_a_rollback_brings_the_old_definition_back(release: Release, workload: Workload, untouched: Object) -> None:
+    key = release.key()
+    release.helm("rollback", NAME, "1", "--wait", "--timeout=180s")
+    assert COLUMN not in release.columns()
+    assert release.key() == key
+    release.until_led()
+    assert workload.identity() == untouched
+
+
+def test_the_operator_asked_for_nothing_that_it_may_not(release: Release, untouched: Object) -> None:
+    # Looked at before its rights are taken away with it.
+    assert release.refused() == set()
+
+
+def test_uninstalling_leaves_what_jobs_live_on(release: Release, workload: Workload, untouched: Object) -> None:
+    key = release.key()
+    release.helm("uninstall", NAME, "--wait", "--timeout=120s")
+    assert release.pods() == set()
+    assert release.key() == key
+    assert workload.identity() == untouched
+    assert workload.runs()
+
+
+def test_a_new_installation_takes_over_what_was_left(release: Release, workload: Workload, untouched: Object) -> None:
+    key = release.key()
+    release.install(CHART)
+    release.until_led()
+    assert release.key() == key
+    assert COLUMN in release.columns()
+    # It has seen the job, and found nothing to do.
+    eventually(lambda: _seen(release), release.operators)
+    assert workload.identity() == untouched
+
+
+def _seen(release: Release) -> bool:
+    page = release.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{release.leader()}:9090/proxy/metrics")
+    return 'rightpool_operator_jobs{state="Running"} 1.0' in page
+
+
+def test_without_keep_everything_goes(release: Release, workload: Workload, untouched: Object) -> None:
+    release.install(CHART, "crds.keep=false")
+    assert workload.identity() == untouched
+    release.helm("uninstall", NAME, "--wait", "--timeout=120s")
+    with pytest.raises(DevclusterError, match="NotFound"):
+        release.key()
+    eventually(lambda: "rightpool.dev" not in release.kubectl("get", "crds", "--output=name"), release.operators)
+    eventually(lambda: not release.kubectl.json("get", "pods", "--namespace=research")["items"], release.operators)
