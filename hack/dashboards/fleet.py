@@ -141,6 +141,7 @@ def fleet() -> dashboard.Dashboard:
                     f'(rightpool_step_share_ratio{{part="exposed_communication",{job}}}))',
                     "{{namespace}}/{{profiledjob}}",
                 ),
+                empty=NOTHING,
             )
         )
     )

@@ -67,7 +67,8 @@ class Release:
         return result.stdout
 
     def install(self, chart: Path, *values: str) -> None:
-        chosen = [part for value in ("planner.interval=1", "log.format=text", *values) for part in ("--set", value)]
+        usual = ("planner.interval=1", "log.format=text", f"prometheus.url={self.cluster.prometheus_url}")
+        chosen = [part for value in (*usual, *values) for part in ("--set", value)]
         self.helm("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=180s", *chosen)
 
     def operators(self) -> str:
@@ -129,11 +130,13 @@ class Workload:
     name: str
 
     def start(self) -> None:
-        container = {"name": "trainer", "image": "example.com/train:1"}
+        template = {
+            "metadata": {"annotations": {"simulation.rightpool.dev/workload": "resnet50"}},
+            "spec": {"containers": [{"name": "trainer", "image": "example.com/train:1"}]},
+        }
         spec = {
-            "workload": {
-                "job": {"replicas": 1, "chipsPerReplica": 8, "template": {"spec": {"containers": [container]}}},
-            },
+            "workload": {"job": {"replicas": 1, "chipsPerReplica": 8, "template": template}},
+            "placement": {"pools": {"allow": ["a100"]}},
             "elasticity": {"minChips": 8, "maxChips": 8},
             "adaptation": {"mode": "Recommend"},
         }

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
+from dashboards.answers import ask, check_panels
 from devcluster import cluster as clusters
 from devcluster import deps, host, recipes
 from devcluster.progress import Progress
@@ -111,6 +113,27 @@ def test_the_next_replica_takes_over(release: Release, workload: Workload, untou
     release.kubectl("delete", "pod", leader, f"--namespace={SYSTEM}", "--wait=false")
     eventually(lambda: release.leader() not in ("", leader), release.operators, 30)
     assert workload.identity() == untouched
+
+
+def test_every_panel_has_data(release: Release, untouched: Object) -> None:
+    chosen = {"operator": SYSTEM, "namespace": "research", "profiledjob": "bert"}
+    failures: list[str] = []
+
+    def complete() -> bool:
+        failures[:] = check_panels(release.cluster.prometheus_url, variables=chosen)
+        return not failures
+
+    eventually(complete, lambda: "\n".join(failures), 90)
+
+
+def test_no_alert_is_raised_where_all_is_well(release: Release, untouched: Object) -> None:
+    """Their waiting times left aside: an expression that holds now and then is one that will fire some day."""
+    groups = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
+    raised = {}
+    for rule in (rule for group in groups for rule in group["rules"]):
+        if found := ask(release.cluster.prometheus_url, rule["expr"]):
+            raised[rule["alert"]] = found
+    assert raised == {}
 
 
 def test_a_rollback_brings_the_old_definition_back(release: Release, workload: Workload, untouched: Object) -> None:

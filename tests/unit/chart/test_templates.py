@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -263,3 +264,11 @@ def _same(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
     for name, value in values.items():
         if "properties" in schema["properties"][name]:
             _same(schema["properties"][name], value, f"{path}.{name}")
+
+
+def test_a_package_has_everything(helm: Helm, tmp_path: Path) -> None:
+    """The definitions are links to another folder of the repository: a package has to have the files."""
+    helm("package", str(CHART), "--destination", str(tmp_path))
+    (package,) = tmp_path.glob("rightpool-*.tgz")
+    values = {**EVERYTHING, "sidecarKey": {"existingSecret": "key"}}
+    assert helm.text(values, chart=package) == helm.text(values)
