@@ -19,7 +19,7 @@ def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -
     def one(story: Story) -> Job | Exception:
         try:
             return story.tell(stage, say)
-        except (StoryFailed, DevclusterError) as error:
+        except Exception as error:  # also a mistake of ours is a story that did not happen
             return error
 
     with ThreadPoolExecutor(len(stories)) as pool:

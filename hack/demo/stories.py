@@ -46,7 +46,7 @@ def scaling(stage: Stage, say: Say) -> Job:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     folder.chmod(0o777)  # hostPath volumes take no fsGroup, and the program runs as uid 1000
-    apply(stage, "scaling.yaml", CHECKPOINT_DIR=str(folder))
+    apply(stage, "scaling.yaml", HOST_FOLDER=str(folder))
     watcher = Watcher(stage.kubectl, "research", "scaling", say)
     job = watcher.until("two replicas run", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
     _expect(job.chips == 2, "it should have started on 2 chips", job)
@@ -149,7 +149,7 @@ def fault(stage: Stage, **pools: str) -> None:
 
 def _tell_prices(job: Job, name: str, say: Say) -> None:
     entry = job.history[-1]
-    predicted = float(entry["predictedCostPerMillionSamples"]["median"])
+    predicted = float(entry["predictedCostPerMillionSamples"])
     realised = float(entry["realisedCostPerMillionSamples"])
     before = float(entry["baselineCostPerMillionSamples"])
     say(

@@ -15,7 +15,12 @@ def main(arguments: list[str]) -> int:
     if arguments == ["install"]:
         from rightpool_profiler.install import install
 
-        install(Path(os.environ.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR))
+        try:
+            install(Path(os.environ.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR))
+        except OSError as error:
+            # An init container that fails keeps the user's program from starting; without the agent it only goes
+            # unmeasured.
+            print(f"rightpool_profiler: the agent is not installed: {error}", file=sys.stderr)
         return 0
     if arguments == ["run"]:
         from rightpool_profiler.sidecar import Settings, run

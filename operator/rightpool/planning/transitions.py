@@ -29,6 +29,8 @@ from rightpool.planning.verification import Verdict, verify
 if TYPE_CHECKING:
     from rightpool.planning.assess import Assessment
 
+# What the clock of a job's node may be behind the operator's. A save's time is told by the former.
+CLOCK_SKEW_SECONDS = 5.0
 # A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
 AVOID_SECONDS = 86_400.0
 # Without a complete Profile after this long on the target, nothing can be proven and the job stays where it is.
@@ -222,7 +224,11 @@ def _checkpointing(job: JobState, migration: Migration, edited: bool, now: float
     if nothing_to_save or job.spec.checkpoint.mode is CheckpointMode.NONE:
         return _entered(job, migration, Phase.DRAINING, now)
     saved = job.checkpoint_at
-    if saved is not None and (migration.saved_before is None or saved > migration.saved_before):
+    # Where no save was known when one was asked for, an old one may only have been heard of since.
+    before = (
+        migration.saved_before if migration.saved_before is not None else migration.phase_since - CLOCK_SKEW_SECONDS
+    )
+    if saved is not None and saved > before:
         return _entered(job, replace(migration, saved_at=saved), Phase.DRAINING, now)
     if now - migration.phase_since <= job.spec.checkpoint.timeout.total_seconds():
         return job

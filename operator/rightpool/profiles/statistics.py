@@ -52,13 +52,25 @@ def shifted(values: Sequence[float]) -> bool:
 def stationary_from(values: Sequence[float]) -> int | None:
     """Index from which a series holds still, None where even its last readings still move.
 
-    The start is moved on by eighths until no shift is left: what is cut off is the warm-up.
+    The start is moved on by eighths until no shift is left, and then past the readings at its head that are not like
+    the rest: medians do not see a short ramp, and means would. What is cut off is the warm-up.
     """
     count = len(values)
     step = max(1, count // 8)
     start = 0
     while count - start >= 2 * _HALF:
         if not shifted(values[start:]):
-            return start
+            return _past_ramp(values, start)
         start += step
     return None if start else 0
+
+
+def _past_ramp(values: Sequence[float], start: int) -> int:
+    """Past the leading readings that differ from the later half's median by more than its spread explains."""
+    rest = values[start + (len(values) - start) // 2 :]
+    level = median(rest)
+    spread = _MAD_TO_SD * median([abs(value - level) for value in rest])
+    limit = max(_MATERIAL * abs(level), _SIGNIFICANT * spread)
+    while start < len(values) - len(rest) and abs(values[start] - level) > limit:
+        start += 1
+    return start

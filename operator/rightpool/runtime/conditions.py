@@ -20,6 +20,7 @@ from rightpool.planning.transitions import COMPLETED, FAILED
 from rightpool.planning.wording import chips, dollars, share, span
 from rightpool.profiles.diagnosis import Bottleneck
 from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field
 from rightpool.runtime.executor import Refusal
 
 Truth = Literal["True", "False", "Unknown"]
@@ -158,6 +159,8 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
         )
     if profile.pods < profile.expected:
         return _Said("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
+    if Field.STEPS in profile.readings:
+        return _Said("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
     return _Said(
         "False",
         Reason.PARTIAL_TELEMETRY,
@@ -203,6 +206,8 @@ def _cost_efficient(job: JobState, around: Circumstances) -> _Said | None:
     if _complete(job) is None or around.assessment is None or job.ref is None:
         return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to compare with")
     decision = around.assessment.decision
+    if decision.reason in _MOVING.values():  # of the migration that has just ended
+        return _Said("Unknown", Reason.PROFILE_NEEDED, "the alternatives are looked at again after the move")
     if decision.action is Action.KEEP:
         reason = decision.reason if decision.reason in _KEEP_REASONS else Reason.CHEAPEST
         return _Said("True" if reason is Reason.CHEAPEST else "False", reason, decision.message)

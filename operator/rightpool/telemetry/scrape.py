@@ -78,7 +78,8 @@ class ScrapeSource:
             derived = frozenset[str]().union(*(page.derived for page in own.values()))
             samples[key] = assembled(now + (newest - started), values, derived)
         self._last.update(pages)
-        return TelemetryReading(samples, summarised(failures), up=bool(pages) or not pods)
+        # There is nothing in between that could be down: a pod that does not answer is that job's trouble alone.
+        return TelemetryReading(samples, summarised(failures), up=True)
 
     def _forget_all_but(self, pods: Mapping[_Pod, Target]) -> None:
         for memory in (self._last, self._tried):

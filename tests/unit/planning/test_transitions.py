@@ -78,6 +78,18 @@ def test_no_checkpoint_no_move() -> None:
     assert world.job.last_move_at is not None
 
 
+def test_an_old_save_that_is_heard_of_late_is_no_answer() -> None:
+    world = on_a100()
+    world.answers = False
+    moved(world)
+    world.live()
+    world.cycle()
+    assert world.job.migration is not None and world.job.migration.saved_before is None
+    world.saves = world.now - 100.0  # the first reading after a restart of the operator
+    world.settle()
+    assert world.job.history[-1].outcome is Outcome.HELD
+
+
 def test_a_target_that_never_starts_leads_back() -> None:
     world = on_a100()
     world.stuck_pools = {"a10g"}

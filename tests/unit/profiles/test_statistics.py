@@ -64,3 +64,8 @@ def test_the_warm_up_is_cut_off() -> None:
 
 def test_what_still_moves_has_no_steady_part() -> None:
     assert stationary_from([1.5**-number for number in range(24)]) is None
+
+
+def test_a_short_ramp_is_cut_off_although_medians_do_not_see_it() -> None:
+    ramp = [6.5, 6.5, 4.82, 3.76, 2.0, 1.92]
+    assert stationary_from([*ramp, *[1.61, 1.6, 1.61, 1.6] * 3]) == len(ramp)
