@@ -7,7 +7,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
-SOURCES := operator/rightpool profiler_sidecar hack tests benchmarks examples
+SOURCES := operator profiler_sidecar hack charts tests benchmarks examples
 
 export PYTHONPATH := operator:profiler_sidecar:hack
 export PYTHONUNBUFFERED := 1
@@ -42,7 +42,9 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CR
 	@$(BIN)/python -m rightpool.api.crd --check crds
 
 .PHONY: unit
-unit: $(VENV)/.dev ## fast tests only: no cluster, no network
+unit: $(VENV)/.dev ## fast tests only: no cluster
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster build
 	@$(BIN)/python -m pytest tests/unit tests/contract -q
 
 .PHONY: test

@@ -100,4 +100,4 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
 
 def logs(kubectl: Kubectl, lines: int = 40) -> str:
     """The operator's last lines, for a failure's message."""
-    return kubectl("logs", "-n", SYSTEM, f"deployment/{RELEASE}", f"--tail={lines}")
+    return kubectl("logs", "-n", SYSTEM, "-l", "app.kubernetes.io/name=rightpool", "--prefix", f"--tail={lines}")

@@ -91,7 +91,12 @@ class World:
     def fresh(cls, **overrides: Any) -> "World":
         """A job that was never placed."""
         job = JobState(
-            key=JobKey("ns", "job"), uid="u", generation=1, created_at=1000.0, spec=spec(**overrides), workload_hash="h1"
+            key=JobKey("ns", "job"),
+            uid="u",
+            generation=1,
+            created_at=1000.0,
+            spec=spec(**overrides),
+            workload_hash="h1",
         )
         return cls(job)
 
