@@ -58,7 +58,7 @@ def prepare(running: Running, progress: Progress) -> Stage:
         "--set",
         "planner.interval=2",
         "--set",
-        f"prometheus.url={running.prometheus_url}",
+        f"prometheus.url={running.prometheus_url},prometheus.scrapeInterval=2",
         "--set",
         "log.format=text",
         # The tag stays the same while one works on the code: a new digest makes new pods.

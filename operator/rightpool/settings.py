@@ -55,6 +55,9 @@ class OperatorSettings(BaseSettings):
     prometheus_url: Annotated[str | None, AfterValidator(_without_trailing_slash)] = None
     """Where measurements are read. Absent: from the sidecars directly."""
 
+    prometheus_scrape_interval: float = Field(default=10.0, ge=1.0, le=300.0)
+    """Seconds between two scrapes of the sidecars by that Prometheus. Rates are taken over four of them."""
+
     lease_namespace: str = Field(default_factory=_own_namespace, min_length=1)
     """Namespace of the Lease."""
 

@@ -58,7 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def telemetry_source(settings: OperatorSettings) -> TelemetrySource:
     """Prometheus where one is named, else the sidecars themselves."""
-    return PrometheusSource(settings.prometheus_url) if settings.prometheus_url else ScrapeSource()
+    if settings.prometheus_url is None:
+        return ScrapeSource()
+    return PrometheusSource(settings.prometheus_url, scrape_interval=settings.prometheus_scrape_interval)
 
 
 class Decider:

@@ -237,7 +237,7 @@ def test_extra_objects_are_templates(helm: Helm) -> None:
         ({"image": {"digest": "sha256:short"}}, "digest"),
         ({"prometheus": {"url": "prometheus:9090"}}, "url"),
         ({"watchNamespaces": ["Research"]}, "watchNamespaces"),
-        ({"podMonitor": {"interval": "10 seconds"}}, "interval"),
+        ({"prometheus": {"scrapeInterval": "10s"}}, "scrapeInterval"),
         ({"resources": {"request": {}}}, "request"),
         ({"affinity": {"podAntiAfinity": {}}}, "podAntiAfinity"),
         ({"extraEnv": [{"name": "A", "val": "b"}]}, "val"),
