@@ -41,13 +41,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services]
-  verbs: [create, patch, delete]
+  verbs: [get, create, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 
 {{- /* Port of a URL: the one that it names, else its scheme's. */ -}}

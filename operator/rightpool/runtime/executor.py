@@ -22,7 +22,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.snapshot import JobState
 from rightpool.runtime.children import Children, Manifests
-from rightpool.runtime.facts import ChildFacts, child_facts
+from rightpool.runtime.facts import ChildFacts, child_facts, controller_of, meta
 from rightpool.runtime.fence import Fence, Refused
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.store import Store
@@ -166,16 +166,22 @@ class Executor:
 
     def _create(self, job: JobState, manifests: Manifests) -> ChildFacts:
         if manifests.service is not None:
-            self._client.apply(SERVICES, manifests.service)
-        try:
-            body = self._client.create(JOBS, manifests.job)
-        except AlreadyExists:
-            body = self._client.get(JOBS, manifests.job["metadata"]["name"], job.key.namespace)
+            service = self._create_or_get(SERVICES, manifests.service)
+            if controller_of(meta(service)) != job.uid:
+                raise Refused(f"Service {meta(service)['name']} exists and belongs to somebody else")
+        body = self._create_or_get(JOBS, manifests.job)
         child = child_facts(body)
         if child is None or child.owner != job.uid:
             raise Refused(f"Job {manifests.job['metadata']['name']} exists and belongs to somebody else")
         self._store.assume(JOBS, body)
         return child
+
+    def _create_or_get(self, resource: Resource, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Never an apply: what is there may be somebody else's, and would be ours by that."""
+        try:
+            return self._client.create(resource, manifest)
+        except AlreadyExists:
+            return self._client.get(resource, manifest["metadata"]["name"], manifest["metadata"]["namespace"])
 
     def _match_suspend(self, job: JobState, command: EnsureRevision, child: ChildFacts) -> bool:
         wanted = suspend_wanted(command.suspend, job.spec.queue_name)
@@ -221,16 +227,27 @@ class Executor:
         self._store.assume(JOBS, body)
         if fresh.succeeded or fresh.deleting:
             return False
-        self._delete(JOBS, name, job.key.namespace, fresh.uid, str(body["metadata"]["resourceVersion"]))
+        self._delete(JOBS, body, str(body["metadata"]["resourceVersion"]))
         self._ended[child.uid] = self._clock()
         if fresh.pods > 1:
-            self._delete(SERVICES, service_name(name), job.key.namespace, None, None)
+            self._end_service(job, service_name(name))
         logger.info("ended %s", name, extra={"job": str(job.key)})
         return True
 
-    def _delete(self, resource: Resource, name: str, namespace: str, uid: str | None, version: str | None) -> None:
+    def _end_service(self, job: JobState, name: str) -> None:
         try:
-            self._client.delete(resource, name, namespace, uid=uid, resource_version=version)
+            body = self._client.get(SERVICES, name, job.key.namespace)
+        except NotFound:
+            return
+        if controller_of(meta(body)) == job.uid:
+            self._delete(SERVICES, body, None)
+
+    def _delete(self, resource: Resource, body: Mapping[str, Any], version: str | None) -> None:
+        about = meta(body)
+        try:
+            self._client.delete(
+                resource, about["name"], about["namespace"], uid=str(about["uid"]), resource_version=version
+            )
         except NotFound:
             pass
 

@@ -196,9 +196,13 @@ class Store:
             return next((c for c in children if c.revision == revision and c.owner == uid), None)
 
     def pods(self, key: JobKey, revision: int) -> list[PodFacts]:
-        """The pods of a Revision."""
+        """The pods of a Revision: those of its Job. Labels alone, which anybody can write, make no pod ours: it would
+        be believed what it says of the job, and be sent the Revision's token."""
         with self._lock:
-            return [pod for pod in self._pods.get(key, {}).values() if pod.revision == revision]
+            owner = self._jobs.get(key)
+            children = self._children.get(key, {}).values()
+            jobs = {child.uid for child in children if child.revision == revision and child.owner == owner}
+            return [pod for pod in self._pods.get(key, {}).values() if pod.revision == revision and pod.owner in jobs]
 
     def all_pods(self) -> list[PodFacts]:
         """The pods of all Revisions."""

@@ -59,7 +59,10 @@ class Cluster:
             return dict(body)
         if (resource, name) in self.objects:
             raise AlreadyExists("there is one")
-        self.writes.append(f"create {name} suspend={body['spec'].get('suspend')}")
+        if resource is SERVICES:
+            self.writes.append(f"create Service {name}")
+        else:
+            self.writes.append(f"create {name} suspend={body['spec'].get('suspend')}")
         return self.put(resource, {**body, "metadata": {**body["metadata"], "uid": f"{name}-uid"}})
 
     def apply(self, resource: Resource, body: Mapping[str, Any], **_: Any) -> Body:
@@ -72,8 +75,9 @@ class Cluster:
         new["spec"] = {**new.get("spec", {}), **body["spec"]}
         return self.put(resource, new)
 
-    def delete(self, resource: Resource, name: str, namespace: str | None = None, **_: Any) -> None:
-        self.writes.append(f"delete {name}")
+    def delete(self, resource: Resource, name: str, namespace: str | None = None, **conditions: Any) -> None:
+        assert conditions["uid"], "only what was looked at may be deleted"
+        self.writes.append(f"delete {resource.kind} {name}" if resource is SERVICES else f"delete {name}")
 
     def put(self, resource: Resource, body: Mapping[str, Any]) -> Body:
         new = copy.deepcopy(dict(body))
@@ -234,6 +238,41 @@ def test_ending_a_revision_is_asked_for_once(world: World) -> None:
     assert world.run(job) == ["delete bert-r1"]
     assert world.run(job) == []
     assert (SERVICES, "bert-r1") not in world.cluster.objects
+
+
+def service(*, owner: str) -> Body:
+    """A Service of the child's name: what it has is `child`'s, less what a Job alone has."""
+    body = child(owner=owner, uid="service-1")
+    return {**body, "spec": {"selector": {"app": "theirs"}}, "status": {}}
+
+
+def test_a_gang_has_a_service_that_goes_with_it(world: World) -> None:
+    world.ref = replace(world.ref, placement=Placement("a10g", 8, 2))
+    assert world.run(world.persist())[:2] == ["create Service bert-r1", "create bert-r1 suspend=True"]
+    gang = child()
+    gang["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, gang))
+    job = world.persist(migration(world, Phase.DRAINING))
+    assert world.run(job) == ["delete bert-r1", "delete Service bert-r1"]
+
+
+def test_a_service_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:
+    theirs = world.cluster.put(SERVICES, service(owner="stranger"))
+    world.ref = replace(world.ref, placement=Placement("a10g", 8, 2))
+    assert world.run(world.persist()) == []
+    gang = child()
+    gang["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, gang))
+    assert world.run(world.persist(migration(world, Phase.DRAINING))) == ["delete bert-r1"]
+    assert world.cluster.objects[SERVICES, "bert-r1"] == theirs
+
+
+def test_a_pod_that_only_wears_the_labels_is_sent_no_token(world: World) -> None:
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, child()))
+    world.store.observe(PODS, "ADDED", pod(uid="pod-2", owner="", status={"podIP": "10.0.0.66"}))
+    world.store.observe(PODS, "ADDED", pod(uid="pod-1"))
+    world.run(world.persist(migration(world, Phase.CHECKPOINTING)))
+    assert world.sidecars.asked == [(("pod-1", "10.0.0.7"),)]
 
 
 def test_every_pod_is_asked_for_a_checkpoint_and_silence_is_told(world: World) -> None:
