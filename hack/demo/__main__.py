@@ -61,11 +61,11 @@ def main() -> int:
             return 1
         stage = prepare(running, progress)
         say("telling three stories at once; the lines are what the objects' conditions say")
-        results = tell(stage, TOGETHER, say)
-        results |= tell(stage, AFTERWARDS, say)
-        stories = TOGETHER + AFTERWARDS
-        for story in stories:
-            show(stage, story)
+        results: dict[str, Job | Exception] = {}
+        for stories in (TOGETHER, AFTERWARDS):
+            results |= tell(stage, stories, say)
+            for story in stories:
+                show(stage, story)
         print(f"\n$ kubectl get pj -A -o wide\n{stage.kubectl('get', 'pj', '-A', '-o', 'wide').rstrip()}")
         print(f"\n$ rightpool pools\n{stage.rightpool('pools').rstrip()}")
     except (DevclusterError, StoryFailed) as error:

@@ -98,6 +98,12 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
     stage.kubectl("apply", "--server-side", "-f-", stdin=text)
 
 
+def forget(stage: Stage, namespace: str, name: str) -> None:
+    """End what an earlier run left, so that its status is not taken for this one's."""
+    stage.kubectl("delete", "profiledjob", name, "-n", namespace, "--ignore-not-found", "--cascade=foreground")
+    stage.kubectl("delete", "events.events.k8s.io", "--all", "-n", namespace)
+
+
 def logs(kubectl: Kubectl, lines: int = 40) -> str:
     """The operator's last lines, for a failure's message."""
     return kubectl("logs", "-n", SYSTEM, "-l", "app.kubernetes.io/name=rightpool", "--prefix", f"--tail={lines}")

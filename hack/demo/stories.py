@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from demo.job import Job, StoryFailed, Watcher
-from demo.stage import Stage, apply
+from demo.stage import Stage, apply, forget
 
 START_SECONDS: Final = 90.0
 MOVE_SECONDS: Final = 200.0
@@ -42,6 +42,7 @@ def training_lines(log: str) -> list[tuple[int, float]]:
 
 def scaling(stage: Stage, say: Say) -> Job:
     """A real program on two chips that scales badly goes to one, and goes on from its checkpoint."""
+    forget(stage, "research", "scaling")
     folder = stage.state / "checkpoints"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -81,6 +82,7 @@ def scaling(stage: Stage, say: Say) -> Job:
 
 def cheaper_pool(stage: Stage, say: Say) -> Job:
     """ResNet-50 on A100 moves to the A10G pool, at the predicted price."""
+    forget(stage, "vision", "resnet50")
     apply(stage, "resnet50.yaml")
     watcher = Watcher(stage.kubectl, "vision", "resnet50", say)
     job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
@@ -93,6 +95,7 @@ def cheaper_pool(stage: Stage, say: Say) -> Job:
 
 def whole_slices(stage: Stage, say: Say) -> Job:
     """A language model moves from GPUs to TPUs, in whole slices."""
+    forget(stage, "language", "language-model")
     apply(stage, "language-model.yaml")
     watcher = Watcher(stage.kubectl, "language", "language-model", say)
     job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
@@ -106,6 +109,7 @@ def whole_slices(stage: Stage, say: Say) -> Job:
 
 def rollback(stage: Stage, say: Say) -> Job:
     """The A10G pool has become slower than published: the move does not pay, and is undone."""
+    forget(stage, "vision", "rollback")
     say("the A10G pool is throttled to 40% of what was published")
     fault(stage, a10g='{"throughput": 0.4, "throttle": 0.6}')
     try:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from rightpool.api.conditions import Reason
 from rightpool.api.profiledjob import Objective, ProfiledJobSpec
 from rightpool.planning.migration import Migration
+from rightpool.planning.wording import dollars, number
 from rightpool.prediction.estimate import Z80
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
@@ -104,16 +105,16 @@ def verify(migration: Migration, profile: Profile, spec: ProfiledJobSpec) -> Ver
 
 
 def _told(migration: Migration, realised: float, realised_cost: float | None) -> str:
-    text = f"measured {realised:,.4g} samples/s"
+    text = f"measured {number(realised)} samples/s"
     if realised_cost is not None:
-        text += f" at ${realised_cost:,.3g} per million"
+        text += f" at {dollars(realised_cost)} per million"
     if migration.predicted is not None:
         predicted = migration.predicted
-        text += f"; predicted {predicted.median:,.4g} ({predicted.low:,.4g}–{predicted.high:,.4g})"
+        text += f"; predicted {number(predicted.median)} ({number(predicted.low)}–{number(predicted.high)})"
         if migration.predicted_cost is not None:
-            text += f" at ${migration.predicted_cost.median:,.3g}"
+            text += f" at {dollars(migration.predicted_cost.median)}"
     if migration.baseline is not None:
-        text += f"; before {migration.baseline:,.4g}"
+        text += f"; before {number(migration.baseline)}"
         if migration.baseline_cost is not None:
-            text += f" at ${migration.baseline_cost:,.3g}"
+            text += f" at {dollars(migration.baseline_cost)}"
     return text

@@ -11,6 +11,7 @@ from rightpool.cluster.events import Event
 from rightpool.planning.ledger import Outcome
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.transitions import FAILED
+from rightpool.planning.wording import chips
 
 # A phase is told by its own Events, and these two follow from others.
 _SILENT: Final = frozenset({ConditionType.MIGRATING.value, ConditionType.TARGETS_MET.value})
@@ -31,7 +32,7 @@ def announcements(
     """Events for the step from one persisted state, with its conditions, to the next."""
     if old.ref is None and new.ref is not None:
         at = new.ref.placement
-        note = f"r{new.ref.revision}: {at.chips} chips of {at.pool} in {at.replicas} pods"
+        note = f"r{new.ref.revision}: {chips(at.chips)} of {at.pool}, replicas: {at.replicas}"
         yield Event(regarding, "Starting", "Place", note)
     yield from _migration(regarding, old, new)
     if old.finished is None and new.finished is not None:
@@ -64,7 +65,7 @@ def _migration(regarding: Mapping[str, str], old: JobState, new: JobState) -> It
         if was is None or was.id != now.id:
             source, target = now.source.placement, now.target.placement
             note = (
-                f"{now.id}: {now.action.value} from {source.chips} chips of {source.pool} to {target.chips} chips of "
+                f"{now.id}: {now.action.value} from {chips(source.chips)} of {source.pool} to {chips(target.chips)} of "
                 f"{target.pool}: {now.message}"
             )
             yield Event(regarding, now.reason.value, "Decide", note)

@@ -178,7 +178,7 @@ def _efficient(job: JobState, around: Circumstances) -> _Said:
     if _complete(job) is None or job.diagnosis is None:
         return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.diagnosis
-    text = f"{diagnosis.evidence}. {diagnosis.lever}" if diagnosis.lever else diagnosis.evidence
+    text = f"{diagnosis.evidence}. What helps: {diagnosis.lever}" if diagnosis.lever else diagnosis.evidence
     reason = _INEFFICIENT.get(diagnosis.bottleneck)
     if reason is not None:
         return _Said("False", reason, text)
@@ -328,7 +328,7 @@ def _degraded(job: JobState, around: Circumstances) -> _Said | None:
             f"pool {around.pool.name} has no price: set spec.price.perChipHour of the pool",
         )
     if job.diagnosis is not None and job.diagnosis.bottleneck is Bottleneck.STRAGGLER:
-        return _Said("True", Reason.STRAGGLER, f"{job.diagnosis.evidence}. {job.diagnosis.lever}")
+        return _Said("True", Reason.STRAGGLER, f"{job.diagnosis.evidence}. What helps: {job.diagnosis.lever}")
     return _Said("False", Reason.HEALTHY, "")
 
 
