@@ -24,6 +24,7 @@ LINKS: Final = frozenset({("pcie", "tx"), ("pcie", "rx"), ("nvlink", "tx"), ("nv
 
 _MAX_NUMBER: Final = 1e15
 _MAX_STATE: Final = 120
+_MAX_RATIO: Final = 1.1  # a little over 1 comes of clocks that differ, more is no share of anything
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 
 
@@ -131,6 +132,20 @@ def _number(message: dict[str, Any], name: str) -> float:
     return float(value)
 
 
+def _ratio(message: dict[str, Any], name: str) -> float:
+    value = _number(message, name)
+    if value > _MAX_RATIO:
+        raise Malformed(f"{name}: not a share")
+    return min(1.0, value)
+
+
+def _truth(message: dict[str, Any], name: str) -> bool:
+    value = message[name]
+    if not isinstance(value, bool):
+        raise Malformed(f"{name}: neither true nor false")
+    return value
+
+
 def _whole(message: dict[str, Any], name: str) -> int:
     value = _number(message, name)
     if value != int(value):
@@ -170,7 +185,7 @@ def _chip(value: Any) -> Chip:
     uuid = _word(value, "uuid")
     if uuid is None:
         raise Malformed("uuid: missing")
-    ratios = {name: min(1.0, _number(value, name)) for name in RATIOS if name in value}
+    ratios = {name: _ratio(value, name) for name in RATIOS if name in value}
     throttle, errors, links = value.get("throttle", {}), value.get("errors", {}), value.get("links", [])
     if not isinstance(throttle, dict) or not isinstance(errors, dict) or not isinstance(links, list):
         raise Malformed("chip: wrong types")
@@ -188,7 +203,7 @@ def _chip(value: Any) -> Chip:
         memory_total=_optional(value, "memory_total"),
         power=_optional(value, "power"),
         energy=_optional(value, "energy"),
-        throttle={reason: bool(throttle[reason]) for reason in THROTTLE_REASONS if reason in throttle},
+        throttle={reason: _truth(throttle, reason) for reason in THROTTLE_REASONS if reason in throttle},
         errors={kind: _number(errors, kind) for kind in ERROR_KINDS if kind in errors},
         links=moved,
     )

@@ -27,7 +27,8 @@ def read(data: mmap.mmap | bytes) -> list[Plane]:
     count = 0
     names: dict[str, str] = {}
     for event in _events(data):
-        if event.get("ph") != "X" or event.get("cat") not in _DEVICE_WORK:
+        category = event.get("cat")
+        if event.get("ph") != "X" or not isinstance(category, str) or category not in _DEVICE_WORK:
             continue
         device, stream = event.get("pid"), event.get("tid")
         start, duration = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))

@@ -173,6 +173,7 @@ def test_kernels_of_pytorch() -> None:
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 0, "dur": 900},
         {"ph": "i", "name": "Iteration Start", "ts": 1},
         kernel("void bad", 1e30, 2e30),
+        {"ph": "X", "cat": ["kernel"], "name": "void bad", "pid": 0, "tid": 7, "ts": 0, "dur": 900},
     )
     found = shares(kineto.read(trace))
     assert found == pytest.approx({COMPUTE: 0.42, OVERLAPPED: 0.2, EXPOSED: 0.3, MEMCPY: 0.05, IDLE: 0.03})
