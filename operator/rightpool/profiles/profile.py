@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,7 @@ from typing import Final
 
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.profiles.statistics import quantile, stationary_from
-from rightpool.profiles.window import Window
+from rightpool.profiles.window import Window, bounds
 
 # Optimizer steps that are always warm-up: compilation, allocator growth, cuDNN's search for algorithms.
 WARM_UP_STEPS: Final = 5
@@ -20,10 +21,15 @@ FULL: Final = 0.8
 # Readings without which nothing can be said about steadiness.
 FEWEST: Final = 3
 
+_FIELDS: Final = tuple(Field)
 # Not a spread but a state: the newest reading is the value.
 _STATE: Final = frozenset({Field.STEPS, Field.CHECKPOINT_TIMESTAMP, Field.CHECKPOINT_SECONDS, Field.PODS})
 # What must fit at the worst moment: the highest reading is the value.
 _PEAK: Final = frozenset({Field.MEMORY_USED})
+# Counters: another value in every sample says nothing.
+_RUNNING: Final = frozenset({Field.STEPS, Field.CHECKPOINT_TIMESTAMP})
+# Where a reading has no spread of its own, this much (relative) is none.
+_STILL: Final = 0.02
 # Sums over pods: meaningless while a pod is silent.
 _SUMS: Final = frozenset({Field.SAMPLES_PER_SECOND})
 
@@ -136,6 +142,21 @@ def build_profile(
     )
 
 
+def usual(profile: Profile) -> tuple[array[float], array[float]]:
+    """Bounds for `Window.within`: the profile's readings and as much again on either side as they spread.
+
+    A sample within them is one like those that the profile was made from, and hardly changes what it says.
+    """
+    ranges = {}
+    for field, reading in profile.readings.items():
+        if field in _RUNNING:
+            ranges[field] = (-math.inf, math.inf)
+        else:
+            slack = 0.0 if field is Field.PODS else max(reading.high - reading.low, _STILL * abs(reading.value))
+            ranges[field] = (min(reading.low, reading.value) - slack, max(reading.high, reading.value) + slack)
+    return bounds(ranges)
+
+
 def _after_warm_up(samples: Window, first: int) -> int | None:
     """Index of the first sample after the warm-up, `first` or later; None while it lasts."""
     steps = samples.column(Field.STEPS)
@@ -169,7 +190,7 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
     pods = samples.column(Field.PODS, start)
     derived = samples.derived(start)
     readings: dict[Field, Reading] = {}
-    for field in Field:
+    for field in _FIELDS:
         values = samples.column(field, start).tolist()
         if field in _SUMS:
             values = [value for value, answered in zip(values, pods, strict=True) if not answered < expected_pods]
@@ -187,5 +208,8 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
         else:
             value = quantile(values, 0.5)
         quality = Quality.DERIVED if field in derived else Quality.MEASURED
-        readings[field] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
+        if values[0] == values[-1]:
+            readings[field] = Reading(value, value, value, quality)
+        else:
+            readings[field] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
     return readings

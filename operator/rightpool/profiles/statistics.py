@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 # Standard deviation of a normal distribution per median absolute deviation, and of its median per standard error.
@@ -17,11 +18,19 @@ _HALF: Final = 3  # readings that each half needs
 
 def quantile(ordered: Sequence[float], share: float) -> float:
     """The quantile of values in ascending order, at least one; never outside of them."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
+    below, above, part = _between(len(ordered), share)
     low, high = ordered[below], ordered[above]
-    return min(low + (high - low) * (position - below), high)
+    if low == high:
+        return low
+    return min(low + (high - low) * part, high)
+
+
+@lru_cache(maxsize=1024)
+def _between(count: int, share: float) -> tuple[int, int, float]:
+    """Which two of `count` ordered values a quantile lies between, and how far from the first."""
+    position = share * (count - 1)
+    below = math.floor(position)
+    return below, min(below + 1, count - 1), position - below
 
 
 def median(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rightpool.profiles.sample import Field, Sample
@@ -20,6 +20,16 @@ _COLUMN: Final = {field: number for number, field in enumerate(_FIELDS, start=1)
 _DERIVED: Final = len(_FIELDS) + 1  # a bit set; exact in a double up to 53 fields
 _WIDTH: Final = len(_FIELDS) + 2
 _EMPTY_ROW: Final = array("d", [0.0, *([math.nan] * len(_FIELDS)), 0.0])
+
+
+def bounds(ranges: Mapping[Field, tuple[float, float]]) -> tuple[array[float], array[float]]:
+    """Rows of the least and the largest values of each field. A field without a range is one that is missing."""
+    low, high = _EMPTY_ROW[:], _EMPTY_ROW[:]
+    low[0] = low[_DERIVED] = -math.inf
+    high[0] = high[_DERIVED] = math.inf
+    for field, (least, most) in ranges.items():
+        low[_COLUMN[field]], high[_COLUMN[field]] = least, most
+    return low, high
 
 
 class Window:
@@ -94,6 +104,14 @@ class Window:
     def column(self, field: Field, start: int = 0) -> array[float]:
         """One field of each sample from this one on, NaN where missing."""
         return self._cells[start * _WIDTH + _COLUMN[field] :: _WIDTH]
+
+    def within(self, low: array[float], high: array[float]) -> bool:
+        """Whether every field of the newest sample lies between two rows as `bounds` makes them."""
+        for value, least, most in zip(self._cells[-_WIDTH:], low, high, strict=True):
+            # What was missing has bounds that are not numbers, and is to be missing still.
+            if not least <= value <= most and not (value != value and least != least):
+                return False
+        return True
 
     def derived(self, start: int = 0) -> frozenset[Field]:
         """Fields of which any reading from this sample on was derived."""

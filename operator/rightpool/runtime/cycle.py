@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
@@ -27,7 +28,11 @@ from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
 # would look like the answer.
 HEARING_SECONDS = 60.0
 # Time alone changes little: what was spent, since when something is waited for.
-QUIET_SECONDS = 60.0
+QUIET_SECONDS = 300.0
+# Spent and saved grow with the clock, of every job, and what they are now can be computed. Over the whole fleet they
+# are worth one write in so many seconds, and a fleet that had none for a while has so many to make.
+MONEY_SECONDS = 60.0
+MONEY_WRITES = 30.0
 
 Decide = Callable[[Snapshot], Mapping[JobKey, Assessment]]
 
@@ -63,9 +68,9 @@ class _Quiet:
     pool: Pool | None
     refusal: Refusal | None
     telemetry: bool
-    at: float
+    until: float
 
-    def still(self, other: _Quiet) -> bool:
+    def still(self, other: _Quiet, now: float) -> bool:
         """Identity where the parts are kept from cycle to cycle, likeness for the profile, which is made anew."""
         return (
             self.stored is other.stored
@@ -74,7 +79,7 @@ class _Quiet:
             and self.bottleneck is other.bottleneck
             and self.refusal is other.refusal
             and self.telemetry == other.telemetry
-            and other.at - self.at < QUIET_SECONDS
+            and now < self.until
             and (self.pool is other.pool or self.pool == other.pool)
             and (self.profile is other.profile or alike(self.profile, other.profile))
         )
@@ -87,6 +92,8 @@ class Stepper:
     written_at: dict[str, float] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     quiet: dict[str, _Quiet] = field(default_factory=dict)
+    _money: float = MONEY_WRITES
+    _money_at: float = 0.0
 
     def step(
         self,
@@ -116,24 +123,37 @@ class Stepper:
                 self.problems[job.uid] = problem
         pool = None if after.ref is None else pools.get(after.ref.placement.pool)
         bottleneck = None if job.diagnosis is None else job.diagnosis.bottleneck
-        made_from = _Quiet(stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, now)
+        # Not all jobs in the same cycle: how long depends on the job.
+        until = now + QUIET_SECONDS * (0.5 + crc32(job.uid.encode()) / 2**33)
+        made_from = _Quiet(stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, until)
         last = self.quiet.get(job.uid)
-        if after is job and problem is None and last is not None and last.still(made_from):
+        if after is job and problem is None and last is not None and last.still(made_from, now):
             return Step(stored, job, job, None, commands(job))
         around = Circumstances(assessment, pool, refusal, telemetry, now, problem)
         draft = draft_status(stored, after, around)
-        if after is job and problem is None and draft.difference is Difference.NONE:
+        worth = after is not job or self._worth_writing(job, draft, now)
+        if not worth and problem is None and draft.difference <= Difference.MONEY:
             self.quiet[job.uid] = made_from
         else:
             self.quiet.pop(job.uid, None)
-        if after is job and not self._worth_writing(job, draft, now):
+        if not worth:
             return Step(stored, job, job, None, () if problem else commands(job))
         return Step(stored, job, after, draft, ())
 
     def _worth_writing(self, job: JobState, draft: StatusDraft, now: float) -> bool:
-        if draft.difference is not Difference.COSMETIC:
+        if draft.difference in (Difference.NONE, Difference.STATE):
             return draft.difference is Difference.STATE
-        return now - self.written_at.get(job.uid, 0.0) >= COSMETIC_SECONDS
+        if now - self.written_at.get(job.uid, 0.0) < COSMETIC_SECONDS:
+            return False
+        return draft.difference is Difference.COSMETIC or self._money_is_due(now)
+
+    def _money_is_due(self, now: float) -> bool:
+        self._money = min(MONEY_WRITES, self._money + (now - self._money_at) / MONEY_SECONDS)
+        self._money_at = now
+        if self._money < 1.0:
+            return False
+        self._money -= 1.0
+        return True
 
     def forget(self, gone: set[str]) -> None:
         """Jobs that do not exist any more."""
@@ -146,7 +166,7 @@ class Stepper:
 def at_rest(stored: StoredJob) -> bool:
     """Nothing will ever be said about this job again, unless its spec changes: it has ended, and its status says so."""
     job = stored.state
-    return job.finished is not None and stored.status.observed_generation == job.generation and job.migration is None
+    return job.finished is not None and stored.observed_generation == job.generation and job.migration is None
 
 
 def needs_hearing(job: JobState, heard: bool, running_for: float) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 TOLERANCE: Final = 0.05  # relative: below it a reader would not care
 SHARE_TOLERANCE: Final = 0.03  # absolute, for shares between 0 and 1
-MONEY_TOLERANCE: Final = 0.25  # of spent and saved: they only ever grow, and `asOf` says until when they are counted
+MONEY_TOLERANCE: Final = 0.25  # of spent and saved, which only ever grow
 CENT: Final = 0.01
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
@@ -30,15 +30,19 @@ _SHARES: Final = frozenset(
         "savings",
     }
 )
+# What they are now follows from `asOf` and what an hour costs and saves.
+_MONEY: Final = frozenset({"spent", "saved"})
 _TIMES: Final = frozenset({"measuredAt", "asOf", "window"})
 
 
 class Difference(IntEnum):
-    """NONE: nothing that a reader would care about. COSMETIC: numbers or words moved. STATE: something happened."""
+    """NONE: nothing that a reader would care about. MONEY: what was spent or saved has grown as was to be expected.
+    COSMETIC: numbers or words moved. STATE: something happened."""
 
     NONE = 0
-    COSMETIC = 1
-    STATE = 2
+    MONEY = 1
+    COSMETIC = 2
+    STATE = 3
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
@@ -53,7 +57,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
         elif (
             key in ("profile", "cost", "recommendation") and isinstance(before, Mapping) and isinstance(after, Mapping)
         ):
-            found = _readings(before, after, MONEY_TOLERANCE if key == "cost" else TOLERANCE)
+            found = _readings(before, after)
         else:
             found = Difference.STATE
         worst = max(worst, found)
@@ -76,14 +80,14 @@ def _conditions(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any
     return worst
 
 
-def _readings(old: Mapping[str, Any], new: Mapping[str, Any], tolerance: float) -> Difference:
+def _readings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
     worst = Difference.NONE
     for key in {*old, *new} - _TIMES:
         before, after = old.get(key), new.get(key)
         if before == after:
             continue
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            worst = max(worst, _readings(before, after, tolerance))
+            worst = max(worst, _readings(before, after))
             continue
         one, two = _float(before), _float(after)
         if one is None or two is None:
@@ -94,7 +98,10 @@ def _readings(old: Mapping[str, Any], new: Mapping[str, Any], tolerance: float) 
         elif key in _SHARES:
             if abs(one - two) > SHARE_TOLERANCE:
                 worst = max(worst, Difference.COSMETIC)
-        elif abs(one - two) > max(tolerance * max(abs(one), abs(two)), CENT if tolerance == MONEY_TOLERANCE else 0.0):
+        elif key in _MONEY:
+            if abs(one - two) > max(MONEY_TOLERANCE * max(abs(one), abs(two)), CENT):
+                worst = max(worst, Difference.MONEY)
+        elif abs(one - two) > TOLERANCE * max(abs(one), abs(two)):
             worst = max(worst, Difference.COSMETIC)
         if worst is Difference.STATE:
             return worst

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+from weakref import WeakValueDictionary
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rightpool.api.profiledjob import JobWorkload, ProfiledJobSpec, Workload
 from rightpool.api.status import ProfiledJobStatus
@@ -22,14 +23,32 @@ _UNREADABLE = ProfiledJobSpec(
     workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
 )
 
+_PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
+
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """body: the object. state: without revisions, profile and diagnosis. status: as it was read."""
+    """body: the object without its spec, which is in the state. state: without revisions, profile and diagnosis."""
 
     body: Mapping[str, Any]
     state: JobState
-    status: ProfiledJobStatus
+
+    @property
+    def status(self) -> ProfiledJobStatus:
+        """The status, read when it is asked for: parsed, ten thousand of them weigh more than all else about jobs.
+
+        An unreadable one is like none; the state says so.
+        """
+        try:
+            return ProfiledJobStatus.model_validate(self.body.get("status") or {})
+        except ValidationError:
+            return ProfiledJobStatus()
+
+    @property
+    def observed_generation(self) -> int | None:
+        """The generation that the status is about."""
+        generation = (self.body.get("status") or {}).get("observedGeneration")
+        return generation if isinstance(generation, int) else None
 
     @property
     def resource_version(self) -> str:
@@ -54,21 +73,19 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
     generation = int(about.get("generation") or 0)
     key = JobKey(str(about.get("namespace")), str(about["name"]))
     invalid: str | None = None
-    status = ProfiledJobStatus()
     restored: dict[str, Any] = {}
     same = previous is not None and previous.state.uid == about["uid"] and previous.state.generation == generation
     if same and previous is not None and previous.state.spec is not _UNREADABLE:
         spec, digest = previous.state.spec, previous.state.workload_hash
     else:
         try:
-            spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
+            spec = _shared(ProfiledJobSpec.model_validate(body.get("spec") or {}))
             job = spec.workload.job
             digest = workload_hash(job.template, job.chip_container)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
     try:
-        status = ProfiledJobStatus.model_validate(body.get("status") or {})
-        restored = restored_fields(status)
+        restored = restored_fields(ProfiledJobStatus.model_validate(body.get("status") or {}))
     except (ValidationError, ValueError, TypeError) as error:
         invalid = invalid or f"status: {first_problem(error)}; it was written by another version of the operator"
     approved = (about.get("annotations") or {}).get(ANNOTATION_APPROVE)
@@ -83,7 +100,20 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
         invalid=invalid,
         deleting=bool(about.get("deletionTimestamp")),
     )
-    return StoredJob(body, replace(state, **restored), status)
+    kept = {name: part for name, part in body.items() if name != "spec"}
+    return StoredJob(kept, replace(state, **restored))
+
+
+def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:
+    """The same spec, made of parts of other jobs' specs where those are equal: most jobs differ in their workload."""
+    parts = {}
+    for name in ProfiledJobSpec.model_fields:
+        part = getattr(spec, name)
+        if isinstance(part, BaseModel) and name != "workload":
+            parts[name] = _PARTS.setdefault(
+                (type(part), part.model_dump_json(), frozenset(part.model_fields_set)), part
+            )
+    return spec.model_copy(update=parts)
 
 
 def first_problem(error: Exception) -> str:

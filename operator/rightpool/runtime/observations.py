@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 import math
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FuturesTimeout
 from dataclasses import dataclass, field
 from typing import Final
+from zlib import crc32
 
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.planning.migration import Phase
+from rightpool.planning.plan import alike
 from rightpool.planning.snapshot import JobState
 from rightpool.profiles.diagnosis import Diagnosis, diagnose
-from rightpool.profiles.profile import Profile, build_profile
+from rightpool.profiles.profile import Profile, build_profile, usual
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.window import CAPACITY, Window
 from rightpool.runtime.facts import PodFacts
@@ -26,6 +29,8 @@ from rightpool.telemetry.source import Target, TelemetryReading, TelemetrySource
 
 # While a save is awaited, every second until it is seen is a second without progress later.
 HASTE_SECONDS: Final = 2.0
+# What is steady is looked at as a whole at least as often as this, seconds.
+REBUILD_SECONDS: Final = 60.0
 # Readings are due a little before the interval is over, so that a cycle that comes early does not skip one.
 EARLY: Final = 0.9
 
@@ -38,8 +43,11 @@ class _Observed:
     window: Window
     asked_at: float = -math.inf
     version: int = -1
-    built_at: float = -math.inf
+    looked_at: float = -math.inf
+    due_at: float = -math.inf
+    usual: tuple[array[float], array[float]] | None = None
     profile: Profile | None = None
+    accelerator: Accelerator | None = None
     diagnosis: Diagnosis | None = None
 
 
@@ -107,8 +115,7 @@ class Observations:
         observed = self._windows.get(job.uid)
         if observed is None or number is None or observed.key.revision != number:
             return Observation()
-        interval = job.spec.profiling.interval.total_seconds()
-        if observed.version != observed.window.version or now - observed.built_at > interval:
+        if self._due(job, observed, accelerator, now):
             self._build(job, observed, accelerator, now)
         saves = [at for at in observed.window.column(Field.CHECKPOINT_TIMESTAMP) if not math.isnan(at)]
         return Observation(
@@ -118,11 +125,24 @@ class Observations:
             heard=len(observed.window) > 0,
         )
 
+    def _due(self, job: JobState, observed: _Observed, accelerator: Accelerator | None, now: float) -> bool:
+        """Whether the profile has to be made anew: not for a sample like all others, until enough of them have come."""
+        if observed.version == observed.window.version:
+            return now - observed.looked_at > job.spec.profiling.interval.total_seconds()
+        observed.version, observed.looked_at = observed.window.version, now
+        return (
+            observed.usual is None
+            or now >= observed.due_at
+            or job.migration is not None
+            or accelerator is not observed.accelerator
+            or not observed.window.within(*observed.usual)
+        )
+
     def _build(self, job: JobState, observed: _Observed, accelerator: Accelerator | None, now: float) -> None:
         placement = _placement(job, observed.key.revision)
         spec = job.spec.profiling
-        observed.version, observed.built_at = observed.window.version, now
-        observed.profile = build_profile(
+        observed.version, observed.looked_at = observed.window.version, now
+        profile = build_profile(
             observed.key,
             placement[0],
             observed.window,
@@ -131,7 +151,16 @@ class Observations:
             expected_pods=placement[1],
             now=now,
         )
-        observed.diagnosis = None if accelerator is None else diagnose(observed.profile, accelerator)
+        # Not all jobs in the same cycle: how long depends on the job.
+        window = min(REBUILD_SECONDS, spec.window.total_seconds() / 2)
+        observed.due_at = now + window * (0.5 + crc32(job.uid.encode()) / 2**33)
+        observed.usual = usual(profile) if profile.complete else None
+        same = job.migration is None and profile.complete and accelerator is observed.accelerator
+        if not (same and alike(profile, observed.profile)):
+            # One that says the same stays: whoever has judged by it need not do so again, and a job that sits on the
+            # edge between two diagnoses does not go to and fro with the noise.
+            observed.profile, observed.accelerator = profile, accelerator
+            observed.diagnosis = None if accelerator is None else diagnose(profile, accelerator)
 
     def _observed(self, job: JobState, number: int) -> _Observed:
         key = RevisionKey(job.key.namespace, job.key.name, number)

@@ -53,7 +53,8 @@ class StatusDraft:
 
 def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> StatusDraft:
     """What the status should be. job: as it is to be persisted; stored: what is there."""
-    conditions = list(stored.status.conditions)
+    said = stored.status
+    conditions = list(said.conditions)
     now = to_time(around.now)
     applying = list(conditions_of(job, around))
     kept = {condition.type for condition in applying}
@@ -62,9 +63,9 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         conditions = set_condition(conditions, condition, now)
     settled = replace(job, account=job.account.settled(around.now))
     profile = _profile(job, around.assessment)
-    ref, placed = job.ref, stored.status.placement
+    ref, placed = job.ref, said.placement
     if profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
-        profile = stored.status.profile  # a restart of the operator does not make the numbers wrong
+        profile = said.profile  # a restart of the operator does not make the numbers wrong
     status = wire.ProfiledJobStatus(
         observed_generation=job.generation,
         conditions=conditions,

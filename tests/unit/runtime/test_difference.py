@@ -34,7 +34,7 @@ def condition(**more: Any) -> dict[str, Any]:
         ({"profile": {"measuredAt": "a"}}, {"profile": {"measuredAt": "b"}}, Difference.NONE),
         ({}, {"profile": {"inputWait": "0.01"}}, Difference.STATE),
         ({"cost": {"spent": "100", "asOf": "a"}}, {"cost": {"spent": "110", "asOf": "b"}}, Difference.NONE),
-        ({"cost": {"spent": "100"}}, {"cost": {"spent": "140"}}, Difference.COSMETIC),
+        ({"cost": {"spent": "100"}}, {"cost": {"spent": "140"}}, Difference.MONEY),
         ({"cost": {"saved": "0.00"}}, {"cost": {"saved": "0.003"}}, Difference.NONE),
     ],
 )
