@@ -8,6 +8,7 @@ name an input for ever.
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from random import Random
 from typing import Any, Final
 
@@ -38,12 +39,17 @@ _INTERESTING: Final = (
 )
 
 
+def odd(random: Random) -> Any:
+    """One of the odd values, the caller's own to change."""
+    return deepcopy(random.choice(ODD))
+
+
 def broken(document: Any, random: Random, places: int) -> Any:
     """The document with so many places of it changed, in place; what is returned may be another object altogether."""
     for _ in range(places):
         holder, key = _place(document, random)
         if holder is None:
-            return random.choice(ODD)
+            return odd(random)
         _change(holder, key, random)
     return document
 
@@ -64,15 +70,15 @@ def _change(holder: Any, key: Any, random: Random) -> None:
     choice = random.random()
     value = holder[key]
     if choice < 0.55:
-        holder[key] = random.choice(ODD)
+        holder[key] = odd(random)
     elif choice < 0.65 and isinstance(value, int | float) and not isinstance(value, bool):
         holder[key] = random.choice((-value, value + 1, value - 1, value * 2, value / 3, str(value), [value]))
     elif choice < 0.8:
         del holder[key]
     elif isinstance(holder, list):
-        holder.insert(key, value)
+        holder.insert(key, deepcopy(value))
     else:
-        holder[random.choice(("", "x", f"{key}2", str(key).upper()))] = value
+        holder[random.choice(("", "x", f"{key}2", str(key).upper()))] = deepcopy(value)
 
 
 def encoded(document: Any) -> bytes:
