@@ -1,0 +1,171 @@
+"""Where a campaign takes place: a cluster of its own with pools, a policy and tenants' namespaces."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from devcluster import cluster as clusters
+from devcluster.cluster import Running
+from devcluster.progress import Progress
+from devcluster.spec import Cluster, Ports, SimulatedSize
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
+from rightpool.cluster.resources import ACCELERATOR_POOLS, PLACEMENT_POLICIES, Resource
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CHAOS: Final = Cluster(
+    name="chaos",
+    ports=Ports.starting_at(19440),
+    node_subnet="10.91.0.0/24",
+    service_cidr="10.101.0.0/24",
+    simulated_cidr="10.100.0.0/16",
+    simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
+)
+TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")
+SYSTEM: Final = "rightpool-system"
+SIMULATION: Final = "simulation"  # the ConfigMap that tells the replay how pools behave
+START_DEADLINE: Final = 12.0
+
+CRDS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+NAMESPACES: Final = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS: Final = Resource("", "v1", "ConfigMap", "configmaps")
+
+Body = dict[str, Any]
+
+POOLS: Final[dict[str, Body]] = {
+    "a100": {
+        "accelerator": "A100-SXM4-80GB",
+        "chipsPerNode": 8,
+        "resourceName": "nvidia.com/gpu",
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+        "price": {"perChipHour": "5.07"},
+    },
+    "a10g": {
+        "accelerator": "A10G-24GB",
+        "chipsPerNode": 4,
+        "resourceName": "nvidia.com/gpu",
+        "nodeSelector": {"node.kubernetes.io/instance-type": "g5.12xlarge"},
+        "price": {"perChipHour": "1.006"},
+    },
+    "dev": {
+        "accelerator": "CPU",
+        "chipsPerNode": 2,
+        "resourceName": "rightpool.dev/cpu-chip",
+        "nodeSelector": {"kubernetes.io/hostname": "node-0"},
+        "price": {"perChipHour": "0.05"},
+    },
+}
+POLICY: Final[Body] = {
+    "defaultAdaptationMode": "Auto",
+    "maxConcurrentMigrations": 100,
+    "maxMovesPerHour": 100_000,
+    "minRunTime": "1s",
+    "startDeadline": f"{START_DEADLINE:.0f}s",
+    "circuitBreaker": {"window": 10, "maxRolledBackShare": "1.0"},
+}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A running cluster that a campaign may break, and the connection to it that the campaign itself uses."""
+
+    running: Running
+    client: ClusterClient
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.running.kubeconfig
+
+    @property
+    def spec(self) -> Cluster:
+        return self.running.spec
+
+    def apply_pool(self, name: str, **changes: Any) -> None:
+        """The pool as it should be, but for the changes; None takes a field away."""
+        spec = {key: value for key, value in {**POOLS[name], **changes}.items() if value is not None}
+        persistently(lambda: self._put(ACCELERATOR_POOLS, name, spec))
+
+    def simulate(self, **pools: Body) -> None:
+        """How pools behave; those that are not named behave as published."""
+        data = {name.replace("_", "-"): json.dumps(value) for name, value in pools.items()}
+        body = {"metadata": {"name": SIMULATION, "namespace": "kube-system"}, "data": data}
+
+        def put() -> None:
+            try:
+                self.client.create(CONFIG_MAPS, body)
+            except AlreadyExists:
+                self.client.replace(CONFIG_MAPS, body)
+
+        persistently(put)
+
+    def prepare(self) -> None:
+        """CRDs, policy, pools, namespaces. Repeating it changes nothing."""
+        for path in sorted((ROOT / "crds").glob("*.yaml")):
+            definition = yaml.safe_load(path.read_text())
+            self.client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
+            name = definition["metadata"]["name"]
+            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), 30)  # type: ignore[misc]
+        for name in (*TENANTS, SYSTEM):
+            self._create(NAMESPACES, {"metadata": {"name": name}})
+        persistently(lambda: self._put(PLACEMENT_POLICIES, "default", POLICY))
+        for name in POOLS:
+            self.apply_pool(name)
+        self.simulate()
+
+    def _create(self, resource: Resource, body: Body) -> None:
+        try:
+            self.client.create(resource, body)
+        except AlreadyExists:
+            pass
+
+    def _put(self, resource: Resource, name: str, spec: Body) -> None:
+        try:
+            body = self.client.get(resource, name)
+        except NotFound:
+            self.client.create(resource, {"metadata": {"name": name}, "spec": spec})
+            return
+        self.client.replace(resource, {**body, "spec": spec})
+
+
+def connect(spec: Cluster = CHAOS) -> Ground:
+    """Start the cluster, or repair what an earlier campaign broke, and make it ready."""
+    ground = Ground(clusters.up(spec, Progress()), ClusterClient.connect(spec.kubeconfig, qps=1000, burst=1000))
+    ground.prepare()
+    return ground
+
+
+def until(check: Callable[[], object], seconds: float) -> None:
+    """Wait for it; raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if check():
+                return
+        except ClusterError:
+            pass
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:.0f} s")
+        time.sleep(0.2)
+
+
+def persistently(action: Callable[[], None], seconds: float = 60.0) -> None:
+    """Again and again while the API server is away or somebody else is faster: what heals a fault must not be lost."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except NotFound:
+            raise
+        except (Conflict, Unavailable):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.3)
