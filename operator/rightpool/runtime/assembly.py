@@ -76,7 +76,7 @@ class Operator:
                 fence=fence,
                 executor=executor,
                 observations=self._observations,
-                usage=ChipUsage(self._client, interval=settings.usage_interval),
+                usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
                 publisher=PoolPublisher(self._client, self.store),
                 recorder=EventRecorder(self._client, instance=settings.identity),
                 catalog=load_catalog(),

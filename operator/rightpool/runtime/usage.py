@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from rightpool.cluster.client import Listing
@@ -29,10 +29,21 @@ class Lister(Protocol):
 
 
 class ChipUsage:
-    """Other people's pods are counted every now and then, ours from the store at every call."""
+    """Other people's pods are counted every now and then, ours from the store at every call.
 
-    def __init__(self, client: Lister, *, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+    namespaces: whose pods may be listed, all where empty. Chips that pods elsewhere hold are then taken for free.
+    """
+
+    def __init__(
+        self,
+        client: Lister,
+        *,
+        interval: float,
+        namespaces: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
+        self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._interval = interval
         self._clock = clock
         self._counted_at: float | None = None
@@ -49,12 +60,9 @@ class ChipUsage:
             return False
         counted: Counter[str] = Counter()
         try:
-            for page in self._client.pages(PODS, labels=f"!{LABEL_JOB}", fields=_ALIVE):
-                for body in page.items:
-                    spec = body.get("spec") or {}
-                    chips = sum(amount for name, amount in requested(spec) if name in resources)
-                    if chips:
-                        counted[str(spec.get("nodeName"))] += chips
+            for namespace in self._namespaces:
+                for page in self._client.pages(PODS, namespace, labels=f"!{LABEL_JOB}", fields=_ALIVE):
+                    _count(page, resources, counted)
         except Forbidden as error:
             if not self._forbidden:
                 logger.warning("chips of other pods are not counted, free chips may be too high: %s", error.message)
@@ -75,3 +83,11 @@ class ChipUsage:
             if not pod.done and pod.node is not None:
                 counted[pod.node] += sum(amount for name, amount in pod.chips if name in resources)
         return dict(counted)
+
+
+def _count(page: Listing, resources: Collection[str], counted: Counter[str]) -> None:
+    for body in page.items:
+        spec = body.get("spec") or {}
+        chips = sum(amount for name, amount in requested(spec) if name in resources)
+        if chips:
+            counted[str(spec.get("nodeName"))] += chips

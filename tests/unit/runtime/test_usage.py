@@ -1,0 +1,58 @@
+"""Other people's chips: who is asked about them, and what is made of a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rightpool.cluster.client import Listing
+from rightpool.cluster.errors import Forbidden, Unavailable
+from rightpool.cluster.resources import PODS, Resource
+from rightpool.contract import LABEL_JOB
+from rightpool.runtime.usage import ChipUsage
+from tests.unit.runtime.makers import Body, pod
+
+GPU = "nvidia.com/gpu"
+
+
+class Lister:
+    """Pods by namespace; None stands for all."""
+
+    def __init__(self, pods: dict[str | None, list[Body]]) -> None:
+        self.pods = pods
+        self.trouble: Exception | None = None
+        self.asked: list[str | None] = []
+
+    def pages(self, resource: Resource, namespace: str | None = None, **selectors: Any) -> Iterable[Listing]:
+        assert resource is PODS and selectors["labels"] == f"!{LABEL_JOB}"
+        self.asked.append(namespace)
+        if self.trouble is not None:
+            raise self.trouble
+        for body in self.pods[namespace]:
+            yield Listing([body], "1", "")
+
+
+def test_all_namespaces_are_asked_about_at_once() -> None:
+    lister = Lister({None: [pod(uid="a"), pod(uid="b")]})
+    usage = ChipUsage(lister, interval=0.0)
+    assert usage.refresh({GPU})
+    assert usage.by_node((), {GPU}) == {"node-1": 8}
+    assert lister.asked == [None]
+
+
+def test_only_watched_namespaces_are_asked_about() -> None:
+    """There may be no right to list the others, and a refusal would hide those that there is a right to."""
+    lister = Lister({"research": [pod()], "prod": [pod()]})
+    usage = ChipUsage(lister, interval=0.0, namespaces=("research", "prod"))
+    assert usage.refresh({GPU})
+    assert usage.by_node((), {GPU}) == {"node-1": 8}
+    assert lister.asked == ["research", "prod"]
+
+
+def test_the_last_count_outlives_trouble() -> None:
+    lister = Lister({None: [pod()]})
+    usage = ChipUsage(lister, interval=0.0)
+    usage.refresh({GPU})
+    for lister.trouble in (Forbidden("no"), Unavailable("not now")):
+        assert not usage.refresh({GPU})
+        assert usage.by_node((), {GPU}) == {"node-1": 4}
