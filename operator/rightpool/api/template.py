@@ -108,6 +108,18 @@ TEMPLATE_SCHEMA: Final = _object(
                     ),
                 },
                 "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
+                "nodeName": {
+                    "type": "string",
+                    "description": "Not to be set: pods go where the job is placed.",
+                    "maxLength": 253,
+                    **validations(
+                        Rule(
+                            "self == ''",
+                            "must not be set, since it goes round the scheduler and the pools: remove it, and say "
+                            "which pools may be used with spec.placement.pools",
+                        )
+                    ),
+                },
                 "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
             },
             **validations(

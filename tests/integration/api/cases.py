@@ -152,6 +152,13 @@ JOB_CASES: Final = (
         "must be Never or OnFailure",
     ),
     Case(
+        "a node of one's own choice",
+        JOB,
+        {f"{_T}.spec.nodeName": "a100-0"},
+        f"{_T}.spec.nodeName",
+        "must not be set, since it goes round the scheduler and the pools: remove it",
+    ),
+    Case(
         "other controller without a domain",
         JOB,
         {"spec.managedBy": "kueue"},
