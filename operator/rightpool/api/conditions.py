@@ -127,7 +127,6 @@ class Reason(StrEnum):
 
     # Degraded
     HEALTHY = "Healthy"  # nothing is wrong
-    UNHEALTHY_CHIP = "UnhealthyChip"  # a chip reports errors
     STRAGGLER = "Straggler"  # one chip or pod holds up the others
     PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs cannot be told
     ACCELERATOR_UNKNOWN = "AcceleratorUnknown"  # the catalog does not have the pool's accelerator
