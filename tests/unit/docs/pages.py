@@ -1,0 +1,42 @@
+"""The written pages: their headings, links and blocks of code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs"
+
+_FENCE = re.compile(r"^```")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """level: number of #. parent: the nearest heading of level 2 above."""
+
+    level: int
+    text: str
+    parent: str | None
+
+
+def headings(path: Path) -> Iterator[Heading]:
+    """Those outside blocks of code, in order."""
+    fenced, parent = False, None
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        match = re.match(r"^(#+) (.+?)\s*(?:\{.*\})?$", line)
+        if fenced or match is None:
+            continue
+        level, text = len(match[1]), match[2]
+        yield Heading(level, text, parent if level > 2 else None)
+        if level == 2:
+            parent = text
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The blocks of code in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.M | re.S)
