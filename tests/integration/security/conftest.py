@@ -1,0 +1,70 @@
+"""A cluster of these tests' own with the chart in it: policies and roles are the whole cluster's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import deps, host, recipes
+from devcluster.kubectl import Kubectl
+from devcluster.progress import Progress
+from devcluster.spec import Cluster, Ports, SimulatedSize
+
+from ..chart.release import CHART, SYSTEM, Release, eventually
+from .tenants import Tenants
+
+CLUSTER = Cluster(
+    name="sec",
+    ports=Ports.starting_at(20440),
+    node_subnet="10.104.0.0/24",
+    service_cidr="10.103.0.0/24",
+    simulated_cidr="10.102.0.0/16",
+    simulated=SimulatedSize(a100=2, a10g=2, tpu_v5e=1),
+)
+NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"}
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """KEEP=1 leaves the cluster up, which makes the next run start faster."""
+    if not host.is_root() or deps.missing(root=True):
+        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
+    quiet = Progress(quiet=True)
+    folder = tmp_path_factory.mktemp("images")
+    wanted = [recipe for recipe in recipes.RECIPES if recipe.short in ("operator", "profiler")]
+    images = [recipes.build(recipe, folder, quiet) for recipe in wanted]
+    try:
+        running = clusters.up(CLUSTER, quiet)
+        running.load_images(*(image.archive for image in images))
+        running.kubectl.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": standard}},
+            }
+            for name, standard in NAMESPACES.items()
+        )
+        release = Release(running)
+        release.install(CHART, f"podAnnotations.digest={images[0].digest}")
+        release.until_led()
+        yield release
+    finally:
+        if not os.environ.get("KEEP"):
+            clusters.down(CLUSTER)
+
+
+@pytest.fixture(scope="session")
+def kubectl(release: Release) -> Kubectl:
+    return release.kubectl
+
+
+@pytest.fixture(scope="session")
+def tenants(release: Release) -> Tenants:
+    """People of the namespace research. Policies hold a moment after they are made: that is waited for."""
+    tenants = Tenants(release.kubectl, "research")
+    tenants.admit()
+    eventually(lambda: tenants.refusal("writer", "create", tenants.job("probe")) != "", lambda: "no policy holds")
+    return tenants

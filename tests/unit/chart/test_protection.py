@@ -1,0 +1,94 @@
+"""What the chart renders to protect a cluster: admission policies, rights, and the profilers' port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from rightpool import contract
+
+from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
+
+POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+NAMES = {f"rightpool-{name}" for name in ("workloads", "status", "pods", "jobs")}
+
+
+def names(rendered: list[Object], kind: str) -> set[str]:
+    return {item["metadata"]["name"] for item in rendered if item["kind"] == kind}
+
+
+def test_every_policy_denies_and_is_bound(helm: Helm) -> None:
+    rendered = helm.render()
+    assert names(rendered, POLICY) == names(rendered, BINDING) == NAMES
+    for name in NAMES:
+        assert one(rendered, POLICY, name)["spec"]["failurePolicy"] == "Fail"
+        assert one(rendered, BINDING, name)["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+
+
+def test_policies_are_left_out_where_there_are_none(helm: Helm) -> None:
+    assert POLICY not in kinds(helm.render({"admission": {"enabled": False}}))
+    old = helm("template", "rightpool", str(CHART), "--kube-version", "1.29.0")
+    assert not kinds([item for item in yaml.safe_load_all(old) if item]) & {POLICY, BINDING}
+
+
+def test_policies_of_two_releases_have_nothing_in_common(helm: Helm) -> None:
+    other = helm.render({"watchNamespaces": ["prod"]}, release="second")
+    assert not names(other, POLICY) & NAMES
+    for item in (item for item in other if item["kind"] == BINDING):
+        selector = item["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert selector == [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["prod"]}]
+    status = one(other, POLICY, "second-rightpool-status")["spec"]["validations"][0]["expression"]
+    assert f"system:serviceaccount:{NAMESPACE}:second-rightpool" in status
+
+
+def test_labels_that_make_a_pod_ours_are_the_contracts(helm: Helm) -> None:
+    rendered = helm.render()
+    for name in ("rightpool-pods", "rightpool-jobs"):
+        text = yaml.safe_dump(one(rendered, POLICY, name))
+        assert contract.LABEL_JOB in text and contract.LABEL_REVISION in text
+
+
+def rules(rendered: list[Object]) -> list[dict[str, Any]]:
+    return [rule for item in rendered if item["kind"] in ("Role", "ClusterRole") for rule in item["rules"]]
+
+
+def test_no_right_is_a_wildcard_or_reaches_secrets(helm: Helm) -> None:
+    for values in ({}, {"watchNamespaces": ["research"]}):
+        for rule in rules(helm.render(values)):
+            for part in ("apiGroups", "resources", "verbs"):
+                assert not any("*" in text for text in rule[part]), rule
+            assert not {"secrets", "serviceaccounts", "pods/exec", "pods/log", "nodes/proxy"} & set(rule["resources"])
+            assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
+
+
+def test_cluster_wide_writes_are_of_pools_alone_where_namespaces_are_named(helm: Helm) -> None:
+    looking = {"get", "list", "watch"}
+    rendered = helm.render({"watchNamespaces": ["research"]})
+    written = {
+        r for rule in one(rendered, "ClusterRole")["rules"] if set(rule["verbs"]) - looking for r in rule["resources"]
+    }
+    assert written == {"acceleratorpools", "acceleratorpools/status"}
+    read = {r for rule in one(rendered, "ClusterRole")["rules"] for r in rule["resources"]}
+    assert read == written | {"placementpolicies", "nodes"}
+
+
+def test_only_the_profilers_port_is_closed(helm: Helm) -> None:
+    prometheus = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    chosen = {"enabled": True, "profilersIn": ["research", "prod"], "profilersFrom": [prometheus]}
+    rendered = [i for i in helm.render({"networkPolicy": chosen}) if i["metadata"]["name"] == "rightpool-profilers"]
+    assert [item["metadata"]["namespace"] for item in rendered] == ["research", "prod"]
+    spec = rendered[0]["spec"]
+    assert spec["podSelector"] == {"matchExpressions": [{"key": contract.LABEL_JOB, "operator": "Exists"}]}
+    profiler, others = spec["ingress"]
+    assert profiler["ports"] == [{"protocol": "TCP", "port": contract.SIDECAR_PORT}]
+    assert profiler["from"][1] == prometheus
+    assert "from" not in others
+    open_to_all = {
+        port
+        for range_ in others["ports"]
+        if range_["protocol"] == "TCP"
+        for port in range(range_["port"], range_["endPort"] + 1)
+    }
+    assert open_to_all == set(range(1, 65536)) - {contract.SIDECAR_PORT}
+    assert "rightpool-profilers" not in names(helm.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")
