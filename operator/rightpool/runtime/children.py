@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from rightpool.api.choices import Switch
 from rightpool.hardware.pool import Pool
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobState
+from rightpool.runtime.facts import ChildFacts
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.job import build_job
 from rightpool.workloads.owner import Owner
@@ -19,14 +19,6 @@ from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
 
 MIN_KEY_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Manifests:
-    """job: to be created. service: to be applied before it; None where pods need not find each other."""
-
-    job: Mapping[str, Any]
-    service: Mapping[str, Any] | None
 
 
 class Children:
@@ -40,13 +32,18 @@ class Children:
         """The bearer token of a Revision's sidecars."""
         return revision_token(self._key, uid, revision)
 
-    def build(self, job: JobState, ref: RevisionRef, pool: Pool, *, suspend: bool) -> Manifests:
-        """Raises workloads.template.InvalidTemplate where the user's template can't be built from."""
-        owner = Owner(job.key.namespace, job.key.name, job.uid)
-        manifest = build_job(
-            owner, job.spec.workload.job, job.spec.queue_name, ref, pool, self._injection(job, ref), suspend
-        )
-        return Manifests(manifest, build_service(owner, ref))
+    def build(self, job: JobState, ref: RevisionRef, pool: Pool, *, suspend: bool) -> Mapping[str, Any]:
+        """A Revision's Job. Raises workloads.template.InvalidTemplate where the user's template can't be built from."""
+        injection = self._injection(job, ref)
+        return build_job(_owner(job), job.spec.workload.job, job.spec.queue_name, ref, pool, injection, suspend)
+
+    def service(self, job: JobState, ref: RevisionRef, child: ChildFacts) -> Mapping[str, Any] | None:
+        """The Service of a Revision, as property of its Job; None where pods need not find each other."""
+        manifest = build_service(_owner(job), ref)
+        if manifest is None:
+            return None
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": child.name, "uid": child.uid, "controller": True}
+        return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner]}}
 
     def _injection(self, job: JobState, ref: RevisionRef) -> Injection | None:
         spec = job.spec
@@ -61,6 +58,10 @@ class Children:
             checkpoint_signal=spec.checkpoint.signal.value,
             checkpoint_path=spec.checkpoint.path,
         )
+
+
+def _owner(job: JobState) -> Owner:
+    return Owner(job.key.namespace, job.key.name, job.uid)
 
 
 def read_key(path: Path | None) -> bytes:

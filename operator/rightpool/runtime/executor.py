@@ -21,13 +21,13 @@ from rightpool.cluster.sidecars import Sidecars
 from rightpool.hardware.pool import Pool
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.snapshot import JobState
-from rightpool.runtime.children import Children, Manifests
+from rightpool.runtime.children import Children
 from rightpool.runtime.facts import ChildFacts, child_facts, controller_of, meta
 from rightpool.runtime.fence import Fence, Refused
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.store import Store
 from rightpool.workloads.job import suspend_wanted
-from rightpool.workloads.names import child_name, service_name
+from rightpool.workloads.names import child_name
 from rightpool.workloads.template import InvalidTemplate
 
 REFUSAL_SECONDS: Final = 60.0  # a refused child is tried again after that: a quota or an admission policy may change
@@ -70,6 +70,7 @@ class Executor:
         self._refusals: dict[str, Refusal] = {}  # by uid of the ProfiledJob
         self._checkpoints: dict[str, tuple[str, str | None]] = {}  # uid → request id, what went wrong
         self._ended: dict[str, float] = {}  # uid of a child → when its deletion was answered
+        self._served: set[str] = set()  # uids of children that have the Service they need
 
     def refusal(self, job: JobState) -> Refusal | None:
         """Why the job's present Revision can't be created."""
@@ -98,8 +99,9 @@ class Executor:
                 held = refusal is not None and refusal.revision == command.ref.revision
                 return not (held and refusal is not None and self._clock() - refusal.at < REFUSAL_SECONDS)
             wanted = suspend_wanted(command.suspend, job.spec.queue_name)
-            over = child.deleting or child.succeeded or child.failed
-            return wanted is not None and wanted != child.suspended and not over
+            if child.deleting or child.succeeded or child.failed:
+                return False
+            return self._unserved(child) or (wanted is not None and wanted != child.suspended)
         if isinstance(command, EndRevision):
             child = self._store.child(job.key, job.uid, command.revision)
             return child is not None and not child.deleting
@@ -136,6 +138,7 @@ class Executor:
     def _ensure(self, job: JobState, command: EnsureRevision, pools: Mapping[str, Pool]) -> bool:
         child = self._store.child(job.key, job.uid, command.ref.revision)
         if child is not None:
+            self._serve(job, command, child)
             return self._match_suspend(job, command, child)
         pool = pools.get(command.ref.placement.pool)
         if pool is None:
@@ -143,38 +146,51 @@ class Executor:
         try:
             # Created suspended: a Job without pods harms nobody, should we turn out to be late. What starts pods is
             # the resuming of exactly this Job, which cannot bring back one that somebody has deleted since.
-            manifests = self._children.build(job, command.ref, pool, suspend=True)
+            manifest = self._children.build(job, command.ref, pool, suspend=True)
         except InvalidTemplate as error:
             return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
         self._fence.persisted(job, command)
         self._fence.single_writer(job.key, command, None)
         try:
-            self._client.create(JOBS, manifests.job, dry_run=True)
+            self._client.create(JOBS, manifest, dry_run=True)
         except AlreadyExists:
             pass  # by an earlier attempt of ours; `_create` looks whose it is
         except (Invalid, Forbidden) as error:
             return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
-        created = self._create(job, manifests)
+        created = self._create(job, manifest)
         self._refusals.pop(job.uid, None)
         logger.info(
             "created %s",
             created.name,
             extra={"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips},
         )
+        self._serve(job, command, created)
         self._match_suspend(job, command, created)
         return True
 
-    def _create(self, job: JobState, manifests: Manifests) -> ChildFacts:
-        if manifests.service is not None:
-            service = self._create_or_get(SERVICES, manifests.service)
-            if controller_of(meta(service)) != job.uid:
-                raise Refused(f"Service {meta(service)['name']} exists and belongs to somebody else")
-        body = self._create_or_get(JOBS, manifests.job)
+    def _create(self, job: JobState, manifest: Mapping[str, Any]) -> ChildFacts:
+        body = self._create_or_get(JOBS, manifest)
         child = child_facts(body)
         if child is None or child.owner != job.uid:
-            raise Refused(f"Job {manifests.job['metadata']['name']} exists and belongs to somebody else")
+            raise Refused(f"Job {manifest['metadata']['name']} exists and belongs to somebody else")
         self._store.assume(JOBS, body)
         return child
+
+    def _unserved(self, child: ChildFacts) -> bool:
+        """Whether it may still lack the Service that its pods find each other by. A running one has had it before."""
+        return child.pods > 1 and child.suspended and child.uid not in self._served
+
+    def _serve(self, job: JobState, command: EnsureRevision, child: ChildFacts) -> None:
+        """The Service is the child's own: whoever deletes the child, and whenever we are killed, it goes along."""
+        if not self._unserved(child) or child.deleting:
+            return
+        manifest = self._children.service(job, command.ref, child)
+        if manifest is not None:
+            self._fence.persisted(job, command)
+            service = self._create_or_get(SERVICES, manifest)
+            if controller_of(meta(service)) != child.uid:
+                raise Refused(f"Service {meta(service)['name']} exists and belongs to somebody else")
+        self._served.add(child.uid)
 
     def _create_or_get(self, resource: Resource, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         """Never an apply: what is there may be somebody else's, and would be ours by that."""
@@ -227,27 +243,18 @@ class Executor:
         self._store.assume(JOBS, body)
         if fresh.succeeded or fresh.deleting:
             return False
-        self._delete(JOBS, body, str(body["metadata"]["resourceVersion"]))
+        self._delete(body)
         self._ended[child.uid] = self._clock()
-        if fresh.pods > 1:
-            self._end_service(job, service_name(name))
+        self._served.discard(child.uid)
         logger.info("ended %s", name, extra={"job": str(job.key)})
         return True
 
-    def _end_service(self, job: JobState, name: str) -> None:
-        try:
-            body = self._client.get(SERVICES, name, job.key.namespace)
-        except NotFound:
-            return
-        if controller_of(meta(body)) == job.uid:
-            self._delete(SERVICES, body, None)
-
-    def _delete(self, resource: Resource, body: Mapping[str, Any], version: str | None) -> None:
+    def _delete(self, body: Mapping[str, Any]) -> None:
+        """Exactly the Job that was looked at, as it was then."""
         about = meta(body)
+        uid, version = str(about["uid"]), str(about["resourceVersion"])
         try:
-            self._client.delete(
-                resource, about["name"], about["namespace"], uid=str(about["uid"]), resource_version=version
-            )
+            self._client.delete(JOBS, about["name"], about["namespace"], uid=uid, resource_version=version)
         except NotFound:
             pass
 

@@ -246,24 +246,45 @@ def service(*, owner: str) -> Body:
     return {**body, "spec": {"selector": {"app": "theirs"}}, "status": {}}
 
 
-def test_a_gang_has_a_service_that_goes_with_it(world: World) -> None:
+def gang(world: World) -> None:
     world.ref = replace(world.ref, placement=Placement("a10g", 8, 2))
-    assert world.run(world.persist())[:2] == ["create Service bert-r1", "create bert-r1 suspend=True"]
-    gang = child()
-    gang["spec"]["parallelism"] = 2
-    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, gang))
+
+
+def test_a_gang_has_a_service_that_goes_with_its_child(world: World) -> None:
+    gang(world)
+    begun = ["create bert-r1 suspend=True", "create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+    assert world.run(world.persist()) == begun
+    made = world.cluster.objects[SERVICES, "bert-r1"]["metadata"]["ownerReferences"]
+    assert [(owner["kind"], owner["uid"]) for owner in made] == [("Job", "bert-r1-uid")], "whatever ends one ends both"
+    body = child()
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
     job = world.persist(migration(world, Phase.DRAINING))
-    assert world.run(job) == ["delete bert-r1", "delete Service bert-r1"]
+    assert world.run(job) == ["delete bert-r1"]
+
+
+def test_killed_before_its_service_was_made_a_gang_gets_it_before_it_starts(world: World) -> None:
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    assert world.run(world.persist()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+
+
+def test_a_gang_that_waits_in_a_queue_has_its_service_all_the_same(world: World) -> None:
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    assert world.run(world.persist(queueName="research")) == ["create Service bert-r1"]
+    assert world.run(world.read()) == [], "and is not looked after in every cycle"
 
 
 def test_a_service_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:
     theirs = world.cluster.put(SERVICES, service(owner="stranger"))
-    world.ref = replace(world.ref, placement=Placement("a10g", 8, 2))
-    assert world.run(world.persist()) == []
-    gang = child()
-    gang["spec"]["parallelism"] = 2
-    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, gang))
-    assert world.run(world.persist(migration(world, Phase.DRAINING))) == ["delete bert-r1"]
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True"], "without one it is not started"
+    assert world.run(world.read()) == []
     assert world.cluster.objects[SERVICES, "bert-r1"] == theirs
 
 
