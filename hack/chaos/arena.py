@@ -39,6 +39,7 @@ class Fault:
     group: str
     weight: float
     do: Callable[[Arena], tuple[float, Mend] | None]
+    offline: bool = False  # can be done while the API server is away
 
 
 @dataclass(slots=True)
@@ -54,7 +55,9 @@ class Arena:
     replicas: dict[str, Replica] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)  # parts of the control plane that are away
     taken: set[str] = field(default_factory=set)  # what a fault holds until it is mended
+    over: threading.Event = field(default_factory=threading.Event)
     _mends: list[tuple[float, int, str, Mend]] = field(default_factory=list)
+    _background: list[threading.Thread] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _born: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -85,6 +88,11 @@ class Arena:
         return not self.broken and any(replica.able for replica in self.replicas.values())
 
     # --- the control plane -------------------------------------------------------------------------------------------
+
+    @property
+    def offline(self) -> bool:
+        """Whether the API server is away: nothing can be asked of it, and asking takes time."""
+        return not self.broken.isdisjoint(("kube-apiserver", "etcd"))
 
     def process(self, component: str) -> Identity:
         """A component of this campaign's own cluster."""
@@ -159,6 +167,11 @@ class Arena:
     def mend(self, *, everything: bool = False) -> None:
         """Mend what is due. What can't be mended yet is tried again."""
         while self._mends and (everything or self._mends[0][0] <= time.monotonic()):
+            if self.offline:
+                if not everything:
+                    return
+                time.sleep(0.1)
+                continue
             _, _, name, mend = heapq.heappop(self._mends)
             try:
                 mend()
@@ -170,4 +183,12 @@ class Arena:
 
     def in_background(self, action: Callable[[], None]) -> None:
         """What takes its time, such as a component that comes up, must not hold up the next fault."""
-        threading.Thread(target=action, daemon=True).start()
+        self._background = [thread for thread in self._background if thread.is_alive()]
+        self._background.append(threading.Thread(target=action, daemon=True))
+        self._background[-1].start()
+
+    def close(self) -> None:
+        """Whatever was stopped goes on."""
+        self.over.set()
+        for thread in self._background:
+            thread.join(60)

@@ -19,7 +19,8 @@ from chaos.operators import Nursery
 from chaos.stream import Stream
 from chaos.telemetry import Telemetry
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
-from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB
 
 FAULTS: tuple[Fault, ...] = (*faults_operators.FAULTS, *faults_cluster.FAULTS, *faults_jobs.FAULTS)
 LIMIT_SECONDS = 90.0
@@ -108,6 +109,9 @@ class Campaign:
         arena = self.arena
         weights = [fault.weight for fault in FAULTS]
         fault = arena.chance.choices(FAULTS, weights)[0]
+        if arena.offline and not fault.offline:
+            self.report.pointless += 1
+            return
         try:
             mend = fault.do(arena)
         except (Pointless, Unavailable, Conflict, NotFound, IndexError):
@@ -192,13 +196,15 @@ class Campaign:
     # --- beginning and end -------------------------------------------------------------------------------------------
 
     def _clear(self) -> None:
-        """No job of an earlier campaign."""
+        """No job of an earlier campaign, and no pod of one: what still writes holds up who comes next, as it must."""
         client = self.arena.client
         for namespace in TENANTS:
             for body in client.list_all(PROFILED_JOBS, namespace):
                 persistently(lambda body=body: self._remove(body))  # type: ignore[misc]
         deadline = time.monotonic() + 60
-        while any(client.list_all(PROFILED_JOBS, namespace) for namespace in TENANTS) and time.monotonic() < deadline:
+        while time.monotonic() < deadline and (
+            client.list_all(PROFILED_JOBS) or client.list_all(PODS, labels=LABEL_JOB)
+        ):
             time.sleep(0.5)
 
     def _remove(self, body: dict[str, dict[str, str]]) -> None:
@@ -209,6 +215,7 @@ class Campaign:
             pass
 
     def _end(self) -> None:
+        self.arena.close()
         try:
             for body in self.arena.client.list_all(PROFILED_JOBS):
                 for entry in (body.get("status") or {}).get("history") or ():

@@ -47,18 +47,21 @@ def _killed(component: str, group: str, weight: float) -> Fault:
 def _frozen(component: str, group: str, weight: float, longest: float) -> Fault:
     """SIGSTOP for a while: it neither answers nor refuses."""
 
-    def freeze(arena: Arena) -> tuple[float, Mend]:
+    def freeze(arena: Arena) -> None:
         if arena.broken:
             raise Pointless("the control plane is broken already")
-        identity = arena.process(component)
+        identity, seconds = arena.process(component), arena.chance.uniform(1, longest)
         arena.broken.add(component)
         identity.signal(signal.SIGSTOP)
 
         def thaw() -> None:
-            identity.signal(signal.SIGCONT)
-            arena.broken.discard(component)
+            try:
+                arena.over.wait(seconds)
+            finally:
+                identity.signal(signal.SIGCONT)
+                arena.broken.discard(component)
 
-        return arena.chance.uniform(1, longest), thaw
+        arena.in_background(thaw)
 
     return Fault(f"{component}-frozen", group, weight, freeze)
 

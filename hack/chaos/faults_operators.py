@@ -97,7 +97,7 @@ def _mood(mood: Mood, seconds: float) -> Fault:
 
         return seconds, mend
 
-    return Fault(f"prometheus-{mood.value}", "telemetry", 2, change)
+    return Fault(f"prometheus-{mood.value}", "telemetry", 2, change, offline=True)
 
 
 def sidecars_silent(arena: Arena) -> tuple[float, Mend]:
@@ -126,13 +126,13 @@ def pool_slow(arena: Arena) -> tuple[float, Mend]:
 
 
 FAULTS: Final = (
-    Fault("operator-leader-killed", "operator", 8, leader_killed),
-    Fault("operator-both-killed", "operator", 3, all_killed),
-    Fault("operator-dies-at-write", "operator", 14, dies_at_write),
-    Fault("operator-stopped-beyond-lease", "operator", 4, leader_stopped),
-    Fault("operator-stopped-for-a-lease", "operator", 4, leader_hiccups),
-    Fault("operator-terminated", "operator", 3, terminated),
-    Fault("lease-deleted", "operator", 3, lease_deleted),
+    Fault("operator-leader-killed", "operator", 4, leader_killed),
+    Fault("operator-both-killed", "operator", 1, all_killed, offline=True),
+    Fault("operator-dies-at-write", "operator", 7, dies_at_write),
+    Fault("operator-stopped-beyond-lease", "operator", 2, leader_stopped),
+    Fault("operator-stopped-for-a-lease", "operator", 2, leader_hiccups),
+    Fault("operator-terminated", "operator", 2, terminated, offline=True),
+    Fault("lease-deleted", "operator", 2, lease_deleted),
     Fault("lease-stolen", "operator", 2, lease_stolen),
     _mood(Mood.GONE, 5),
     _mood(Mood.SLOW, 12),

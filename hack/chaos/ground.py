@@ -138,7 +138,9 @@ class Ground:
 
 def connect(spec: Cluster = CHAOS) -> Ground:
     """Start the cluster, or repair what an earlier campaign broke, and make it ready."""
-    ground = Ground(clusters.up(spec, Progress()), ClusterClient.connect(spec.kubeconfig, qps=1000, burst=1000))
+    ground = Ground(
+        clusters.up(spec, Progress()), ClusterClient.connect(spec.kubeconfig, qps=1000, burst=1000, timeout=5)
+    )
     ground.prepare()
     return ground
 

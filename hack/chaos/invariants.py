@@ -8,8 +8,8 @@ At every event:
     money              `spent` goes down
     ended              a job that has ended is not ended any more
 Over time, counted only while somebody is there who could do something about it (`tick`):
-    orphan             a child, pod or Service of a ProfiledJob that is gone
-    stray              a child, or a Service without child, that the status does not name
+    orphan             a child of a ProfiledJob that is gone, a pod or Service of a child that is gone
+    stray              a child that the status does not name
     no Revision        a job that should run has no child
 """
 
@@ -202,11 +202,11 @@ class Checker:
         for what, objects in kinds:
             for uid, body in objects.items():
                 owner = _owner(body)
-                gone = owner not in (self._children if what == "pod" else self._jobs)
+                gone = owner not in (self._jobs if what == "child" else self._children)
                 if gone:
                     name = body["metadata"]["name"]
                     yield "orphan", uid, Violation("orphan", _about(body), f"{what} {name} outlives its owner")
-                elif what != "pod" and not self._named(body, owner):
+                elif what == "child" and not self._named(body, owner):
                     name = body["metadata"]["name"]
                     yield "stray", uid, Violation("stray", _about(body), f"{what} {name} is not in the status")
         owners = {

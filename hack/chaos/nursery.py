@@ -10,6 +10,7 @@ Told by lines of JSON on standard input, it answers on standard output:
 
 `die` kills the process by SIGKILL right before or right after its n-th write to the API server: `before:3`, `after:3`.
 With `points:<file>` it dies once at every distinct point, before and after it; the file remembers those that were met.
+With `record:<file>` it does not die: the file tells what it wrote.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Fate:
     def __init__(self, die: str) -> None:
         self._how, _, rest = die.partition(":")
         self._left = int(rest) if self._how in ("before", "after") else 0
-        self._memory = Path(rest) if self._how == "points" else None
+        self._memory = Path(rest) if self._how in ("points", "record") else None
         self._lock = threading.Lock()
 
     def meet(self, when: str, point: str) -> None:
@@ -67,10 +68,12 @@ class Fate:
             if self._memory is not None:
                 line = f"{when} {point}"
                 known = self._memory.read_text().splitlines() if self._memory.exists() else []
-                if line in known:
+                if line in known and self._how == "points":
                     return
                 with self._memory.open("a") as memory:
                     memory.write(line + "\n")
+                if self._how == "record":
+                    return
             elif when == self._how:
                 self._left -= 1
                 if self._left > 0:

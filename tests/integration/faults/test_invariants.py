@@ -148,7 +148,7 @@ def test_a_child_that_somebody_else_deleted_may_be_made_again(feed: Feed) -> Non
     ("resource", "body", "invariant"),
     [
         (JOBS, child("c2", 2), "stray"),
-        (SERVICES, child("s2", 2), "stray"),
+        (PODS, pod("p2", 1, "gone", "Failed"), "orphan"),
         (JOBS, labelled("c9", 1, {"uid": "gone", "controller": True}), "orphan"),
         (SERVICES, labelled("s9", 1, {"uid": "gone", "controller": True}), "orphan"),
     ],
@@ -165,11 +165,12 @@ def test_what_must_not_stay(feed: Feed, resource: Resource, body: Body, invarian
 
 
 def test_what_goes_in_time_may_have_been_there(feed: Feed) -> None:
-    feed(SERVICES, child("s2", 2), "ADDED")
+    feed(JOBS, child("c2", 2), "ADDED")
     feed.checker.tick(9)
-    feed(SERVICES, child("s2", 2), "DELETED")
+    feed(JOBS, child("c2", 2), "DELETED")
     feed.checker.tick(9)
-    feed(SERVICES, child("s2", 2), "ADDED")
+    feed.checker.excuse("c2")
+    feed(JOBS, child("c2", 2), "ADDED")
     feed.checker.tick(9)
     assert feed.found == []
 

@@ -1,0 +1,125 @@
+"""A fleet of one namespace, operators that die where they are told to, and the checker that looks on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.invariants import Checker
+from chaos.operators import Nursery, Replica
+from chaos.stream import Stream
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import NotFound
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES
+from tests.integration.faults.fleet import POLICY, POOLS, Tenant, make_node, nodes
+from tests.integration.runtime.conftest import client, start
+
+__all__ = ["client", "start"]
+
+
+@pytest.fixture(scope="package")
+def machines(client: ClusterClient) -> Iterator[None]:
+    """Nodes, pools and a policy of these tests' own; what others left is put back afterwards."""
+    for body in nodes():
+        make_node(client, body)
+    for name, spec in POOLS.items():
+        _put(client, ACCELERATOR_POOLS, name, spec)
+    before = None
+    try:
+        before = client.get(PLACEMENT_POLICIES, "default")["spec"]
+    except NotFound:
+        pass
+    _put(client, PLACEMENT_POLICIES, "default", POLICY)
+    yield
+    for name in POOLS:
+        client.delete(ACCELERATOR_POOLS, name)
+    for body in nodes():
+        client.delete(NODES, body["metadata"]["name"])
+    if before is None:
+        client.delete(PLACEMENT_POLICIES, "default")
+    else:
+        _put(client, PLACEMENT_POLICIES, "default", before)
+
+
+def _put(client: ClusterClient, resource: Any, name: str, spec: dict[str, Any]) -> None:
+    try:
+        client.replace(resource, {**client.get(resource, name), "spec": spec})
+    except NotFound:
+        client.create(resource, {"metadata": {"name": name}, "spec": spec})
+
+
+@pytest.fixture
+def tenant(machines: None, client: ClusterClient, namespace: str) -> Tenant:
+    return Tenant(client, namespace)
+
+
+@pytest.fixture(scope="package")
+def nursery(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    nursery = Nursery(kubeconfig, tmp_path_factory.mktemp("operators"))
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def operate(nursery: Nursery, namespace: str) -> Iterator[Callable[..., Replica]]:
+    """Starts operators that watch this test's namespace alone; whatever still runs afterwards is ended."""
+    started: list[Replica] = []
+
+    def begin(identity: str = "a", die: str | None = None, **settings: str) -> Replica:
+        environment = {
+            "RIGHTPOOL_WATCH_NAMESPACES": namespace,
+            "RIGHTPOOL_LEASE_NAMESPACE": namespace,
+            "RIGHTPOOL_LEASE_DURATION": "3",
+            **settings,
+        }
+        replica = nursery.start(f"{namespace}-{identity}", die=die, environment=environment)
+        started.append(replica)
+        return replica
+
+    yield begin
+    for replica in started:
+        replica.thaw()
+        replica.kill()
+        assert nursery.wait(replica, 10)
+
+
+class Watchman:
+    """Feeds the checker with what happens in one namespace, in the background."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.checker = Checker(limit=20.0)
+        self._namespace = namespace
+        self._stream = Stream(kubeconfig)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._stop.wait(0.05):
+            for event in self._stream.take():
+                if event.body["metadata"].get("namespace") == self._namespace:
+                    self.checker.see(event)
+            now = time.monotonic()
+            self.checker.tick(now - last)
+            last = now
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+        self._stream.stop()
+
+
+@pytest.fixture
+def watchman(kubeconfig: Path, namespace: str) -> Iterator[Watchman]:
+    """Whatever a test does, nothing that must never happen may happen."""
+    watchman = Watchman(kubeconfig, namespace)
+    yield watchman
+    watchman.stop()
+    assert watchman.checker.events > 0
+    assert [str(violation) for violation in watchman.checker.violations] == []
