@@ -1,0 +1,68 @@
+"""The tutorial's output is taken from a run of the demo, and only from a whole one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from docs import tutorial
+
+LOG = """[   1s] 17 nodes are Ready
+[   2s] an/image:1: 4 MB compressed, sha256:0123456789abcdef
+[  20s] scaling: Placed=True Running: r1 on dev
+[  21s] scaling: Degraded=False Healthy:
+[  30s] scaling: Verified=True Delivered: d-2: {long}
+[  31s] resnet50: d-2 Checkpointing
+
+=== Real training ===
+
+$ kubectl get pj scaling -o wide
+NAME      POOL   CHIPS   AGE
+scaling   dev    1       4m
+
+$ conditions
+Placed True
+
+4 of 4 stories happened, 290 s in all
+""".format(long="word " * 40)
+
+
+def _page(name: str, first: str = "") -> str:
+    return f"Before.\n\n<!-- demo: {name} -->\n\n```text\n{first}old\nlines\n```\n\nAfter.\n"
+
+
+def test_a_block_is_replaced_and_nothing_else() -> None:
+    filled = tutorial.fill(_page("stage") + "```text\nold\n```\n", LOG)
+    assert filled == (
+        "Before.\n\n<!-- demo: stage -->\n\n```text\n[   1s] 17 nodes are Ready\n"
+        "[   2s] an/image:1: 4 MB compressed, sha256:…\n```\n\nAfter.\n```text\nold\n```\n"
+    )
+    assert tutorial.fill(filled, LOG) == filled
+
+
+def test_a_story_is_what_was_said_of_its_job_folded() -> None:
+    filled = tutorial.fill(_page("scaling"), LOG)
+    assert "Placed=True" in filled and "Verified=True" in filled
+    assert "Degraded" not in filled and "resnet50" not in filled
+    assert max(len(line) for line in filled.splitlines()) <= 118
+
+
+def test_the_command_stays_above_its_output() -> None:
+    filled = tutorial.fill(_page("scaling-job", "$ kubectl get pj scaling -n research -o wide\n"), LOG)
+    assert "$ kubectl get pj scaling -n research -o wide\nNAME      POOL" in filled
+    assert filled.count("scaling   dev    1       4m\n```\n") == 1
+
+
+def test_only_a_whole_run_will_do() -> None:
+    with pytest.raises(tutorial.Incomplete):
+        tutorial.fill(_page("stage"), LOG.replace("4 of 4", "3 of 4"))
+    with pytest.raises(tutorial.Incomplete):
+        tutorial.fill(_page("pools"), LOG)
+
+
+def test_every_mark_of_the_page_is_known_and_filled() -> None:
+    page = tutorial.PAGE.read_text(encoding="utf-8")
+    marks = re.findall(r"<!-- demo: ([\w-]+) -->", page)
+    assert sorted(marks) == sorted(tutorial.BLOCKS)
+    assert not re.search(r"^<!-- demo: .*\n\n```\w+\n(?:\$ .*\n)?```$", page, flags=re.M)
