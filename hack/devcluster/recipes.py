@@ -1,7 +1,8 @@
 """Our own images, assembled without Docker: `python -m devcluster.recipes DIR [NAME…]`.
 
 Each is what its Dockerfile makes, from the same lock: the base layer, the packages of the lock, our files. Layers are
-reproducible, so an image whose files did not change keeps its digest.
+reproducible, so an image whose files did not change keeps its digest. Beside each lies NAME.cdx.json, which says what
+is in it.
 """
 
 import argparse
@@ -11,11 +12,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from devcluster import images, oci
+from devcluster import images, oci, sbom
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError, cache_home
 
@@ -39,14 +40,17 @@ class Built:
 
 @dataclass(frozen=True)
 class Recipe:
-    """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: image path → ours."""
+    """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: image path → ours.
+
+    lock: of the packages that are a layer of their own. copied: of those that `files` takes single files from.
+    """
 
     name: str
     lock: Path | None
     files: Callable[[], dict[str, bytes | Path]]
     config: oci.ImageConfig
     limit: int
-    pruned: tuple[str, ...] = field(default=())
+    copied: Path | None = None
 
     @property
     def short(self) -> str:
@@ -105,6 +109,7 @@ RECIPES: Final = (
         _profiler_files,
         _config("python3", "-m", "rightpool_profiler", "run"),
         60 * 10**6,
+        copied=ROOT / "profiler_sidecar" / "requirements.lock",
     ),
     Recipe(
         f"rightpool/example-training:{VERSION}",
@@ -157,8 +162,18 @@ def _package_layer(lock: Path) -> oci.Layer:
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 
+def contents(recipe: Recipe, base: bytes) -> list[sbom.Package]:
+    """Every package in the image. base: its lowest layer."""
+    locks = [lock for lock in (recipe.lock, recipe.copied) if lock is not None]
+    return [
+        *sbom.installed(base, images.SUITE),
+        *(package for lock in locks for package in sbom.locked(lock.read_text())),
+    ]
+
+
 def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
-    """Write the image to `folder`/NAME.tar; raises DevclusterError where it is larger than it may be."""
+    """Write the image to `folder`/NAME.tar, and beside it what is in it. Raises DevclusterError where it is larger than
+    it may be."""
     progress.say(f"assembling {recipe.name}")
     layers = [images.base_rootfs(progress)]
     if recipe.lock is not None:
@@ -170,6 +185,8 @@ def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{recipe.short}.tar"
     digest = oci.write_image(target, REGISTRY + recipe.name, layers, recipe.config)
+    bill = sbom.document(recipe.name.partition(":")[0], VERSION, digest, contents(recipe, layers[0].blob))
+    sbom.write(folder / f"{recipe.short}.cdx.json", bill)
     progress.say(f"{recipe.name}: {size / 1e6:.1f} MB compressed, {digest}")
     return Built(target, digest)
 
