@@ -69,7 +69,8 @@ def prepare(running: Running, progress: Progress) -> Stage:
         [
             *(build.binary("helm"), "upgrade", "--install", RELEASE, str(chart)),
             *("--namespace", SYSTEM, "--create-namespace", "--kubeconfig", str(running.kubeconfig)),
-            *("--wait", "--timeout", "120s", *values),
+            # CRDs that were applied by hand before become the chart's.
+            *("--take-ownership", "--wait", "--timeout", "120s", *values),
         ]
     )
     kubectl("apply", "--server-side", "-f", str(MANIFESTS / "pools.yaml"))

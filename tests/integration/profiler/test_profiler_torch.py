@@ -118,7 +118,11 @@ def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Any
     pod = make_pod()
     agent = pod.shared / "agent" / "rightpool_agent"
     for name, changes in {
-        "torch_trace.py": {'hooks.platform != "cuda"': "False", 'use_device="cuda", use_cpu=False': "use_cpu=True"},
+        "torch_trace.py": {
+            'hooks.platform != "cuda"': "False",
+            'use_device="cuda", use_cpu=False, use_kineto=True': "use_cpu=True",
+            "_taken or not _worth_it()": "False",
+        },
         "trace_schedule.py": {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"},
     }.items():
         text = (agent / name).read_text()
