@@ -1,0 +1,72 @@
+"""The written pages: what they show can be applied, and they name no machine of ours.
+
+That links and the navigation lead somewhere, anchors included, is checked where the site is built: `make docs`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chartdocs import values
+from rightpool.api.resources import RESOURCES
+
+from .pages import DOCS, ROOT, blocks
+
+PAGES = sorted(DOCS.glob("*.md"))
+MODELS = {resource.kind: resource.spec for resource in RESOURCES}
+GENERATED = {"reference/api.md", "reference/values.md"}
+
+
+def _manifests(path: Path) -> list[dict[str, Any]]:
+    return [document for block in blocks(path, "yaml") for document in yaml.safe_load_all(block) if document]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_manifests_are_of_this_version(path: Path) -> None:
+    for document in _manifests(path):
+        model = MODELS.get(document.get("kind", ""))
+        if model is not None:
+            assert document["apiVersion"] == "rightpool.dev/v1alpha1"
+            model.model_validate(document["spec"])
+            _assert_known(model, document["spec"], "spec")
+
+
+def _assert_known(model: Any, given: dict[str, Any], where: str) -> None:
+    """No field that the API server would refuse: models ignore those."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    for name, value in given.items():
+        assert name in fields, f"{where}.{name}"
+        inner = fields[name].annotation
+        if isinstance(value, dict) and hasattr(inner, "model_fields"):
+            _assert_known(inner, value, f"{where}.{name}")
+
+
+def test_values_are_of_the_chart() -> None:
+    known = set(re.findall(r"^\| `([\w.]+)` \|", values.table(), flags=re.M))
+    page = (DOCS / "operations.md").read_text(encoding="utf-8")
+    for name in re.findall(
+        r"`((?:image|sidecar|crds|planner|prometheus|sidecarKey|podMonitor|serviceMonitor)\.[\w.]+)`", page
+    ):
+        assert name in known, name
+
+
+def test_the_navigation_has_every_page() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = set(re.findall(r"'([\w/-]+\.md)'", str(config["nav"])))
+    assert listed >= {path.name for path in PAGES} | GENERATED
+
+
+@pytest.mark.parametrize("path", [*PAGES, *DOCS.glob("images/*.svg")], ids=lambda path: path.name)
+def test_nothing_of_the_machine_that_it_was_written_on(path: Path) -> None:
+    assert re.findall(r"/(?:root|home|work)/\S*", path.read_text(encoding="utf-8")) == []
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for path in (*DOCS.glob("images/*.svg"), *DOCS.glob("css/*.css")):
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert re.findall(r"https?://|@import|url\((?!#)", text) == [], path.name
