@@ -66,30 +66,37 @@ class PrometheusSource:
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         """One reading of all targets. Times are Prometheus' own, so that `now` is not needed."""
         cycle = _Cycle(self._prometheus, self._timeout, self._clock() + self._budget, self._clock)
-        wanted = {target.key for target in targets}
+        wanted = {(target.key.namespace, target.key.job, str(target.key.revision)): target.key for target in targets}
+
+        def owner(row: Row) -> RevisionKey | None:
+            labels = row.labels
+            return wanted.get((labels.get("namespace", ""), labels.get("profiledjob", ""), labels.get("revision", "")))
+
         presence = cycle.ask("pods", self._queries.presence)
         if presence is None:
             return TelemetryReading({}, tuple(cycle.failures), up=False)
         values: dict[RevisionKey, dict[Field, float]] = defaultdict(dict)
         scraped: dict[RevisionKey, float] = {}
         for row in presence:
-            if row.key in wanted:
+            key = owner(row)
+            if key is not None:
                 if row.labels.get(queries.FIELD) == queries.AT:
-                    scraped[row.key] = row.value
+                    scraped[key] = row.value
                 else:
-                    values[row.key][Field.PODS] = row.value
-        self._read_gauges(cycle, values)
+                    values[key][Field.PODS] = row.value
+        self._read_gauges(cycle, owner, values)
         for row in cycle.ask("rates", self._queries.rates) or ():
-            rate = _RATES.get(row.labels.get(queries.FIELD, ""))
-            if row.key is not None and rate is not None:
-                values[row.key][rate] = row.value
+            key, rate = owner(row), _RATES.get(row.labels.get(queries.FIELD, ""))
+            if key is not None and rate is not None:
+                values[key][rate] = row.value
         derived: dict[RevisionKey, set[str]] = defaultdict(set)
         for row in cycle.ask("quality", self._queries.derived) or ():
-            if row.key is not None:
-                derived[row.key].add(row.labels.get(queries.FIELD, ""))
+            key = owner(row)
+            if key is not None:
+                derived[key].add(row.labels.get(queries.FIELD, ""))
         chips = self._read_chips(cycle, targets)
         samples = {}
-        for key in wanted:
+        for key in wanted.values():
             at = scraped.get(key)
             own: Mapping[Field, float] = values[key] if at is not None else {}
             counted = chips.get(key)
@@ -101,13 +108,19 @@ class PrometheusSource:
                 samples[key] = sample
         return TelemetryReading(samples, tuple(cycle.failures))
 
-    def _read_gauges(self, cycle: "_Cycle", values: dict[RevisionKey, dict[Field, float]]) -> None:
+    def _read_gauges(
+        self,
+        cycle: "_Cycle",
+        owner: Callable[[Row], RevisionKey | None],
+        values: dict[RevisionKey, dict[Field, float]],
+    ) -> None:
         for aggregate in Aggregate:
             fields = {(gauge.metric, gauge.part): gauge.field for gauge in GAUGES if gauge.aggregate is aggregate}
             for row in cycle.ask(f"gauges by {aggregate}", self._queries.gauges[aggregate]) or ():
                 field = fields.get((row.labels.get("__name__", ""), row.labels.get("part", "")))
-                if row.key is not None and field is not None:
-                    values[row.key][field] = row.value
+                key = owner(row)
+                if key is not None and field is not None:
+                    values[key][field] = row.value
 
     def _read_chips(self, cycle: "_Cycle", targets: Sequence[Target]) -> dict[RevisionKey, ChipCounters]:
         if not self._dcgm:

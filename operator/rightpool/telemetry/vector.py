@@ -1,29 +1,20 @@
 """An answer of Prometheus: rows of labels and a number."""
 
 import math
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from rightpool.profiles.sample import RevisionKey
+_TEXT: Final = {str}
 
 
 class BadAnswer(Exception):
     """What came back is not what was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One element of an instant vector."""
+class Row(NamedTuple):
+    """One element of an instant vector. A tuple: of ten thousand jobs there are some 200,000 in every reading."""
 
     labels: dict[str, str]
     value: float
-
-    @property
-    def key(self) -> RevisionKey | None:
-        """Whose reading it is, None where the labels name no Revision."""
-        try:
-            return RevisionKey(self.labels["namespace"], self.labels["profiledjob"], int(self.labels["revision"]))
-        except (KeyError, ValueError):
-            return None
 
 
 def rows_of(result: object) -> list[Row]:
@@ -32,18 +23,15 @@ def rows_of(result: object) -> list[Row]:
         raise BadAnswer("the answer is not a vector")
     rows = []
     for element in result:
-        match element:
-            case {"metric": dict(labels), "value": [float() | int(), str(text)]}:
-                value = _number(text)
-            case _:
-                raise BadAnswer("an element of the answer is not a sample")
+        try:
+            labels, (_, text) = element["metric"], element["value"]
+            if not {type(text), *map(type, labels.values())} <= _TEXT:
+                raise BadAnswer("a label or a value of the answer is not text")
+            value = float(text)
+        except ValueError:
+            raise BadAnswer("a value of the answer is not a number") from None
+        except (TypeError, KeyError, AttributeError):
+            raise BadAnswer("an element of the answer is not a sample") from None
         if math.isfinite(value):
-            rows.append(Row({str(name): str(label) for name, label in labels.items()}, value))
+            rows.append(Row(labels, value))
     return rows
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise BadAnswer("a value of the answer is not a number") from None
