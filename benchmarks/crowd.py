@@ -130,7 +130,7 @@ class Member:
         spec = ProfiledJobSpec.model_validate(stored["spec"])
         uid = str(stored["metadata"]["uid"])
         state = JobState(self.key, uid, 1, ref.created_at, spec, ref.workload_hash, ref)
-        return dict(children.build(state, ref, pool, suspend=False).job)
+        return dict(children.build(state, ref, pool, suspend=False))
 
     def pod(self, job: Body) -> Body:
         """The pod of its Job, already on its node."""

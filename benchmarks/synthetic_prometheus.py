@@ -7,12 +7,13 @@ the operator sends, and the one that the naive operator sends. `POST /change/<nu
 """
 
 import json
+import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from benchmarks.crowd import Member, members
@@ -24,72 +25,94 @@ from rightpool.telemetry.fields import GAUGES, Aggregate
 SCRAPE_INTERVAL: Final = 10.0
 _ONE_JOB: Final = re.compile(r'profiledjob="job-(\d+)"')
 _SLOWED: Final = 0.5
+_NOISE: Final = 0.004
+_WITH_SPEED: Final = (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE)
+_QUERIED_AT: Final = "1800000000"  # the operator goes by the time of the scrape
 
-Rows = Iterator[tuple[dict[str, str], float]]
+Row = tuple[str, int, Field]  # its text up to the value, whose it is, and what
 
 
 class Crowd:
-    """What is measured of it now; every sample is made once for each second."""
+    """What is measured of it now. One scrape is behind all answers of the next seconds."""
 
     def __init__(self, count: int) -> None:
         self._members = members(count)
+        self._steady = [member.reading(0.0) for member in self._members]
         self._slowed: set[int] = set()
-        texts = queries.queries(4 * SCRAPE_INTERVAL)
-        self._answers: dict[str, Callable[[], Rows]] = {texts.presence: self._presence, texts.rates: self._rates}
-        for aggregate in Aggregate:
-            self._answers[texts.gauges[aggregate]] = lambda aggregate=aggregate: self._gauges(aggregate)  # type: ignore[misc]
-        self._made_at = 0.0
+        self._scraped_at = 0.0
         self._readings: list[dict[Field, float]] = []
+        texts = queries.queries(4 * SCRAPE_INTERVAL)
+        self._rows = {texts.presence: self._named((queries.PODS, Field.PODS), (queries.AT, Field.CHECKPOINT_SECONDS))}
+        self._rows[texts.rates] = self._named(
+            (queries.SAMPLES_PER_SECOND, Field.SAMPLES_PER_SECOND), (queries.STEP_SECONDS, Field.STEP_SECONDS)
+        )
+        for aggregate in Aggregate:
+            self._rows[texts.gauges[aggregate]] = self._gauges(aggregate)
+        self._presence = texts.presence
 
     def slow_down(self, number: int) -> None:
         """This job takes twice as long for a step from now on."""
         self._slowed.add(number)
-        self._made_at = 0.0
+        self._scraped_at = 0.0
 
-    def rows(self, query: str) -> Rows:
-        """The answer to a query; nothing for one that is about what the crowd does not have."""
+    def answer(self, query: str) -> str:
+        """The rows of a query, as JSON; none for one that is about what the crowd does not have."""
+        self._scrape()
         one = _ONE_JOB.search(query)
         if one is not None:
-            member = Member(int(one[1]))
-            return iter([(_labels(member), self._reading(member, time.time())[Field.SAMPLES_PER_SECOND])])
-        answer = self._answers.get(query)
-        return iter(()) if answer is None else answer()
+            number = int(one[1])
+            return f'{_start(self._members[number], {})}{self._readings[number][Field.SAMPLES_PER_SECOND]!r}"]}}'
+        rows, readings = self._rows.get(query, ()), self._readings
+        if query == self._presence:
+            at = f'{self._scraped_at!r}"]}}'
+            return ",".join(f"{start}{at}" if "at" in start[:24] else f'{start}1"]}}' for start, _, _ in rows)
+        return ",".join([f'{start}{readings[number][field]!r}"]}}' for start, number, field in rows])
 
-    def _reading(self, member: Member, now: float) -> dict[Field, float]:
-        reading = member.reading(now)
-        if member.number in self._slowed:
-            for field in (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE):
-                reading[field] *= _SLOWED
-            reading[Field.STEP_SECONDS] /= _SLOWED
+    def _scrape(self) -> None:
+        now = time.time()
+        if now - self._scraped_at < SCRAPE_INTERVAL / 2:
+            return
+        self._scraped_at = now
+        draw = random.Random(int(now))
+        noise = [1.0 + draw.uniform(-_NOISE, _NOISE) for _ in range(997)]
+        self._readings = [
+            self._reading(number, steady, noise[number % len(noise)], now) for number, steady in enumerate(self._steady)
+        ]
+
+    def _reading(self, number: int, steady: dict[Field, float], noise: float, now: float) -> dict[Field, float]:
+        speed = noise * (_SLOWED if number in self._slowed else 1.0)
+        reading = steady.copy()
+        for field in _WITH_SPEED:
+            reading[field] *= speed
+        reading[Field.STEP_SECONDS] /= speed
+        reading[Field.STEPS] = now // reading[Field.STEP_SECONDS]
+        reading[Field.CHECKPOINT_TIMESTAMP] = now // 600.0 * 600.0
         return reading
 
-    def _now(self) -> Iterator[tuple[Member, dict[Field, float]]]:
-        """One reading for all queries of a cycle, as of one scrape."""
-        now = time.time()
-        if now - self._made_at > SCRAPE_INTERVAL / 2:
-            self._made_at, self._readings = now, [self._reading(member, now) for member in self._members]
-        return zip(self._members, self._readings, strict=True)
+    def _named(self, *fields: tuple[str, Field]) -> list[Row]:
+        return [
+            (_start(member, {"field": name}), member.number, field)
+            for member in self._members
+            for name, field in fields
+        ]
 
-    def _presence(self) -> Rows:
-        for member, _ in self._now():
-            yield _labels(member, field=queries.PODS), 1.0
-            yield _labels(member, field=queries.AT), self._made_at
-
-    def _rates(self) -> Rows:
-        for member, reading in self._now():
-            yield _labels(member, field=queries.SAMPLES_PER_SECOND), reading[Field.SAMPLES_PER_SECOND]
-            yield _labels(member, field=queries.STEP_SECONDS), reading[Field.STEP_SECONDS]
-
-    def _gauges(self, aggregate: Aggregate) -> Rows:
-        for member, reading in self._now():
-            for gauge in GAUGES:
-                if gauge.aggregate is aggregate:
-                    more = {contract.LABEL_PART: gauge.part} if gauge.part else {}
-                    yield _labels(member, __name__=gauge.metric, **more), reading[gauge.field]
+    def _gauges(self, aggregate: Aggregate) -> list[Row]:
+        gauges = [gauge for gauge in GAUGES if gauge.aggregate is aggregate]
+        return [
+            (
+                _start(member, {"__name__": gauge.metric, **({contract.LABEL_PART: gauge.part} if gauge.part else {})}),
+                member.number,
+                gauge.field,
+            )
+            for member in self._members
+            for gauge in gauges
+        ]
 
 
-def _labels(member: Member, **more: str) -> dict[str, str]:
-    return {**more, "namespace": member.key.namespace, "profiledjob": member.key.name, "revision": "1"}
+def _start(member: Member, labels: Mapping[str, str]) -> str:
+    """A row of an answer, up to its value."""
+    whole = {**labels, "namespace": member.key.namespace, "profiledjob": member.key.name, "revision": "1"}
+    return f'{{"metric":{json.dumps(whole, separators=(",", ":"))},"value":[{_QUERIED_AT},"'
 
 
 def _server(port: int, crowd: Crowd) -> ThreadingHTTPServer:
@@ -98,17 +121,15 @@ def _server(port: int, crowd: Crowd) -> ThreadingHTTPServer:
 
         def do_GET(self) -> None:
             query = parse_qs(urlsplit(self.path).query).get("query", [""])[0]
-            now = time.time()
-            rows = [{"metric": labels, "value": [now, repr(value)]} for labels, value in crowd.rows(query)]
-            self._answer({"status": "success", "data": {"resultType": "vector", "result": rows}})
+            self._answer(f'{{"status":"success","data":{{"resultType":"vector","result":[{crowd.answer(query)}]}}}}')
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             crowd.slow_down(int(self.path.rsplit("/", 1)[1]))
-            self._answer({})
+            self._answer("{}")
 
-        def _answer(self, content: Any) -> None:
-            body = json.dumps(content, separators=(",", ":")).encode()
+        def _answer(self, content: str) -> None:
+            body = content.encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
