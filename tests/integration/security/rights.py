@@ -1,0 +1,111 @@
+"""What a service account may do, what it has asked for, and what the documentation says that it may do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from devcluster.kubectl import Kubectl
+
+SECURITY: Final = Path(__file__).parents[3] / "docs" / "security.md"
+
+# Granted for what a cluster may check on our behalf, so no request of ours ever shows it.
+UNASKED: Final = frozenset({("rightpool.dev", "profiledjobs/finalizers", "update")})
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One verb on one resource. scope: a namespace; "" for all of them and for what is in none."""
+
+    group: str
+    resource: str
+    verb: str
+    scope: str = ""
+
+    @property
+    def plain(self) -> tuple[str, str, str]:
+        """Wherever it is."""
+        return self.group, self.resource, self.verb
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the audit log tells of one account. refused: what was answered with 403, in the server's terms."""
+
+    rights: frozenset[Right]
+    refused: frozenset[str]
+
+
+def granted(kubectl: Kubectl, namespace: str, account: str) -> frozenset[Right]:
+    """By all bindings that name the account."""
+    found: set[Right] = set()
+    for kind in ("clusterrolebindings", "rolebindings"):
+        for binding in kubectl.json("get", kind, "--all-namespaces")["items"]:
+            if any(_names(subject, namespace, account) for subject in binding.get("subjects") or ()):
+                scope = binding["metadata"].get("namespace", "")
+                where = [f"--namespace={scope}"] if binding["roleRef"]["kind"] == "Role" else []
+                role = kubectl.json("get", binding["roleRef"]["kind"].lower(), binding["roleRef"]["name"], *where)
+                found.update(_rights(role["rules"], scope))
+    return frozenset(found)
+
+
+def _names(subject: dict[str, str], namespace: str, account: str) -> bool:
+    return (subject["kind"], subject.get("namespace"), subject["name"]) == ("ServiceAccount", namespace, account)
+
+
+def _rights(rules: Iterable[dict[str, Any]], scope: str) -> Iterator[Right]:
+    for rule in rules:
+        for group in rule.get("apiGroups", ()):
+            for resource in rule.get("resources", ()):
+                for verb in rule["verbs"]:
+                    yield Right(group, resource, verb, scope)
+
+
+def asked(logs: Iterable[Path], user: str, since: str = "") -> Asked:
+    """From audit logs. since: a time in the log's own form; what is older is passed over."""
+    rights: set[Right] = set()
+    refused: set[str] = set()
+    for log in logs:
+        for line in log.read_text().splitlines():
+            event = json.loads(line)
+            if event["user"]["username"] != user or event["requestReceivedTimestamp"] < since:
+                continue
+            code = event.get("responseStatus", {}).get("code")
+            if code == 403 and not _by_admission(event):
+                refused.add(f"{event['verb']} {event['requestURI'].partition('?')[0]}")
+            elif "objectRef" in event and "resource" in event["objectRef"]:
+                rights.update(_asked_for(event, code))
+    return Asked(frozenset(rights), frozenset(refused))
+
+
+def _asked_for(event: dict[str, Any], code: int | None) -> Iterator[Right]:
+    about = event["objectRef"]
+    resource = about["resource"] + (f"/{about['subresource']}" if "subresource" in about else "")
+    right = Right(about.get("apiGroup", ""), resource, event["verb"], about.get("namespace", ""))
+    yield right
+    # An apply that makes the object needs the right to create it too.
+    if event["verb"] == "patch" and code == 201:
+        yield Right(right.group, right.resource, "create", right.scope)
+
+
+def _by_admission(event: dict[str, Any]) -> bool:
+    """Refused by a policy or a quota, which is no lack of a right."""
+    return bool(event.get("annotations", {}).get("authorization.k8s.io/decision") == "allow")
+
+
+def documented(text: str) -> frozenset[tuple[str, str, str]]:
+    """The rows of the table of rights: | group | resource | verbs | why |; the core group is called `core`."""
+    found = set()
+    for group, resource, verbs in re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| ([a-z, ]+) \|", text, re.MULTILINE):
+        for verb in verbs.split(","):
+            found.add(("" if group == "core" else group, resource, verb.strip()))
+    return frozenset(found)
+
+
+def covered(right: Right, by: Iterable[Right]) -> bool:
+    """Whether one of them, for that namespace or for all, grants it."""
+    return any(one.plain == right.plain and one.scope in ("", right.scope) for one in by)

@@ -1,0 +1,174 @@
+"""Rights: none that is missing, none that nothing uses, and each of them explained.
+
+The operator lives through a job's life first; what it asked the API server for meanwhile is read from the audit log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from devcluster.kubectl import Kubectl
+from rightpool.contract import LABEL_JOB
+
+from ..chart.release import CHART, NAME, SYSTEM, Release, eventually
+from .rights import SECURITY, UNASKED, Right, asked, covered, documented, granted
+from .tenants import Object, Tenants
+
+pytestmark = pytest.mark.cluster
+
+USER = f"system:serviceaccount:{SYSTEM}:{NAME}"
+
+
+def logs(release: Release) -> list[Path]:
+    return sorted(release.cluster.spec.logs.glob("audit*.log"))
+
+
+def live(tenants: Tenants, release: Release, name: str) -> None:
+    """A gang's life: held up by somebody's Service of its child's name, started, stopped, resumed, started anew with
+    another program, and given up."""
+    kubectl = release.kubectl
+    meta = {"name": f"{name}-r1", "namespace": tenants.namespace}
+    theirs = {"selector": {"app": "theirs"}, "ports": [{"port": 80}], "clusterIP": "None"}
+    kubectl.apply([{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": theirs}])
+    job = tenants.job(name, chips=8)
+    job["spec"]["workload"]["job"]["replicas"] = 2
+    job["spec"]["elasticity"] = {"minChips": 16, "maxChips": 16}
+    kubectl.apply([job])
+    where = f"--namespace={tenants.namespace}"
+
+    def children(kind: str) -> list[Object]:
+        return list(kubectl.json("get", kind, where, f"--selector={LABEL_JOB}={name}")["items"])
+
+    def edit(change: Object) -> None:
+        assert tenants.patched("editor", "profiledjob", name, change) == ""
+
+    eventually(lambda: children("jobs") != [], release.operators)
+    time.sleep(5)
+    assert children("pods") == []
+    assert kubectl.json("get", "service", f"{name}-r1", where)["spec"]["selector"] == {"app": "theirs"}
+    kubectl("delete", "service", f"{name}-r1", where)
+    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators, 90)
+    assert {item["metadata"]["name"] for item in children("services")} == {f"{name}-r1"}
+    edit({"spec": {"suspend": True}})
+    eventually(lambda: all(item["spec"]["suspend"] for item in children("jobs")), release.operators)
+    eventually(lambda: children("pods") == [], release.operators)
+    edit({"spec": {"suspend": False}})
+    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators, 90)
+    containers = [{"name": "trainer", "image": "example.com/train:2"}]
+    edit({"spec": {"workload": {"job": {"template": {"spec": {"containers": containers}}}}}})
+    eventually(lambda: [i["metadata"]["name"] for i in children("jobs")] == [f"{name}-r2"], release.operators, 90)
+    eventually(lambda: [i["metadata"]["name"] for i in children("services")] == [f"{name}-r2"], release.operators)
+    kubectl("delete", "profiledjob", name, where)
+
+
+def now() -> str:
+    """In the log's own form."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@pytest.fixture(scope="module")
+def lived(release: Release, tenants: Tenants) -> str:
+    """A job has lived. When that began."""
+    began = now()
+    live(tenants, release, "gang")
+    return began
+
+
+def test_nothing_is_missing(release: Release, lived: str) -> None:
+    assert asked(logs(release), USER, since=lived).refused == set()
+
+
+def test_nothing_is_unused(release: Release, lived: str) -> None:
+    used = {right.plain for right in asked(logs(release), USER).rights}
+    assert {right.plain for right in granted(release.kubectl, SYSTEM, NAME)} - used == UNASKED
+
+
+def test_every_right_is_explained_and_no_other(release: Release, lived: str) -> None:
+    assert documented(SECURITY.read_text()) == {right.plain for right in granted(release.kubectl, SYSTEM, NAME)}
+
+
+def test_the_service_account_can_do_no_more_than_that(release: Release) -> None:
+    """Of rights that would be worth stealing, none comes by another way, such as a group."""
+    kubectl = release.kubectl
+    for verb, resource in (
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("create", "pods"),
+        ("create", "pods/exec"),
+        ("get", "pods/log"),
+        ("create", "serviceaccounts/token"),
+        ("patch", "nodes"),
+        ("update", "profiledjobs"),
+        ("patch", "profiledjobs"),
+        ("delete", "acceleratorpools"),
+        ("create", "clusterrolebindings"),
+        ("impersonate", "users"),
+    ):
+        assert not can(kubectl, verb, resource), f"{verb} {resource}"
+
+
+def can(kubectl: Kubectl, verb: str, resource: str) -> bool:
+    """`can-i` exits with 1 for a no, and says so."""
+    script = {"resource": resource.partition("/")[0], "subresource": resource.partition("/")[2], "verb": verb}
+    groups = {"profiledjobs": "rightpool.dev", "acceleratorpools": "rightpool.dev"}
+    attributes = {**script, "group": groups.get(script["resource"], ""), "namespace": "research"}
+    if script["resource"] == "clusterrolebindings":
+        attributes |= {"group": "rbac.authorization.k8s.io", "namespace": ""}
+    account = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated"]
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": USER, "groups": account, "resourceAttributes": attributes},
+    }
+    answer = json.loads(kubectl("create", "-f-", "--output=json", stdin=json.dumps(review)))
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.fixture(scope="module")
+def narrowed(release: Release, lived: str) -> Iterator[str]:
+    """The release looks after one namespace, with Roles. When that began."""
+    release.install(CHART, "watchNamespaces={research}")
+    release.until_led()
+
+    def operators() -> int:
+        selector = "--selector=app.kubernetes.io/name=rightpool"
+        return len(release.kubectl.json("get", "pods", f"--namespace={SYSTEM}", selector)["items"])
+
+    # Those before looked after everything, and go on to ask for it until they are gone.
+    eventually(lambda: operators() == 2, release.operators)
+    yield now()
+    release.install(CHART)
+
+
+def test_with_roles_alone_it_works_as_before(release: Release, tenants: Tenants, narrowed: str) -> None:
+    rights = granted(release.kubectl, SYSTEM, NAME)
+    everywhere = {right for right in rights if not right.scope}
+    assert {right.resource for right in everywhere} == {
+        *("acceleratorpools", "acceleratorpools/status", "placementpolicies", "nodes")
+    }
+    assert {right.scope for right in rights} == {"", "research", SYSTEM}
+    live(tenants, release, "narrow")
+    seen = asked(logs(release), USER, since=narrowed)
+    assert seen.refused == set()
+    assert [right for right in sorted(seen.rights) if not covered(right, rights)] == []
+    assert Right("batch", "jobs", "create", "research") in seen.rights
+
+
+def test_it_does_not_look_elsewhere(release: Release, tenants: Tenants, narrowed: str) -> None:
+    other = Tenants(release.kubectl, "prod")
+    release.kubectl.apply([other.job("unseen")])
+    release.kubectl.apply([tenants.job("seen", suspend=True)])
+    try:
+        eventually(lambda: tenants.condition("seen", "Placed") != {}, release.operators)
+        assert other.condition("unseen", "Placed") == {}
+        scopes = {right.scope for right in asked(logs(release), USER, since=narrowed).rights}
+        assert "prod" not in scopes
+    finally:
+        release.kubectl("delete", "profiledjob", "seen", "--namespace=research")
+        release.kubectl("delete", "profiledjob", "unseen", "--namespace=prod")
