@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Final, Protocol
 
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import ClusterError, Expired
 from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS, Resource
 from rightpool.contract import LABEL_JOB
-from rightpool.runtime.store import WATCHED, Store
+from rightpool.runtime.store import WATCHED, Reconciled, Store
 
 CATCH_UP_SECONDS: Final = 15.0  # a watch that has not brought what was listed by then is listed against again
 
@@ -68,39 +69,33 @@ class Relister:
             return
         for resource in WATCHED:
             self._list(resource)
-        self._listed_at = now
+        self._listed_at = self._clock()  # from its end: a list that takes long must not be due again at once
 
     def _list(self, resource: Resource) -> None:
-        labels = LABEL_JOB if resource in (JOBS, PODS) else None
-        bodies: list[Mapping[str, Any]] = []
-        versions: list[str] = []
-        for namespace in self._namespaces if resource.namespaced else (None,):
-            items, version = self._complete(resource, namespace, labels)
-            bodies += items
-            versions.append(version)
-        # Several namespaces are listed one after the other: only what is older than the first list can be called gone.
-        oldest = min(versions, key=lambda version: int(version) if version.isdecimal() else 0)
-        known = self._open
-        result = self._store.reconcile(resource, bodies, oldest)
-        if known and (result.missed or result.lost):
+        for attempt in (1, 2, 3):
+            try:
+                result = self._reconciled(resource)
+                break
+            except Expired as error:
+                if attempt == 3:
+                    raise ClusterError(f"listing {resource.plural}: {error.message}") from error
+        if self._open and (result.missed or result.lost):
             self.missed += result.missed + result.lost
             logger.warning(
                 "a list brought what the watch had not",
                 extra={"resource": resource.plural, "missed": result.missed, "gone": result.lost},
             )
 
-    def _complete(
-        self, resource: Resource, namespace: str | None, labels: str | None
-    ) -> tuple[list[Mapping[str, Any]], str]:
-        for attempt in (1, 2, 3):
-            items: list[Mapping[str, Any]] = []
-            version = ""
-            try:
-                for page in self._client.pages(resource, namespace, labels=labels):
-                    items += page.items
-                    version = version or page.resource_version
-                return items, version
-            except Expired as error:
-                if attempt == 3:
-                    raise ClusterError(f"listing {resource.plural}: {error.message}") from error
-        raise AssertionError("unreachable")
+    def _reconciled(self, resource: Resource) -> Reconciled:
+        """Page by page: ten thousand whole objects at once would be most of the memory that the operator ever needs."""
+        labels = LABEL_JOB if resource in (JOBS, PODS) else None
+        lists = [
+            self._client.pages(resource, namespace, labels=labels)
+            for namespace in (self._namespaces if resource.namespaced else (None,))
+        ]
+        first = [next(pages) for pages in lists]
+        # Several namespaces are listed one after the other: only what is older than the first list can be called gone.
+        versions = [page.resource_version for page in first]
+        oldest = min(versions, key=lambda version: int(version) if version.isdecimal() else 0)
+        bodies = (body for page in chain(first, *lists) for body in page.items)
+        return self._store.reconcile(resource, bodies, oldest)
