@@ -1,9 +1,13 @@
-"""`python -m chaos`: a fault campaign on a cluster of its own. Exits 0 only without a violation."""
+"""`python -m chaos`: a fault campaign on a cluster of its own. Exits 0 only without a violation.
+
+SIGINT and SIGTERM end the faults, not the campaign: what is broken is mended, and the fleet must come to rest.
+"""
 
 from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -29,6 +33,8 @@ def main() -> int:
     try:
         campaign = Campaign(connect(), seed, jobs=arguments.jobs, folder=arguments.logs, say=_say)
         print(f"the operators' logs are in {campaign.folder}", flush=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: campaign.stop())
         report = campaign.run(arguments.faults, rate=arguments.rate, seconds=arguments.seconds)
     except DevclusterError as error:
         print(error, file=sys.stderr)

@@ -25,6 +25,7 @@ Body = dict[str, Any]
 Mend = Callable[[], None]
 T = TypeVar("T")
 REPLICAS: Final = ("a", "b")
+SETTLE_SECONDS: Final = 8.0
 
 
 class Pointless(Exception):
@@ -84,8 +85,9 @@ class Arena:
 
     @property
     def able(self) -> bool:
-        """Whether there is anybody who could act."""
-        return not self.broken and any(replica.able for replica in self.replicas.values())
+        """Whether there is anybody who could act: left in peace for as long as it takes to start and to lead."""
+        before = time.monotonic() - SETTLE_SECONDS
+        return not self.broken and any(r.able and r.since < before for r in self.replicas.values())
 
     # --- the control plane -------------------------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ class Campaign:
         self._stream: Stream | None = None
         self._looked_at = time.monotonic()
         self._told = 0
+        self._stopped = False
 
     def run(self, faults: int, *, rate: float, seconds: float | None = None) -> Report:
         """So many faults, `rate` of them a second, or as many as fit into `seconds`."""
@@ -91,7 +92,7 @@ class Campaign:
             self._until(lambda: not self.arena.checker.lasting(), 90)
             began = time.monotonic()
             due = began
-            while self.report.total < faults and (seconds is None or time.monotonic() - began < seconds):
+            while not self._enough(faults, None if seconds is None else began + seconds):
                 self._inject()
                 due = max(due + arena.chance.expovariate(rate), time.monotonic() - 2)
                 self._watch(max(0.0, due - time.monotonic()))
@@ -102,6 +103,14 @@ class Campaign:
             self.report.seconds = time.monotonic() - began
             self._end()
         return self.report
+
+    def stop(self) -> None:
+        """No more faults: go on to the last look. May be called from a signal's handler."""
+        self._stopped = True
+
+    def _enough(self, faults: int, deadline: float | None) -> bool:
+        late = deadline is not None and time.monotonic() > deadline
+        return self._stopped or late or self.report.total >= faults
 
     # --- faults ------------------------------------------------------------------------------------------------------
 

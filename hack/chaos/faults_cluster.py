@@ -10,6 +10,7 @@ from chaos.arena import Arena, Fault, Mend, Pointless
 from chaos.ground import persistently
 from devcluster import cluster as clusters
 from devcluster import host, simulated
+from devcluster.api import Api
 from devcluster.processes import Supervisor
 from rightpool.cluster.errors import AlreadyExists, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES
@@ -94,17 +95,18 @@ def node_deleted(arena: Arena) -> tuple[float, Mend]:
 
 
 def _cordon(arena: Arena, names: list[str], closed: bool) -> None:
-    for name in names:
+    def put(name: str) -> None:
+        node = arena.client.get(NODES, name)
+        node["spec"]["unschedulable"] = closed
+        arena.client.replace(NODES, node)
 
-        def put(name: str = name) -> None:
-            node = arena.client.get(NODES, name)
-            node["spec"]["unschedulable"] = closed
-            arena.client.replace(NODES, node)
-
+    def cordon(name: str) -> None:
         try:
-            persistently(put)
+            persistently(lambda: put(name))
         except NotFound:
             pass
+
+    Api.in_parallel(cordon, names)
 
 
 def pool_full(arena: Arena) -> tuple[float, Mend]:

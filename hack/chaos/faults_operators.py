@@ -6,12 +6,11 @@ from typing import Final
 
 from chaos.arena import REPLICAS, Arena, Fault, Mend
 from chaos.ground import SYSTEM
-from chaos.operators import Replica
+from chaos.operators import LEASE_SECONDS, Replica
 from chaos.telemetry import Mood
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import LEASES
 
-LEASE_SECONDS: Final = 3.0
 LEASE: Final = "rightpool-operator"
 
 
@@ -126,14 +125,14 @@ def pool_slow(arena: Arena) -> tuple[float, Mend]:
 
 
 FAULTS: Final = (
-    Fault("operator-leader-killed", "operator", 4, leader_killed),
-    Fault("operator-both-killed", "operator", 1, all_killed, offline=True),
-    Fault("operator-dies-at-write", "operator", 7, dies_at_write),
-    Fault("operator-stopped-beyond-lease", "operator", 2, leader_stopped),
-    Fault("operator-stopped-for-a-lease", "operator", 2, leader_hiccups),
-    Fault("operator-terminated", "operator", 2, terminated, offline=True),
-    Fault("lease-deleted", "operator", 2, lease_deleted),
-    Fault("lease-stolen", "operator", 2, lease_stolen),
+    Fault("operator-leader-killed", "operator", 1.5, leader_killed),
+    Fault("operator-both-killed", "operator", 0.5, all_killed, offline=True),
+    Fault("operator-dies-at-write", "operator", 3, dies_at_write),
+    Fault("operator-stopped-beyond-lease", "operator", 0.8, leader_stopped),
+    Fault("operator-stopped-for-a-lease", "operator", 0.8, leader_hiccups),
+    Fault("operator-terminated", "operator", 0.6, terminated, offline=True),
+    Fault("lease-deleted", "operator", 0.5, lease_deleted),
+    Fault("lease-stolen", "operator", 0.3, lease_stolen),
     _mood(Mood.GONE, 5),
     _mood(Mood.SLOW, 12),
     _mood(Mood.GARBAGE, 6),

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_SECONDS: Final = 30.0
+LEASE_SECONDS: Final = 4.0
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Replica:
     die: str | None
     frozen: bool = False
     exit_code: int | None = None
+    since: float = field(default_factory=time.monotonic)  # when it was started, or went on
 
     @property
     def alive(self) -> bool:
@@ -55,6 +57,7 @@ class Replica:
     def thaw(self) -> None:
         self.signal(signal.SIGCONT)
         self.frozen = False
+        self.since = time.monotonic()
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
@@ -71,7 +74,7 @@ class Nursery:
         key.write_text("0123456789abcdef0123456789abcdef")
         self._environment = {
             "RIGHTPOOL_KUBECONFIG": str(kubeconfig),
-            "RIGHTPOOL_LEASE_DURATION": "3",
+            "RIGHTPOOL_LEASE_DURATION": str(LEASE_SECONDS),
             "RIGHTPOOL_INTERVAL": "0.5",
             "RIGHTPOOL_TOKEN_KEY_FILE": str(key),
             "RIGHTPOOL_BIND_ADDRESS": "127.0.0.1",
