@@ -45,7 +45,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CR
 unit: $(VENV)/.dev ## fast tests only: no cluster
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m devcluster build
-	@$(BIN)/python -m pytest tests/unit tests/contract -q
+	@$(BIN)/python -m pytest tests/unit -q -n 2
 
 .PHONY: test
 test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
@@ -70,9 +70,15 @@ down: $(VENV)/.runtime ## end the demo's cluster, and leave nothing behind
 .PHONY: env
 env: $(VENV)/.runtime
 	@$(BIN)/python -m devcluster env
-	@echo 'export PATH=$(CURDIR)/$(BIN):$$PATH PYTHONPATH=$(CURDIR)/operator'
+	@echo 'export PATH=$(CURDIR)/$(BIN):$$PATH'
 
 .PHONY: images
 images: $(VENV)/.runtime ## the images as tar files in build/images, without Docker
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m devcluster.recipes build/images
+
+# --- documentation and measurements ----------------------------------------------------------------------------------
+
+.PHONY: docs
+docs: $(VENV)/.dev ## the documentation as a site in build/site, links checked
+	@$(BIN)/properdocs build --strict -f mkdocs.yml

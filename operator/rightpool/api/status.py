@@ -179,7 +179,7 @@ class Recommendation(ApiModel):
     """Decision id, to be named in the annotation rightpool.dev/approve."""
 
     action: str
-    """Move, Resize or Rollback."""
+    """Move, Resize or Update."""
 
     placement: TargetPlacement
     """Where to."""
@@ -204,10 +204,10 @@ class MigrationStatus(ApiModel):
     """Decision id."""
 
     action: str
-    """Move, Resize or Rollback."""
+    """Move, Resize or Update."""
 
     phase: str
-    """Planned, Approved, Checkpointing, Draining, Starting, WarmingUp, Verifying, Verified, RolledBack or Failed."""
+    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying."""
 
     started_at: Time
     """When the decision was taken."""
@@ -296,7 +296,7 @@ class LedgerEntry(ApiModel):
     """Decision id."""
 
     action: str
-    """Move, Resize or Rollback."""
+    """Move, Resize or Update."""
 
     from_: Annotated[TargetPlacement | None, Field(alias="from")] = None
     """The placement before."""
