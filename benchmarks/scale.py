@@ -28,10 +28,10 @@ METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
 REST_SECONDS: Final = 600.0  # until there is nothing left to say about a fleet that was just found
-STEADY_CYCLES: Final = 8
-DECISION_SECONDS: Final = 150.0
+STEADY_CYCLES: Final = 6
+DECISION_SECONDS: Final = 75.0
 CHANGED: Final = 3  # jobs
-NAIVE_SECONDS: Final = 45.0
+NAIVE_SECONDS: Final = 30.0
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _SAMPLE: Final = re.compile(r'^rightpool_operator_cycle_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$', re.MULTILINE)
 _WRITTEN: Final = re.compile(r"^rightpool_operator_status_writes_total\{.*\} (\S+)$", re.MULTILINE)
@@ -175,7 +175,7 @@ def measure(box: Sandbox, jobs: int) -> Result:
         since = time.time()
         for member in changed:
             _post(f"http://127.0.0.1:{PROMETHEUS_PORT}/change/{member.number}")
-        time.sleep(min(DECISION_SECONDS, 90.0))
+        time.sleep(DECISION_SECONDS)
         told = [operator.decisions(member, since) for member in changed]
         return Result(
             jobs,

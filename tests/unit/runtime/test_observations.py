@@ -1,0 +1,106 @@
+"""When a job's profile is made anew, and when the one that is there says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from benchmarks.fleet import snapshot
+
+from rightpool.planning.snapshot import JobState
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field, Sample
+from rightpool.runtime.facts import PodFacts
+from rightpool.runtime.observations import REBUILD_SECONDS, Observations
+from rightpool.telemetry.source import Target, TelemetryReading
+
+INTERVAL = 10.0
+FULL = 40  # readings: more than the window of five minutes holds
+
+
+class Source:
+    """Answers with what `now` says."""
+
+    def __init__(self) -> None:
+        self.now: dict[Field, float] = {}
+
+    def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
+        return TelemetryReading({target.key: Sample(now, self.now) for target in targets})
+
+
+class Watched:
+    """One job that is read every ten seconds."""
+
+    def __init__(self) -> None:
+        fleet = snapshot(1)
+        [job] = fleet.jobs.values()
+        self.job: JobState = replace(job, profile=None)
+        assert job.ref is not None
+        self.accelerator = fleet.pools[job.ref.placement.pool].accelerator
+        self.source = Source()
+        self.observations = Observations(self.source, patience=10.0)
+        self.now = fleet.now
+        self.replicas = job.ref.placement.replicas
+
+    def read(self, rate: float, busy: float = 0.7) -> Profile:
+        self.now += INTERVAL
+        self.source.now = {
+            Field.PODS: self.replicas,
+            Field.STEPS: self.now,
+            Field.STEP_SECONDS: 64.0 / rate,
+            Field.SAMPLES_PER_SECOND: rate,
+            Field.CHIP_BUSY: busy,
+        }
+        self.observations.refresh([self.job], _pods, self.now)
+        profile = self.observations.of(self.job, self.accelerator, self.now).profile
+        assert profile is not None
+        return profile
+
+
+def _pods(job: JobState, number: int) -> list[PodFacts]:
+    pod = PodFacts("p", "ml", "p", job.key.name, number, "j", False, True, False, "10.0.0.1", "n", (), None, None)
+    return [pod]
+
+
+@pytest.fixture
+def watched() -> Watched:
+    made = Watched()
+    for _ in range(FULL):
+        made.read(1000.0)
+    return made
+
+
+def test_a_reading_like_the_others_leaves_the_profile(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    assert before.complete
+    assert all(watched.read(rate) is before for rate in (1001.0, 999.0) * 20)
+
+
+def test_another_speed_is_seen_at_once(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    after = [watched.read(500.0) for _ in range(3)][-1]
+    assert after is not before
+    mean = after.value(Field.SAMPLES_PER_SECOND)
+    assert mean is not None and 850.0 < mean < 975.0, "three of thirty readings"
+
+
+def test_a_silent_pod_is_seen_at_once(watched: Watched) -> None:
+    watched.replicas -= 1
+    assert watched.read(1000.0).pods == watched.replicas
+
+
+def test_a_drift_is_seen_within_a_window(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    for step in range(FULL):
+        after = watched.read(1000.0 + step)
+    assert after.value(Field.SAMPLES_PER_SECOND) == pytest.approx(1000.0 + FULL / 2, rel=0.03)
+    assert after is not before
+    assert REBUILD_SECONDS < FULL * INTERVAL
+
+
+def test_what_falls_silent_goes_stale(watched: Watched) -> None:
+    watched.read(1000.0)
+    watched.now += 10 * INTERVAL
+    stale = watched.observations.of(watched.job, watched.accelerator, watched.now).profile
+    assert stale is not None and not stale.complete
