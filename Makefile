@@ -45,7 +45,11 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CR
 unit: $(VENV)/.dev ## fast tests only: no cluster
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m devcluster build
-	@$(BIN)/python -m pytest tests/unit -q -n 2
+	@$(BIN)/python -m pytest tests/unit tests/fuzz -q -n 2
+
+.PHONY: fuzz
+fuzz: $(VENV)/.dev ## a million broken inputs for each thing that tenants can reach
+	@$(BIN)/python -m tests.fuzz
 
 .PHONY: test
 test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
