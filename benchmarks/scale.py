@@ -28,10 +28,10 @@ METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
 REST_SECONDS: Final = 600.0  # until there is nothing left to say about a fleet that was just found
-STEADY_CYCLES: Final = 6
-DECISION_SECONDS: Final = 75.0
+STEADY_CYCLES: Final = 12
+DECISION_SECONDS: Final = 120.0
 CHANGED: Final = 3  # jobs
-NAIVE_SECONDS: Final = 30.0
+NAIVE_SECONDS: Final = 60.0
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _SAMPLE: Final = re.compile(r'^rightpool_operator_cycle_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$', re.MULTILINE)
 _WRITTEN: Final = re.compile(r"^rightpool_operator_status_writes_total\{.*\} (\S+)$", re.MULTILINE)
@@ -157,9 +157,9 @@ def measure(box: Sandbox, jobs: int) -> Result:
         settling, quiet, cycles = 0.0, 0, list[Cycle]()
         for cycle in operator.cycles(REST_SECONDS):
             settling += cycle.writes
-            old_enough = time.time() - operator.worker.began - first > 60.0  # a window, and what follows from it
+            old_enough = time.time() - operator.worker.began - first > 120.0  # windows, and what follows
             quiet = quiet + 1 if cycle.writes <= 1 and old_enough else 0
-            if quiet == 2:
+            if quiet == 4:
                 break
         settled = time.time() - operator.worker.began
         began, api_cpu = time.time(), cpu_seconds(box.pid("kube-apiserver"))
