@@ -101,8 +101,7 @@ def _component(package: Package) -> dict[str, Any]:
     }
     if package.hashes:
         files = [{"alg": "SHA-256", "content": content} for content in sorted(package.hashes)]
-        url = f"https://pypi.org/project/{package.name}/{package.version}/#files"
-        component["externalReferences"] = [{"type": "distribution", "url": url, "hashes": files}]
+        component["externalReferences"] = [{"type": "distribution", "url": package.purl, "hashes": files}]
     return component
 
 
