@@ -22,10 +22,10 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS, PLACEMENT_POLICIES, R
 ROOT: Final = Path(__file__).resolve().parents[2]
 CHAOS: Final = Cluster(
     name="chaos",
-    ports=Ports.starting_at(19440),
-    node_subnet="10.91.0.0/24",
-    service_cidr="10.101.0.0/24",
-    simulated_cidr="10.100.0.0/16",
+    ports=Ports.starting_at(23440),
+    node_subnet="10.108.0.0/24",
+    service_cidr="10.109.0.0/24",
+    simulated_cidr="10.110.0.0/16",
     simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
 )
 TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")

@@ -1,7 +1,12 @@
-"""A fleet of one namespace, operators that die where they are told to, and the checker that looks on."""
+"""A cluster of these tests' own, operators that die where they are told to, and the checker that looks on.
+
+An operator that looks after all namespaces, such as a release on the common test cluster, would do what the dead ones
+left undone; and the control plane of a cluster that others use can't be restarted.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +18,10 @@ import pytest
 from chaos.invariants import Checker
 from chaos.operators import Nursery, Replica
 from chaos.stream import Stream
+from devcluster import cluster as clusters
+from devcluster.cluster import Running
+from devcluster.progress import Progress
+from devcluster.spec import Cluster, Ports, SimulatedSize
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES
@@ -20,6 +29,42 @@ from tests.integration.faults.fleet import POLICY, POOLS, Tenant, make_node, nod
 from tests.integration.runtime.conftest import client, start
 
 __all__ = ["client", "start"]
+
+FAULTS = Cluster(
+    name="faults",
+    ports=Ports.starting_at(22440),
+    node_subnet="10.105.0.0/24",
+    service_cidr="10.106.0.0/24",
+    simulated_cidr="10.107.0.0/16",
+    simulated=SimulatedSize(a100=0, a10g=0, tpu_v5e=0),
+)
+
+
+@pytest.fixture(scope="session")
+def own_cluster() -> Iterator[Running | None]:
+    """None where RIGHTPOOL_TEST_KUBECONFIG names a cluster that is not ours to break."""
+    if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
+        yield None
+        return
+    if os.geteuid() != 0:
+        pytest.skip("simulated pods answer only in network namespaces, and those need root")
+    yield clusters.up(FAULTS, Progress(quiet=True))
+    if not os.environ.get("KEEP"):
+        clusters.down(FAULTS)
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(own_cluster: Running | None) -> Path:
+    """In place of the common test cluster's."""
+    return Path(os.environ["RIGHTPOOL_TEST_KUBECONFIG"]) if own_cluster is None else own_cluster.kubeconfig
+
+
+@pytest.fixture
+def breakable(own_cluster: Running | None) -> Running:
+    """The cluster, for those that break its control plane."""
+    if own_cluster is None:
+        pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster whose control plane is not ours to break")
+    return own_cluster
 
 
 @pytest.fixture(scope="package")

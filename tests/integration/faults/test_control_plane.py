@@ -1,0 +1,63 @@
+"""The API server goes away in the middle of a migration, by a kill and by silence."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from chaos.operators import Replica
+from devcluster import cluster as clusters
+from devcluster.cluster import Running
+from devcluster.processes import Supervisor
+from tests.integration.faults.fleet import A10G, Tenant
+from tests.integration.faults.test_every_write import new_image
+from tests.integration.runtime.harness import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("watchman")]
+
+HERE = {"pools": {"allow": [A10G]}}
+
+
+@pytest.mark.parametrize("how", ["restarted", "frozen"])
+@pytest.mark.parametrize("phase", ["Checkpointing", "Starting"])
+def test_the_api_server_goes_away(
+    operate: Callable[..., Replica], tenant: Tenant, breakable: Running, how: str, phase: str
+) -> None:
+    operator = operate()
+    tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s", "start-delay": "1s"})
+    eventually(lambda: tenant.settled("bert"))
+    tenant.edit("bert", new_image)
+    eventually(lambda: tenant.phase("bert") == phase, what=phase)
+    supervisor = Supervisor(breakable.spec.state)
+    record = supervisor.record("kube-apiserver")
+    assert record is not None
+    if how == "frozen":
+        record.identity.signal(signal.SIGSTOP)
+        time.sleep(6)
+        record.identity.signal(signal.SIGCONT)
+    else:
+        record.identity.signal(signal.SIGKILL)
+        while record.identity.alive():
+            time.sleep(0.02)
+        programs = clusters.programs(breakable.spec, root=True)
+        program = next(program for program in programs if program.name == "kube-apiserver")
+        supervisor.ensure(program)
+        supervisor.wait(program, seconds=60)
+    eventually(lambda: answers(tenant) and tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"), 60)
+    assert tenant.status("bert")["placement"]["revision"] == 2
+    assert operator.alive
+    tenant.only_child("bert")
+
+
+def answers(tenant: Tenant) -> bool:
+    """Whether the API server is back."""
+    from rightpool.cluster.errors import ClusterError
+
+    try:
+        tenant.job("bert")
+    except ClusterError:
+        return False
+    return True
