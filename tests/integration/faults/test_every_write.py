@@ -1,6 +1,6 @@
 """Killed by SIGKILL right before and right after every single write: between status and command, between commands.
 
-Each job goes one way through the state machine; the operator dies once at every point of it, and the next process,
+One job goes its way through the state machine; the operator dies once at every point of it, and the next process,
 which knows nothing but what the API server has, goes on.
 """
 
@@ -14,8 +14,7 @@ import pytest
 
 from chaos.operators import Nursery, Replica
 from tests.integration.faults.conftest import Watchman
-from tests.integration.faults.fleet import A10G, A100, Body, Tenant
-from tests.integration.runtime.harness import eventually
+from tests.integration.faults.fleet import A10G, Body, Tenant
 
 pytestmark = pytest.mark.cluster
 
@@ -48,8 +47,13 @@ class Lives:
     def points(self) -> list[str]:
         return self.memory.read_text().splitlines() if self.memory.exists() else []
 
-    def met(self, what: str) -> bool:
-        return any(what in point for point in self.points)
+    def met(self, begin: str) -> bool:
+        """Whether it died at a point that begins like this."""
+        return any(point.startswith(begin) for point in self.points)
+
+    def met_status(self, when: str, end: str) -> bool:
+        """Whether it died before, or after, a status that ends like this was written."""
+        return any(point.startswith(when) and point.endswith(end) for point in self.points)
 
 
 @pytest.fixture
@@ -61,54 +65,24 @@ def new_image(spec: Body) -> None:
     spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
 
 
-def test_an_update_and_a_resize(lives: Lives, tenant: Tenant) -> None:
-    tenant.train("update", replicas=2, placement={"pools": {"allow": [A10G]}})
-    tenant.train("resize", elasticity={"minChips": 1, "maxChips": 2}, placement={"pools": {"allow": [A10G]}})
-    lives.until(lambda: tenant.settled("update") and tenant.settled("resize"))
-    tenant.edit("update", new_image)
-    tenant.edit("resize", lambda spec: spec["workload"]["job"].update(replicas=2))
-    for name in ("update", "resize"):
-        lives.until(lambda name=name: tenant.outcomes(name) and tenant.settled(name))  # type: ignore[misc]
-        assert tenant.outcomes(name) == ["CarriedOut"]
-        assert tenant.status(name)["placement"]["revision"] == 2
-        tenant.only_child(name)
-        for phase in ("Planned", "Checkpointing", "Draining", "Starting"):
-            assert lives.met(f"after status {name} r{2 if phase == 'Starting' else 1} True d-2 {phase}") or lives.met(
-                f"after status {name} r2 False d-2 {phase}"
-            ), (phase, lives.points)
-    for point in ("before DELETE jobs/update-r1", "before DELETE services/update-r1", "after POST jobs/update-r2"):
-        assert lives.met(point), point
-    assert tenant.status("resize")["placement"]["chips"] == 2
-    assert lives.deaths >= 30
-
-
-def test_a_move_that_is_verified(lives: Lives, tenant: Tenant) -> None:
-    tenant.train("move")
-    lives.until(lambda: tenant.outcomes("move") and tenant.settled("move"))
-    assert tenant.outcomes("move") == ["Verified"]
-    assert tenant.pool("move") == A10G
-    assert tenant.status("move")["moves"] == 1
-    tenant.only_child("move")
-    for phase in ("Planned", "Checkpointing", "Draining", "Starting", "WarmingUp", "Verifying"):
-        assert lives.met(f"{phase} False 0"), (phase, lives.points)
-
-
-def test_a_move_that_is_undone(lives: Lives, tenant: Tenant) -> None:
-    tenant.train("undone", play={"throughput": "1"})
-
-    def slower() -> bool:
-        """On the target, everything takes ten times as long."""
-        if tenant.pool("undone") == A10G:
-            tenant.annotate_pods("undone", throughput="0.05")
-        return tenant.phase("undone") == "WarmingUp"
-
-    lives.until(slower)
-    lives.until(lambda: tenant.outcomes("undone") and tenant.settled("undone"))
-    status = tenant.status("undone")
-    assert tenant.outcomes("undone") == ["RolledBack"]
-    assert (status["placement"]["pool"], status["placement"]["revision"]) == (A100, 3)
-    assert [avoided["pool"] for avoided in status["avoid"]] == [A10G]
-    tenant.only_child("undone")
-    for phase in ("Checkpointing", "Draining", "Starting"):
-        assert lives.met(f"{phase} True 0"), (phase, lives.points)
-    eventually(lambda: tenant.running("undone"))
+@pytest.mark.parametrize("what", ["update", "resize"])
+def test_what_the_user_edits(lives: Lives, tenant: Tenant, what: str) -> None:
+    begin, end = (2, 2) if what == "update" else (1, 2)
+    here = {"pools": {"allow": [A10G]}}
+    tenant.train("bert", replicas=begin, elasticity={"minChips": 1, "maxChips": 2}, placement=here)
+    lives.until(lambda: tenant.settled("bert"))
+    if what == "update":
+        tenant.edit("bert", new_image)
+    else:
+        tenant.edit("bert", lambda spec: spec["workload"]["job"].update(replicas=end))
+    lives.until(lambda: tenant.outcomes("bert") and tenant.settled("bert"))
+    assert tenant.outcomes("bert") == ["CarriedOut"]
+    placement = tenant.status("bert")["placement"]
+    assert (placement["revision"], placement["chips"]) == (2, end)
+    tenant.only_child("bert")
+    steps = ["status bert r1 True d-2 Planned", "status bert r1 True d-2 Checkpointing"]
+    steps += ["status bert r1 True d-2 Draining", "DELETE jobs/bert-r1", "status bert r2 False d-2 Starting"]
+    steps += ["POST jobs/bert-r2", "POST services/bert-r2", "PATCH jobs/bert-r2", "status bert r2 True None"]
+    for step in steps:
+        assert lives.met(f"before {step}"), (step, lives.points)
+        assert lives.met(f"after {step}"), (step, lives.points)
