@@ -51,6 +51,14 @@ unit: $(VENV)/.dev ## fast tests only: no cluster
 fuzz: $(VENV)/.dev ## a million broken inputs for each thing that tenants can reach
 	@$(BIN)/python -m tests.fuzz
 
+FAULTS ?= 200
+SEED ?=
+
+.PHONY: chaos
+chaos: $(VENV)/.dev ## random faults over a fleet on a cluster of its own, under an invariant checker; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: test
 test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
 	@hack/run-tests
