@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on how fast a machine is. CI draws the same examples every time, so that it says something about the
+# change and not about luck; everybody else's runs look further.
+settings.register_profile(
+    "rightpool", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("rightpool")
 
 
 @pytest.fixture(scope="session")
