@@ -4,8 +4,9 @@ PyTorch's profiler belongs to the thread that starts it, so the step hook starts
 are recorded, nothing is synchronised, and no Python object is made of an event. A profiler of the program's own goes
 first: none of ours starts beside it, and a running one of ours ends the moment the program wants its own.
 
-CUPTI, once attached, slows every later kernel launch: a launch-bound program on an H100 took 20 to 25% longer for good
-after one trace, and no longer than before where Kineto was told to tear CUPTI down (tests/gpu/trace_overhead.py). So
+CUPTI, once attached, slows every later kernel launch: a launch-bound program on an H100 took 8 to 40% longer after a
+trace, and where Kineto was told to tear CUPTI down as long as before in three runs of four, in one 20% longer after the
+second trace (tests/gpu/trace_overhead.py). So
 that is asked for, only a job of several processes is traced, whose communication is worth it, and each process once.
 """
 
