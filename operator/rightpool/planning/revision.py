@@ -29,6 +29,7 @@ class RevisionState:
 
     active: pods that are neither succeeded nor failed nor gone (terminating ones count). running: pods with all
     containers ready. blocked: why pods do not run (unschedulable, image), None where nothing is known to block.
+    earlier: a child of that number is there, and it is an earlier ProfiledJob's of this name, which is gone.
     """
 
     revision: int
@@ -41,3 +42,4 @@ class RevisionState:
     failed: bool = False
     blocked: str | None = None
     failure: str | None = None
+    earlier: bool = False

@@ -61,8 +61,14 @@ def advance(job: JobState, assessment: Assessment | None, policy: PlacementPolic
 
 def commands(job: JobState) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
-    if job.deleting or job.finished or job.invalid or job.ref is None:
+    if job.deleting or job.finished or job.invalid:
         return ()
+    # Kubernetes' garbage collector misses what a ProfiledJob has left that was deleted and made anew while its watch
+    # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
+    # nobody gains by forging one.
+    earlier = [r.revision for r in job.revisions.values() if r.earlier]
+    if job.ref is None:
+        return tuple(EndRevision(number) for number in sorted(earlier))
     wanted: list[Command] = []
     keep = {job.ref.revision}
     migration = job.migration
@@ -79,11 +85,12 @@ def commands(job: JobState) -> tuple[Command, ...]:
     else:
         wanted.append(EnsureRevision(migration.target, suspend))
     # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
-    strays = [r for r in job.revisions.values() if r.exists and not r.succeeded and r.revision not in keep]
+    strays = [
+        r.revision for r in job.revisions.values() if r.exists and not r.succeeded and r.revision not in keep
+    ] + earlier
     if strays:
-        return tuple(EndRevision(r.revision) for r in sorted(strays, key=lambda r: r.revision)) + tuple(
-            c for c in wanted if not isinstance(c, EnsureRevision)
-        )
+        ends = tuple(EndRevision(number) for number in sorted(strays))
+        return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
     return tuple(wanted)
 
 

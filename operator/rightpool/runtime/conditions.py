@@ -103,6 +103,10 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
         return _Said("True", Reason.RUNNING, place)
     if state.exists and state.suspended and job.spec.queue_name is not None:
         return _Said("False", Reason.WAITING_FOR_QUOTA, f"{place}: queue {job.spec.queue_name} has not admitted it yet")
+    earlier = sorted(revision.revision for revision in job.revisions.values() if revision.earlier)
+    if earlier:
+        message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
+        return _Said("False", Reason.STARTING, message)
     if state.blocked is not None:
         waiting = "Unschedulable" in state.blocked
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING

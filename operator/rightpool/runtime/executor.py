@@ -27,7 +27,6 @@ from rightpool.runtime.fence import Fence, Refused
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.store import Store
 from rightpool.workloads.job import suspend_wanted
-from rightpool.workloads.names import child_name
 from rightpool.workloads.template import InvalidTemplate
 
 REFUSAL_SECONDS: Final = 60.0  # a refused child is tried again after that: a quota or an admission policy may change
@@ -103,7 +102,7 @@ class Executor:
                 return False
             return self._unserved(child) or (wanted is not None and wanted != child.suspended)
         if isinstance(command, EndRevision):
-            child = self._store.child(job.key, job.uid, command.revision)
+            child = self._to_end(job, command)
             return child is not None and not child.deleting
         return job.spec.checkpoint.mode is CheckpointMode.SIGNAL
 
@@ -224,29 +223,33 @@ class Executor:
 
     # --- EndRevision -------------------------------------------------------------------------------------------------
 
+    def _to_end(self, job: JobState, command: EndRevision) -> ChildFacts | None:
+        own = self._store.child(job.key, job.uid, command.revision)
+        return own or self._store.earlier_child(job.key, job.uid, command.revision)
+
     def _end(self, job: JobState, command: EndRevision) -> bool:
-        child = self._store.child(job.key, job.uid, command.revision)
+        child = self._to_end(job, command)
         if child is None or child.deleting:
             return False
         ended_at = self._ended.get(child.uid)
         if ended_at is not None and self._clock() - ended_at < END_SECONDS:
             return False
-        self._fence.persisted(job, command)
-        name = child_name(job.key.name, command.revision)
+        # Before it is seen that this ProfiledJob is the living one, so that another owner can only be an earlier one.
         try:
-            body = self._client.get(JOBS, name, job.key.namespace)
+            body = self._client.get(JOBS, child.name, job.key.namespace)
         except NotFound:
             return False  # the watch will tell
+        self._fence.persisted(job, command)
         fresh = child_facts(body)
-        if fresh is None or fresh.owner != job.uid:
-            raise Refused(f"Job {name} belongs to somebody else")
+        if fresh is None or not (fresh.owner == job.uid or fresh.named):
+            raise Refused(f"Job {child.name} belongs to somebody else")
         self._store.assume(JOBS, body)
-        if fresh.succeeded or fresh.deleting:
+        if (fresh.succeeded and fresh.owner == job.uid) or fresh.deleting:
             return False
         self._delete(body)
         self._ended[child.uid] = self._clock()
         self._served.discard(child.uid)
-        logger.info("ended %s", name, extra={"job": str(job.key)})
+        logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
 
     def _delete(self, body: Mapping[str, Any]) -> None:

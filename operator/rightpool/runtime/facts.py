@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 
 # Reasons for which a container waits and will go on waiting until somebody does something.
@@ -46,7 +46,7 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChildFacts:
-    """The Job of a Revision. owner: uid of the ProfiledJob that controls it."""
+    """The Job of a Revision. owner: uid of its controller; named: which is a ProfiledJob of the name in its label."""
 
     uid: str
     namespace: str
@@ -54,6 +54,7 @@ class ChildFacts:
     job: str
     revision: int
     owner: str
+    named: bool
     pods: int
     suspended: bool
     deleting: bool
@@ -116,6 +117,7 @@ def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
         job=belongs[0],
         revision=belongs[1],
         owner=controller_of(about),
+        named=_is_profiled_job(_controller(about), belongs[0]),
         pods=int(spec.get("parallelism") or 0),
         suspended=bool(spec.get("suspend")),
         deleting=bool(about.get("deletionTimestamp")),
@@ -151,8 +153,17 @@ def own_facts(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def controller_of(about: Mapping[str, Any]) -> str:
     """The uid of the object's controller, empty where it has none."""
+    return str(_controller(about).get("uid", ""))
+
+
+def _is_profiled_job(reference: Mapping[str, Any], name: str) -> bool:
+    group = str(reference.get("apiVersion")).partition("/")[0]
+    return (group, reference.get("kind"), reference.get("name")) == (GROUP, "ProfiledJob", name)
+
+
+def _controller(about: Mapping[str, Any]) -> Mapping[str, Any]:
     references = about.get("ownerReferences") or ()
-    return next((str(r.get("uid")) for r in references if r.get("controller")), "")
+    return next((reference for reference in references if reference.get("controller")), {})
 
 
 def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:

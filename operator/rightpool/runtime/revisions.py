@@ -16,20 +16,29 @@ def revision_states(
 ) -> Mapping[int, RevisionState]:
     """owner: uid of the ProfiledJob.
 
-    A Job of the same name that belongs to an earlier ProfiledJob is not a Revision of this one. Its pods still count as
-    active: whoever they belong to, they may be writing to the checkpoint.
+    What an earlier ProfiledJob of the same name has left is not a Revision of this one, and must end first. Its pods
+    count as active: whoever they belong to, they may be writing to the checkpoint.
     """
-    jobs = {child.revision: child for child in children if child.owner == owner}
+    jobs: dict[int, ChildFacts] = {}
+    earlier: set[int] = set()
+    for child in children:
+        if child.owner == owner:
+            jobs[child.revision] = child
+        elif child.named:
+            earlier.add(child.revision)
     members: dict[int, list[PodFacts]] = defaultdict(list)
     for pod in pods:
         members[pod.revision].append(pod)
-    return {number: _state(number, jobs.get(number), members.get(number, [])) for number in {*jobs, *members}}
+    return {
+        number: _state(number, jobs.get(number), members.get(number, []), number in earlier)
+        for number in {*jobs, *earlier, *members}
+    }
 
 
-def _state(number: int, child: ChildFacts | None, pods: list[PodFacts]) -> RevisionState:
+def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
     if child is None:
-        return RevisionState(revision=number, exists=False, active=len(active))
+        return RevisionState(revision=number, exists=False, active=len(active), earlier=earlier)
     own = [pod for pod in active if pod.owner == child.uid]
     running = sum(pod.ready and not pod.deleting for pod in own)
     blocked = next((pod.blocked for pod in own if pod.blocked), None)
@@ -48,6 +57,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts]) -> Revis
         failed=child.failed,
         blocked=_cut(blocked),
         failure=_cut(failure),
+        earlier=earlier,
     )
 
 

@@ -195,6 +195,12 @@ class Store:
             children = self._children.get(key, {}).values()
             return next((c for c in children if c.revision == revision and c.owner == uid), None)
 
+    def earlier_child(self, key: JobKey, uid: str, revision: int) -> ChildFacts | None:
+        """A Job of that Revision that an earlier ProfiledJob of this name has left."""
+        with self._lock:
+            children = self._children.get(key, {}).values()
+            return next((c for c in children if c.revision == revision and c.named and c.owner != uid), None)
+
     def pods(self, key: JobKey, revision: int) -> list[PodFacts]:
         """The pods of a Revision: those of its Job. Labels alone, which anybody can write, make no pod ours: it would
         be believed what it says of the job, and be sent the Revision's token."""

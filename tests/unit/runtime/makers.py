@@ -33,11 +33,13 @@ def child(
     revision: int = 1,
     *,
     owner: str = "uid-1",
+    kind: str = "ProfiledJob",
     uid: str = "job-1",
     version: int = 20,
     suspend: bool = False,
     **more: Any,
 ) -> Body:
+    api = "rightpool.dev/v1alpha1" if kind == "ProfiledJob" else "example.com/v1"
     return {
         "metadata": {
             "name": f"bert-r{revision}",
@@ -45,7 +47,7 @@ def child(
             "uid": uid,
             "resourceVersion": str(version),
             "labels": {LABEL_JOB: "bert", LABEL_REVISION: str(revision)},
-            "ownerReferences": [{"controller": True, "uid": owner}],
+            "ownerReferences": [{"apiVersion": api, "kind": kind, "name": "bert", "uid": owner, "controller": True}],
             **more.pop("metadata", {}),
         },
         "spec": {"suspend": suspend, "parallelism": 1},

@@ -207,8 +207,59 @@ def test_a_refusal_is_told_and_not_repeated_in_every_cycle(world: World) -> None
 
 
 def test_a_job_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:
-    world.cluster.put(JOBS, child(owner="stranger"))
+    theirs = world.cluster.put(JOBS, child(owner="stranger", kind="Pipeline"))
+    world.store.observe(JOBS, "ADDED", theirs)
     assert world.run(world.persist()) == []
+
+
+def earlier(world: World, revision: int = 3, **more: Any) -> None:
+    """A Job of a ProfiledJob that had this one's name and is gone, with a pod."""
+    leftover = world.cluster.put(JOBS, child(revision, owner="uid-0", uid="job-0", **more))
+    world.store.observe(JOBS, "ADDED", leftover)
+    world.cluster.put(PODS, pod(revision, owner="job-0"))
+
+
+def test_what_an_earlier_job_of_that_name_left_is_ended_before_anything_starts(world: World) -> None:
+    earlier(world)
+    job = world.persist()
+    assert world.run(job) == ["delete bert-r3"], "the garbage collector may have missed it, and it would run for ever"
+    assert world.run(job) == [], "asked for once; its pod is still there"
+    del world.cluster.objects[PODS, "pod-1"]
+    world.store.observe(JOBS, "DELETED", world.cluster.objects.pop((JOBS, "bert-r3")))
+    assert world.run(world.read()) == ["create bert-r1 suspend=True", "apply bert-r1 {'suspend': False}"]
+
+
+def test_an_earlier_jobs_child_of_the_very_name_is_ended_too(world: World) -> None:
+    earlier(world, 1, status={"conditions": [{"type": "Failed", "status": "True"}]})
+    assert world.run(world.persist()) == ["delete bert-r1"], "also one that has ended: its name is needed"
+
+
+def test_a_child_of_a_later_job_of_that_name_is_not_taken_for_an_earlier_ones(world: World) -> None:
+    earlier(world)
+    job = world.persist()
+    world.cluster.objects[PROFILED_JOBS, "bert"]["metadata"]["uid"] = "uid-0"  # ours was deleted, and made anew
+    assert world.run(job) == []
+
+
+def test_a_child_that_says_it_is_an_earlier_jobs_of_another_name_is_left_alone(world: World) -> None:
+    body = child(3, owner="uid-0", uid="job-0")
+    body["metadata"]["ownerReferences"][0]["name"] = "gpt"
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    assert not [write for write in world.run(world.persist()) if write.startswith("delete")]
+
+
+def test_an_earlier_job_does_not_keep_the_chips_that_this_one_waits_for(world: World) -> None:
+    earlier(world)
+    world.cluster.put(PROFILED_JOBS, profiled_job())
+    assert world.read().ref is None
+    assert world.run(world.read()) == ["delete bert-r3"]
+
+
+def test_who_is_not_leader_any_more_ends_nothing_of_an_earlier_job(world: World) -> None:
+    earlier(world)
+    job = world.persist()
+    world.leader = False
+    assert world.run(job) == []
 
 
 def test_a_child_that_an_earlier_attempt_has_created_is_taken_on(world: World) -> None:
