@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -45,6 +44,7 @@ from rightpool.runtime.observations import Observations
 from rightpool.runtime.pools import PoolPublisher
 from rightpool.runtime.relist import Relister
 from rightpool.runtime.store import Store
+from rightpool.runtime.tally import Tally
 from rightpool.runtime.usage import ChipUsage
 
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
@@ -86,7 +86,7 @@ class Planner:
         self._stepper = Stepper()
         self._busy: dict[str, Future[None]] = {}
         self._known: set[str] = set()
-        self._decided: dict[str, tuple[str, str]] = {}
+        self._tally = Tally(parts.metrics)
         self._leading_since: float | None = None
         self._policy_problem: str | None = None
 
@@ -185,7 +185,7 @@ class Planner:
         with self._timed("execute"):
             moving = self._carry_out(steps, pools, now)
             parts.publisher.publish(fleet, now)
-        self._measure(stored, states, pools)
+        self._tally.measure((states.get(key, job.state) for key, job in stored.items()), len(pools))
         return moving
 
     def _relist(self) -> None:
@@ -255,7 +255,7 @@ class Planner:
             if key not in live or job.uid in self._busy:
                 continue
             assessment = assessments.get(key)
-            self._count_decision(job, assessment)
+            self._tally.decided(job, assessment)
             try:
                 yield self._stepper.step(
                     live[key],
@@ -342,63 +342,12 @@ class Planner:
         before, after = step.stored.status.conditions, step.draft.conditions
         for event in announcements(step.stored.regarding, step.before, step.after, before, after):
             parts.recorder.post(event)
-        self._count_outcome(step)
+        self._tally.ended(step.before, step.after)
         return parts.store.job(key)
 
     def _not_written(self, step: Step, result: str, message: str, level: int) -> None:
         self._parts.metrics.status_writes.labels(result).inc()
         logger.log(level, "status not written: %s", message, extra={"job": str(step.before.key)})
-
-    # --- numbers -----------------------------------------------------------------------------------------------------
-
-    def _count_decision(self, job: JobState, assessment: Assessment | None) -> None:
-        if assessment is None:
-            return
-        decision = assessment.decision
-        said = (decision.action.value, str(decision.reason))
-        if self._decided.get(job.uid) != said:
-            self._decided[job.uid] = said
-            self._parts.metrics.decisions.labels(*said).inc()
-            logger.info(
-                "decided: %s, %s",
-                *said,
-                extra={"job": str(job.key), "decision": f"d-{job.decisions + 1}", "evidence": decision.message},
-            )
-
-    def _count_outcome(self, step: Step) -> None:
-        known = {entry.id for entry in step.before.history}
-        for entry in step.after.history:
-            if entry.id not in known:
-                self._parts.metrics.migrations.labels(entry.outcome.value).inc()
-                logger.info(
-                    "%s: %s",
-                    entry.id,
-                    entry.outcome.value,
-                    extra={"job": str(step.after.key), "evidence": entry.message},
-                )
-
-    def _measure(
-        self, stored: Mapping[JobKey, StoredJob], states: Mapping[JobKey, JobState], pools: Mapping[str, Pool]
-    ) -> None:
-        metrics = self._parts.metrics
-        counted: Counter[str] = Counter(dict.fromkeys(("Waiting", "Running", "Migrating", "Suspended", "Finished"), 0))
-        phases: Counter[str] = Counter()
-        hourly = saved = 0.0
-        for key, job in stored.items():
-            state = states.get(key, job.state)
-            saved += state.account.saved
-            hourly += state.account.cost_per_hour or 0.0
-            counted[_state_of(state)] += 1
-            if state.migration is not None:
-                phases[state.migration.phase.value] += 1
-        for name, count in counted.items():
-            metrics.jobs.labels(name).set(count)
-        metrics.migrating.clear()
-        for name, count in phases.items():
-            metrics.migrating.labels(name).set(count)
-        metrics.pools.set(len(pools))
-        metrics.spent.set(hourly)
-        metrics.saved.set(saved)
 
     def _forget(self, uids: set[str]) -> None:
         gone = self._known - uids
@@ -406,16 +355,4 @@ class Planner:
         if gone:
             self._stepper.forget(gone)
             self._parts.executor.forget(gone)
-            for uid in gone:
-                self._decided.pop(uid, None)
-
-
-def _state_of(job: JobState) -> str:
-    if job.finished is not None:
-        return "Finished"
-    if job.spec.suspend:
-        return "Suspended"
-    if job.migration is not None:
-        return "Migrating"
-    running = job.ref is not None and job.revision(job.ref.revision).running >= job.ref.placement.replicas
-    return "Running" if running else "Waiting"
+            self._tally.forget(gone)
