@@ -6,6 +6,7 @@ the operator sends, and the one that the naive operator sends. `POST /change/<nu
     python -m benchmarks.synthetic_prometheus PORT JOBS
 """
 
+import gzip
 import json
 import random
 import re
@@ -131,6 +132,9 @@ def _server(port: int, crowd: Crowd) -> ThreadingHTTPServer:
         def _answer(self, content: str) -> None:
             body = content.encode()
             self.send_response(200)
+            if "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > 1400:
+                body = gzip.compress(body, 1)  # as Prometheus does
+                self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

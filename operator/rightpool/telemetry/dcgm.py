@@ -60,14 +60,13 @@ class ChipCounters:
 def join(rows: Iterable[Row], owners: Mapping[tuple[str, str], RevisionKey]) -> dict[RevisionKey, ChipCounters]:
     """The counters of each Revision's chips. owners: the Revision of each pod, by namespace and name."""
     found: dict[RevisionKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        labels = row.labels
+    for labels, value in rows:
         pod = labels.get("exported_pod") or labels.get("pod") or ""
         namespace = labels.get("exported_namespace") or labels.get("namespace") or ""
         key = owners.get((namespace, pod))
-        if key is None or row.value >= BLANK:
+        if key is None or value >= BLANK:
             continue
-        found[key][labels.get("__name__") or labels.get("field") or ""].append(row.value)
+        found[key][labels.get("__name__") or labels.get("field") or ""].append(value)
     return {key: _counters(series) for key, series in found.items()}
 
 

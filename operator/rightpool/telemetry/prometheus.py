@@ -2,13 +2,14 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util import Retry
 
+from rightpool import contract
 from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.telemetry import dcgm, queries
 from rightpool.telemetry.bounded_session import BoundedSession
@@ -20,9 +21,17 @@ from rightpool.telemetry.vector import BadAnswer, Row, rows_of
 _LARGEST_ANSWER: Final = 64 * 2**20
 _SHORTEST_HORIZON: Final = 10.0  # seconds
 _SCRAPES_IN_HORIZON: Final = 4  # so that two lost scrapes still leave the two that a rate needs
-_RATES: Final = {
-    queries.SAMPLES_PER_SECOND: Field.SAMPLES_PER_SECOND,
-    queries.STEP_SECONDS: Field.STEP_SECONDS,
+# Namespace, job and revision, as labels spell them. Not the Revision's key: there are eighteen rows for each.
+_Whose = tuple[str, str, str]
+# What a row is about: its metric and part of the step, or the name that the query gave it.
+_Topic = tuple[str, str]
+_GAUGES: Final[Mapping[Aggregate, Mapping[_Topic, Field]]] = {
+    aggregate: {(gauge.metric, gauge.part): gauge.field for gauge in GAUGES if gauge.aggregate is aggregate}
+    for aggregate in Aggregate
+}
+_RATES: Final[Mapping[_Topic, Field]] = {
+    (queries.SAMPLES_PER_SECOND, ""): Field.SAMPLES_PER_SECOND,
+    (queries.STEP_SECONDS, ""): Field.STEP_SECONDS,
 }
 
 
@@ -66,67 +75,63 @@ class PrometheusSource:
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         """One reading of all targets. Times are Prometheus' own, so that `now` is not needed."""
         cycle = _Cycle(self._prometheus, self._timeout, self._clock() + self._budget, self._clock)
-        wanted = {(target.key.namespace, target.key.job, str(target.key.revision)): target.key for target in targets}
-
-        def owner(row: Row) -> RevisionKey | None:
-            labels = row.labels
-            return wanted.get((labels.get("namespace", ""), labels.get("profiledjob", ""), labels.get("revision", "")))
-
+        keys = {(target.key.namespace, target.key.job, str(target.key.revision)): target.key for target in targets}
+        found = _Found(keys)
         presence = cycle.ask("pods", self._queries.presence)
         if presence is None:
             return TelemetryReading({}, tuple(cycle.failures), up=False)
-        values: dict[RevisionKey, dict[Field, float]] = defaultdict(dict)
-        scraped: dict[RevisionKey, float] = {}
-        for row in presence:
-            key = owner(row)
-            if key is not None:
-                if row.labels.get(queries.FIELD) == queries.AT:
-                    scraped[key] = row.value
-                else:
-                    values[key][Field.PODS] = row.value
-        self._read_gauges(cycle, owner, values)
-        for row in cycle.ask("rates", self._queries.rates) or ():
-            key, rate = owner(row), _RATES.get(row.labels.get(queries.FIELD, ""))
-            if key is not None and rate is not None:
-                values[key][rate] = row.value
-        derived: dict[RevisionKey, set[str]] = defaultdict(set)
-        for row in cycle.ask("quality", self._queries.derived) or ():
-            key = owner(row)
-            if key is not None:
-                derived[key].add(row.labels.get(queries.FIELD, ""))
+        scraped: dict[_Whose, float] = {}
+        for labels, value in presence:
+            whose = _whose(labels)
+            if labels.get(queries.FIELD) == queries.AT:
+                scraped[whose] = value
+            elif whose in found.values:
+                found.values[whose][Field.PODS] = value
+        for aggregate in Aggregate:
+            found.take(cycle.ask(f"gauges by {aggregate}", self._queries.gauges[aggregate]), _GAUGES[aggregate])
+        found.take(cycle.ask("rates", self._queries.rates), _RATES)
+        derived: dict[_Whose, set[str]] = defaultdict(set)
+        for labels, _ in cycle.ask("quality", self._queries.derived) or ():
+            derived[_whose(labels)].add(labels.get(queries.FIELD, ""))
         chips = self._read_chips(cycle, targets)
         samples = {}
-        for key in wanted.values():
-            at = scraped.get(key)
-            own: Mapping[Field, float] = values[key] if at is not None else {}
+        for whose, key in keys.items():
+            at = scraped.get(whose)
+            own = found.values[whose] if at is not None else {}
             counted = chips.get(key)
             at = at if at is not None or counted is None else counted.at
             if at is None:
                 continue
-            sample = assembled(at, {**(counted.values if counted else {}), **own}, derived[key])
+            sample = assembled(at, {**counted.values, **own} if counted else own, derived.get(whose, ()))
             if sample.values:
                 samples[key] = sample
         return TelemetryReading(samples, tuple(cycle.failures))
-
-    def _read_gauges(
-        self,
-        cycle: "_Cycle",
-        owner: Callable[[Row], RevisionKey | None],
-        values: dict[RevisionKey, dict[Field, float]],
-    ) -> None:
-        for aggregate in Aggregate:
-            fields = {(gauge.metric, gauge.part): gauge.field for gauge in GAUGES if gauge.aggregate is aggregate}
-            for row in cycle.ask(f"gauges by {aggregate}", self._queries.gauges[aggregate]) or ():
-                field = fields.get((row.labels.get("__name__", ""), row.labels.get("part", "")))
-                key = owner(row)
-                if key is not None and field is not None:
-                    values[key][field] = row.value
 
     def _read_chips(self, cycle: "_Cycle", targets: Sequence[Target]) -> dict[RevisionKey, ChipCounters]:
         if not self._dcgm:
             return {}
         owners = {(target.key.namespace, pod): target.key for target in targets for pod, _ in target.pods}
         return dcgm.join(cycle.ask("DCGM counters", dcgm.QUERY) or (), owners)
+
+
+def _whose(labels: Mapping[str, str]) -> _Whose:
+    return labels.get("namespace", ""), labels.get("profiledjob", ""), labels.get("revision", "")
+
+
+class _Found:
+    """What was read so far of those that were asked for."""
+
+    def __init__(self, wanted: Iterable[_Whose]) -> None:
+        self.values: dict[_Whose, dict[Field, float]] = {whose: {} for whose in wanted}
+
+    def take(self, rows: Iterable[Row] | None, fields: Mapping[_Topic, Field]) -> None:
+        """Rows of others, and about what is no field, are passed over."""
+        for labels, value in rows or ():
+            name = labels.get("__name__") or labels.get(queries.FIELD) or ""
+            field = fields.get((name, labels.get(contract.LABEL_PART, "")))
+            own = self.values.get(_whose(labels))
+            if field is not None and own is not None:
+                own[field] = value
 
 
 class _Cycle:

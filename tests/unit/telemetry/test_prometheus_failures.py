@@ -5,6 +5,7 @@ What a real Prometheus answers to the queries is tested in tests/integration/tel
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -206,3 +207,23 @@ def test_an_answer_without_end() -> None:
         reading = read_from(f"http://127.0.0.1:{port}", timeout=3.0)
     assert not reading.up
     assert "larger than" in reading.failures[0] or "no answer within" in reading.failures[0]
+
+
+def packed(body: bytes) -> Callable[[socket.socket, threading.Event], None]:
+    content = gzip.compress(body)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(content)}\r\n\r\n"
+    return lambda connection, _: connection.sendall(head.encode() + content)
+
+
+def test_a_packed_answer_is_read() -> None:
+    body = vector(({"field": "pods"}, "1"), ({"field": "at"}, "1000")).encode()
+    with raw_server(packed(body)) as port:
+        reading = read_from(f"http://127.0.0.1:{port}")
+    assert reading.samples[KEY].values == {Field.PODS: 1}
+
+
+def test_a_packed_answer_is_bounded_by_what_it_unpacks_to() -> None:
+    with raw_server(packed(b" " * 2**28)) as port:
+        reading = read_from(f"http://127.0.0.1:{port}", timeout=60.0, budget=60.0)
+    assert not reading.up
+    assert "larger than" in reading.failures[0]
