@@ -11,7 +11,6 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.commands import Command
-from rightpool.planning.migration import Phase
 from rightpool.planning.plan import alike
 from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
@@ -24,9 +23,6 @@ from rightpool.runtime.executor import Refusal
 from rightpool.runtime.jobs import StoredJob
 from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
 
-# After a restart the first readings are awaited before a save is asked for: without knowing the last save, an old one
-# would look like the answer.
-HEARING_SECONDS = 60.0
 # Time alone changes little: what was spent, since when something is waited for.
 QUIET_SECONDS = 300.0
 # Spent and saved grow with the clock, of every job, and what they are now can be computed. Over the whole fleet they
@@ -105,22 +101,19 @@ class Stepper:
         refusal: Refusal | None,
         *,
         telemetry: bool,
-        hold: bool,
         now: float,
     ) -> Step:
-        """hold: whether the state machine must not go on in this cycle."""
-        problem = self.problems.get(job.uid)
+        """Go on, and say so. A state machine that fails stops this job and no other."""
+        problem: str | None = None
         after = job
-        if not hold:
-            try:
-                after = advance(job, assessment, policy, now)
-                self.problems.pop(job.uid, None)
-                problem = None
-            except Exception as error:
-                problem = f"{type(error).__name__}: {error}"
-                if self.problems.get(job.uid) != problem:
-                    logger.exception("the state machine failed", extra={"job": str(job.key)})
-                self.problems[job.uid] = problem
+        try:
+            after = advance(job, assessment, policy, now)
+            self.problems.pop(job.uid, None)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            if self.problems.get(job.uid) != problem:
+                logger.exception("the state machine failed", extra={"job": str(job.key)})
+            self.problems[job.uid] = problem
         pool = None if after.ref is None else pools.get(after.ref.placement.pool)
         bottleneck = None if job.diagnosis is None else job.diagnosis.bottleneck
         # Not all jobs in the same cycle: how long depends on the job.
@@ -167,9 +160,3 @@ def at_rest(stored: StoredJob) -> bool:
     """Nothing will ever be said about this job again, unless its spec changes: it has ended, and its status says so."""
     job = stored.state
     return job.finished is not None and stored.observed_generation == job.generation and job.migration is None
-
-
-def needs_hearing(job: JobState, heard: bool, running_for: float) -> bool:
-    """Whether the state machine has to wait for a first reading. running_for: seconds since this process leads."""
-    planned = job.migration is not None and job.migration.phase is Phase.PLANNED
-    return planned and not heard and running_for < HEARING_SECONDS

@@ -53,12 +53,11 @@ class _Observed:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Of a job's current Revision. heard: whether anything was read of it since this process runs."""
+    """Of a job's current Revision."""
 
     profile: Profile | None = None
     diagnosis: Diagnosis | None = None
     checkpoint_at: float | None = None
-    heard: bool = False
 
 
 @dataclass(slots=True)
@@ -122,7 +121,6 @@ class Observations:
             profile=observed.profile,
             diagnosis=observed.diagnosis,
             checkpoint_at=max(saves, default=None),
-            heard=len(observed.window) > 0,
         )
 
     def _due(self, job: JobState, observed: _Observed, accelerator: Accelerator | None, now: float) -> bool:

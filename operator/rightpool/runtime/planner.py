@@ -32,7 +32,7 @@ from rightpool.planning.commands import Command
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.transitions import commands
 from rightpool.runtime.announcements import announcements
-from rightpool.runtime.cycle import Decide, Step, Stepper, at_rest, needs_hearing
+from rightpool.runtime.cycle import Decide, Step, Stepper, at_rest
 from rightpool.runtime.executor import Executor
 from rightpool.runtime.facts import meta
 from rightpool.runtime.fence import Fence, Refused
@@ -87,7 +87,6 @@ class Planner:
         self._busy: dict[str, Future[None]] = {}
         self._known: set[str] = set()
         self._tally = Tally(parts.metrics)
-        self._leading_since: float | None = None
         self._policy_problem: str | None = None
 
     def start(self) -> None:
@@ -157,10 +156,8 @@ class Planner:
         if not parts.relister.ready:
             return True
         if not leader:
-            self._leading_since = None
             return False
         now = self._clock()
-        self._leading_since = self._leading_since or now
         with self._timed("snapshot"):
             fleet = self._fleet()
             pools = fleet.inventory.pools
@@ -173,7 +170,7 @@ class Planner:
             )
             parts.metrics.telemetry_up.set(parts.observations.up)
         with self._timed("profile"):
-            states, heard = self._observe(live, pools, now)
+            states = self._observe(live, pools, now)
         policy = self._policy()
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.state for key, job in stored.items() if key not in states and not job.state.deleting}
@@ -181,7 +178,7 @@ class Planner:
         with self._timed("plan"):
             assessments = parts.decide(snapshot)
         with self._timed("step"):
-            steps = list(self._steps(live, snapshot, assessments, heard))
+            steps = list(self._steps(live, snapshot, assessments))
         with self._timed("execute"):
             moving = self._carry_out(steps, pools, now)
             parts.publisher.publish(fleet, now)
@@ -222,16 +219,13 @@ class Planner:
 
     def _observe(
         self, live: Mapping[JobKey, StoredJob], pools: Mapping[str, Pool], now: float
-    ) -> tuple[dict[JobKey, JobState], set[str]]:
+    ) -> dict[JobKey, JobState]:
         parts = self._parts
         states: dict[JobKey, JobState] = {}
-        heard: set[str] = set()
         for key, stored in live.items():
             job = stored.state
             pool = None if job.ref is None else pools.get(job.ref.placement.pool)
             observation = parts.observations.of(job, None if pool is None else pool.accelerator, now)
-            if observation.heard:
-                heard.add(job.uid)
             states[key] = replace(
                 job,
                 revisions=parts.store.revisions(key, job.uid),
@@ -240,17 +234,15 @@ class Planner:
                 checkpoint_at=observation.checkpoint_at,
                 checkpoint_error=parts.executor.checkpoint_error(job),
             )
-        return states, heard
+        return states
 
     def _steps(
         self,
         live: Mapping[JobKey, StoredJob],
         snapshot: Snapshot,
         assessments: Mapping[JobKey, Assessment],
-        heard: set[str],
     ) -> Iterator[Step]:
         parts = self._parts
-        leading_for = snapshot.now - (self._leading_since or snapshot.now)
         for key, job in snapshot.jobs.items():
             if key not in live or job.uid in self._busy:
                 continue
@@ -265,7 +257,6 @@ class Planner:
                     snapshot.policy,
                     parts.executor.refusal(job),
                     telemetry=snapshot.telemetry,
-                    hold=needs_hearing(job, job.uid in heard, leading_for),
                     now=snapshot.now,
                 )
             except Exception:
