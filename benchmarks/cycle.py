@@ -114,7 +114,7 @@ def filled(cluster: Cluster, count: int, now: float) -> Store:
 
 def planner_of(cluster: Any, store: Store, clock: Mapping[str, float]) -> Planner:
     """The operator's, with everything outside it replaced."""
-    metrics, fence = OperatorMetrics(), Fence(cluster, lambda seconds: True)
+    metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, lambda seconds: True)
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
     parts = Parts(

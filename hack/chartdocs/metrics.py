@@ -19,9 +19,8 @@ Made by `python -m chartdocs` from what is exported; a test compares. Ratios are
 units and dollars. What can't be read is absent, never 0.
 
 ## The operator
-At port 9090 of each replica. A follower exports the same names and measures nothing: take gauges of the fleet from the
-leader, `… and on (namespace, pod) rightpool_operator_leader == 1`. No label grows with the fleet: there are no names of
-jobs, pods or nodes.
+At port 9090 of each replica. Gauges of the fleet (*leader*) are exported by the leader alone, from its first cycle on.
+No label grows with the fleet: there are no names of jobs, pods or nodes.
 """
 _JOBS: Final = """
 ## Jobs
@@ -33,13 +32,13 @@ metadata: `namespace`, `pod`, `profiledjob` and `revision`, as the chart's PodMo
 def page() -> str:
     """The whole document."""
     rows = sorted(_operator())
-    operator = [f"| `{name}` | {kind} | {labels} | {meaning} |" for name, kind, labels, meaning in rows]
+    operator = [f"| `{name}` | {kind} | {by} | {labels} | {meaning} |" for name, kind, by, labels, meaning in rows]
     jobs = [f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in _jobs()]
     return "\n".join(
         [
             _HEAD,
-            "| metric | type | labels | meaning |",
-            "|---|---|---|---|",
+            "| metric | type | from | labels | meaning |",
+            "|---|---|---|---|---|",
             *operator,
             _JOBS,
             "| metric | type | meaning |",
@@ -63,10 +62,13 @@ def _jobs() -> Iterator[tuple[str, str, str]]:
         yield name, said["TYPE"], said["HELP"]
 
 
-def _operator() -> Iterator[tuple[str, str, str, str]]:
-    for metric in vars(OperatorMetrics()).values():
+def _operator() -> Iterator[tuple[str, str, str, str, str]]:
+    metrics = OperatorMetrics(lambda: True)
+    of_leader = {family.name for family in metrics.fleet.gauges.collect()}
+    for metric in vars(metrics).values():
         if isinstance(metric, MetricWrapperBase):
             (family,) = metric.collect()
             name = family.name + ("_total" if family.type == "counter" else "")
+            by = "leader" if family.name in of_leader else "each"
             labels = ", ".join(f"`{label}`" for label in metric._labelnames)
-            yield name, family.type, labels, family.documentation
+            yield name, family.type, by, labels, family.documentation

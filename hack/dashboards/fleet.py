@@ -8,7 +8,6 @@ from dashboards.panels import (
     COUNT,
     DOLLARS,
     NOTHING,
-    OF_LEADER,
     PER_SECOND,
     SHARE,
     Query,
@@ -24,7 +23,7 @@ _OPERATOR = 'namespace=~"$operator"'
 
 def _gauge(name: str, state: str | None = None) -> str:
     labels = _OPERATOR if state is None else f'{_OPERATOR},state="{state}"'
-    return f"rightpool_operator_{name}{{{labels}}} {OF_LEADER}"
+    return f"rightpool_operator_{name}{{{labels}}}"
 
 
 def fleet() -> dashboard.Dashboard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.panels import COUNT, NOTHING, OF_LEADER, SECONDS, Query, board, installation, lines, number
+from dashboards.panels import COUNT, NOTHING, SECONDS, Query, board, installation, lines, number
 
 _OPERATOR = 'namespace=~"$operator"'
 _LEADING = 'phase!="list"'  # a follower keeps its lists fresh, and does nothing else
@@ -34,7 +34,7 @@ def operator() -> dashboard.Dashboard:
             "Telemetry",
             "1 while the leader can read measurements.",
             COUNT,
-            Query(f"min(rightpool_operator_telemetry_up{{{_OPERATOR}}} {OF_LEADER})"),
+            Query(f"min(rightpool_operator_telemetry_up{{{_OPERATOR}}})"),
             bad_below=1,
             width=6,
         ),

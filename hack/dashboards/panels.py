@@ -20,9 +20,6 @@ COUNT: Final = "short"
 # What a panel shows that has no data on a healthy fleet. Panels without it are expected to have some.
 NOTHING: Final = "none"
 
-# Gauges of the fleet are measured by the leader alone; followers export the same names and know nothing.
-OF_LEADER: Final = "and on (namespace, pod) rightpool_operator_leader == 1"
-
 AnyPanel = TypeVar("AnyPanel", timeseries.Panel, stat.Panel, bargauge.Panel)
 
 
@@ -70,15 +67,18 @@ def number(
     *,
     decimals: int | None = None,
     bad_below: float | None = None,
+    bad_from: float | None = None,
     empty: str | None = None,
     width: int = 4,
 ) -> stat.Panel:
-    """One value, large. bad_below: red under it, green from it on."""
+    """One value, large. bad_below: red under it, green from it on. bad_from: the other way round."""
     panel = _common(stat.Panel(), title, description, unit, (query,), empty, instant=True).span(width).height(4)
     panel = panel.color_mode(choices.BigValueColorMode.VALUE).graph_mode(choices.BigValueGraphMode.NONE)
     steps = [model.Threshold(value=None, color="text")]
     if bad_below is not None:
         steps = [model.Threshold(value=None, color="red"), model.Threshold(value=bad_below, color="green")]
+    elif bad_from is not None:
+        steps = [model.Threshold(value=None, color="green"), model.Threshold(value=bad_from, color="red")]
     panel = panel.thresholds(dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps))
     return panel if decimals is None else panel.decimals(decimals)
 

@@ -14,6 +14,11 @@ def _ended(outcomes: str, window: str = "$__range") -> str:
     return f'increase(rightpool_operator_migrations_total{{{_OPERATOR},outcome=~"{outcomes}"}}[{window}])'
 
 
+def _error(quantile: float) -> str:
+    errors = f"increase(rightpool_operator_prediction_error_ratio_bucket{{{_OPERATOR}}}[$__range])"
+    return f"histogram_quantile({quantile}, sum by (le, side) ({errors}))"
+
+
 def predictions() -> dashboard.Dashboard:
     made = board(
         "predictions", "Predictions", "Whether moves deliver what they promised, and what the predictions rest on."
@@ -26,7 +31,7 @@ def predictions() -> dashboard.Dashboard:
             Query(f"sum({_ended('Verified')}) / sum({_ended(_PROMISED)})"),
             bad_below=0.7,
             empty="no moves",
-            width=6,
+            width=5,
         ),
         number(
             "Verified",
@@ -35,7 +40,7 @@ def predictions() -> dashboard.Dashboard:
             Query(f"sum({_ended('Verified')})"),
             decimals=0,
             empty="0",
-            width=6,
+            width=5,
         ),
         number(
             "Rolled back",
@@ -44,7 +49,7 @@ def predictions() -> dashboard.Dashboard:
             Query(f"sum({_ended('RolledBack')})"),
             decimals=0,
             empty="0",
-            width=6,
+            width=5,
         ),
         number(
             "Unproven",
@@ -53,7 +58,14 @@ def predictions() -> dashboard.Dashboard:
             Query(f"sum({_ended('Failed')})"),
             decimals=0,
             empty="0",
-            width=6,
+            width=5,
+        ),
+        number(
+            "Circuit breaker",
+            "1 while moves are stopped because too many of the last ones had to be undone.",
+            COUNT,
+            Query(f"max(rightpool_operator_circuit_breaker_open{{{_OPERATOR}}})"),
+            bad_from=1,
         ),
     ):
         made = made.with_panel(panel)
@@ -66,6 +78,16 @@ def predictions() -> dashboard.Dashboard:
                 Query(f"sum by (outcome) ({_ended('.+', '1h')})", "{{outcome}}"),
                 stacked=True,
                 empty=NOTHING,
+            )
+        )
+        .with_panel(
+            lines(
+                "Prediction error",
+                "How far measured throughput was from the predicted one, by its side: median and 90th percentile.",
+                SHARE,
+                Query(_error(0.5), "median, {{side}}"),
+                Query(_error(0.9), "90%, {{side}}"),
+                empty="no moves",
             )
         )
         .with_panel(

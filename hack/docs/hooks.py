@@ -11,7 +11,7 @@ sys.path[:0] = [str(ROOT / "operator"), str(ROOT / "profiler_sidecar"), str(ROOT
 
 from properdocs.structure.files import File, Files  # noqa: E402
 
-from chartdocs import values  # noqa: E402
+from chartdocs import alerts, values  # noqa: E402
 from docs import api_reference  # noqa: E402
 
 _VALUES = """# Chart values
@@ -25,5 +25,6 @@ says which of them matter when.
 def on_files(files: Files, /, *, config: Any) -> Files:
     """The generated pages beside the written ones."""
     files.append(File.generated(config, "reference/api.md", content=api_reference.page()))
+    files.append(File.generated(config, "reference/alerts.md", content=alerts.page()))
     files.append(File.generated(config, "reference/values.md", content=_VALUES + values.table()))
     return files

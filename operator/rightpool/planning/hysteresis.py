@@ -55,6 +55,11 @@ class FleetLimits:
                     judged.append(entry)
         self._breaker = _breaker(judged, policy, now)
 
+    @property
+    def breaker_open(self) -> bool:
+        """Whether too many of the last moves had to be undone."""
+        return self._breaker is not None
+
     def refusal(self, intent: Intent) -> Refusal | None:
         """Why no further move may begin now; None where it may.
 

@@ -33,6 +33,13 @@ class LedgerEntry:
     lost_seconds: float = 0.0
     cost: float = 0.0
 
+    @property
+    def prediction_error(self) -> float | None:
+        """Measured throughput against the predicted one: -0.1 is 10% slower. None where one of them is not known."""
+        if not self.predicted_samples_per_second or self.realised_samples_per_second is None:
+            return None
+        return self.realised_samples_per_second / self.predicted_samples_per_second - 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class AvoidedPlacement:

@@ -43,7 +43,6 @@ class Operator:
         self._settings = settings
         self.store = Store()
         self.health = Health(settings.interval)
-        self.metrics = OperatorMetrics()
         self._client = client or ClusterClient.connect(
             settings.kubeconfig, qps=settings.api_qps, burst=settings.api_burst, timeout=settings.api_timeout
         )
@@ -56,6 +55,7 @@ class Operator:
             duration=settings.lease_duration,
             on_change=self._led,
         )
+        self.metrics = OperatorMetrics(lambda: self._elector.held)
         self._on_lead = on_lead
         self._sidecars = Sidecars()
         self._observations = Observations(source)

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.exposition import start_http_server
+from prometheus_client.registry import Collector
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
+
+
+class FleetFigures(Collector):
+    """Gauges of the fleet, exported from the first measurement on and only while this process leads.
+
+    A follower plans nothing, so what it could say of the fleet is nothing, or what was true when it led.
+    """
+
+    def __init__(self, leading: Callable[[], bool]) -> None:
+        self.gauges = CollectorRegistry()
+        self.measured = False
+        self._leading = leading
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them, or none."""
+        return self.gauges.collect() if self.measured and self._leading() else ()
 
 
 class OperatorMetrics:
-    """One set for each process; a registry of its own, so that tests can make several."""
+    """One set for each process; a registry of its own, so that tests can make several.
 
-    def __init__(self) -> None:
+    leading: whether this process is the leader, asked whenever the page is read: a planner that hangs while the Lease
+    runs out must not go on to say that it leads.
+    """
+
+    def __init__(self, leading: Callable[[], bool]) -> None:
         self.registry = CollectorRegistry()
+        self.fleet = FleetFigures(leading)
+        self.registry.register(self.fleet)
         self.cycle_seconds = Histogram(
             "rightpool_operator_cycle_seconds",
             "Duration of a planning cycle, by phase.",
@@ -29,8 +55,8 @@ class OperatorMetrics:
             ["phase"],
             registry=self.registry,
         )
-        self.jobs = Gauge("rightpool_operator_jobs", "ProfiledJobs, by state.", ["state"], registry=self.registry)
-        self.pools = Gauge("rightpool_operator_pools", "AcceleratorPools.", registry=self.registry)
+        self.jobs = Gauge("rightpool_operator_jobs", "ProfiledJobs, by state.", ["state"], registry=self.fleet.gauges)
+        self.pools = Gauge("rightpool_operator_pools", "AcceleratorPools.", registry=self.fleet.gauges)
         self.decisions = Counter(
             "rightpool_operator_decisions",
             "Decisions that differ from the job's last one.",
@@ -40,11 +66,23 @@ class OperatorMetrics:
         self.migrations = Counter(
             "rightpool_operator_migrations", "Migrations that ended, by outcome.", ["outcome"], registry=self.registry
         )
+        self.prediction_error = Histogram(
+            "rightpool_operator_prediction_error_ratio",
+            "How far the throughput that was measured after a move was from the predicted one, by its side.",
+            ["side"],
+            buckets=_ERRORS,
+            registry=self.registry,
+        )
+        self.breaker_open = Gauge(
+            "rightpool_operator_circuit_breaker_open",
+            "1 while moves are stopped because too many of the last ones had to be undone.",
+            registry=self.fleet.gauges,
+        )
         self.migrating = Gauge(
             "rightpool_operator_migrations_in_progress",
             "Migrations under way, by phase.",
             ["phase"],
-            registry=self.registry,
+            registry=self.fleet.gauges,
         )
         self.status_writes = Counter(
             "rightpool_operator_status_writes",
@@ -61,14 +99,19 @@ class OperatorMetrics:
             registry=self.registry,
         )
         self.leader = Gauge("rightpool_operator_leader", "1 while this process is the leader.", registry=self.registry)
+        self.leader.set_function(leading)
         self.telemetry_up = Gauge(
-            "rightpool_operator_telemetry_up", "1 while measurements can be read.", registry=self.registry
+            "rightpool_operator_telemetry_up", "1 while measurements can be read.", registry=self.fleet.gauges
         )
         self.spent = Gauge(
-            "rightpool_operator_fleet_dollars_per_hour", "What all running jobs cost an hour.", registry=self.registry
+            "rightpool_operator_fleet_dollars_per_hour",
+            "What all running jobs cost an hour.",
+            registry=self.fleet.gauges,
         )
         self.saved = Gauge(
-            "rightpool_operator_fleet_saved_dollars", "Saved by moves over all jobs that exist.", registry=self.registry
+            "rightpool_operator_fleet_saved_dollars",
+            "Saved by moves over all jobs that exist.",
+            registry=self.fleet.gauges,
         )
 
     def serve(self, address: str, port: int) -> None:

@@ -29,6 +29,7 @@ from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.commands import Command
+from rightpool.planning.hysteresis import FleetLimits
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.transitions import commands
 from rightpool.runtime.announcements import announcements
@@ -152,10 +153,10 @@ class Planner:
         with self._timed("list"):
             self._relist()
         leader = parts.elector.held
-        parts.metrics.leader.set(leader)
         if not parts.relister.ready:
             return True
         if not leader:
+            parts.metrics.fleet.measured = False
             return False
         now = self._clock()
         with self._timed("snapshot"):
@@ -182,7 +183,10 @@ class Planner:
         with self._timed("execute"):
             moving = self._carry_out(steps, pools, now)
             parts.publisher.publish(fleet, now)
-        self._tally.measure((states.get(key, job.state) for key, job in stored.items()), len(pools))
+        limits = FleetLimits(snapshot.jobs.values(), policy, now)
+        self._tally.measure(
+            (states.get(key, job.state) for key, job in stored.items()), len(pools), breaker_open=limits.breaker_open
+        )
         return moving
 
     def _relist(self) -> None:

@@ -44,6 +44,8 @@ class Tally:
         for entry in after.history:
             if entry.id not in known:
                 self._metrics.migrations.labels(entry.outcome.value).inc()
+                if (error := entry.prediction_error) is not None:
+                    self._metrics.prediction_error.labels("slower" if error < 0 else "faster").observe(abs(error))
                 logger.info(
                     "%s: %s",
                     entry.id,
@@ -51,7 +53,7 @@ class Tally:
                     extra={"job": str(after.key), "evidence": entry.message},
                 )
 
-    def measure(self, jobs: Iterable[JobState], pools: int) -> None:
+    def measure(self, jobs: Iterable[JobState], pools: int, *, breaker_open: bool) -> None:
         """The fleet as it is now."""
         metrics = self._metrics
         counted: Counter[str] = Counter(dict.fromkeys(STATES, 0))
@@ -71,6 +73,8 @@ class Tally:
         metrics.pools.set(pools)
         metrics.spent.set(hourly)
         metrics.saved.set(saved)
+        metrics.breaker_open.set(breaker_open)
+        metrics.fleet.measured = True
 
     def forget(self, gone: set[str]) -> None:
         """Jobs that do not exist any more, by uid."""

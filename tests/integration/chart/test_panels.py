@@ -29,7 +29,7 @@ class Fleet:
     """One leader and one pod of a job; everything moves on with every scrape."""
 
     def __init__(self) -> None:
-        self.operator = OperatorMetrics()
+        self.operator = OperatorMetrics(lambda: True)
         self._scrapes = 0
 
     def operator_page(self) -> bytes:

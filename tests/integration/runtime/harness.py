@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,6 +86,11 @@ class OperatorProcess:
 
     def said(self, text: str) -> bool:
         return text in self.log.read_text()
+
+    def exports(self, name: str) -> bool:
+        """Whether its metrics page has a series of this metric."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
+            return any(line.startswith(name) for line in answer.read().decode().splitlines())
 
 
 class Fleet:

@@ -12,6 +12,9 @@ from tests.integration.runtime.harness import Body, Fleet, SingleWriterWatch, ev
 pytestmark = pytest.mark.cluster
 
 
+JOBS = "rightpool_operator_jobs{"
+
+
 def new_image(spec: Body) -> None:
     spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
 
@@ -24,11 +27,13 @@ def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Flee
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
     assert not second.said("created")
+    assert first.exports(JOBS) and not second.exports(JOBS), "what is known of the fleet is told by the leader alone"
     assert first.terminate() < 8
     eventually(lambda: second.said("INFO    leader"), 3, "the Lease was given back, so nobody waits for it to run out")
     fleet.create("gpt")
     eventually(lambda: fleet.running("gpt", "gpt-r1"))
     assert second.said("created gpt-r1")
+    eventually(lambda: second.exports(JOBS))
 
 
 def test_a_killed_operator_is_replaced_and_the_job_runs_on(start: Start, fleet: Fleet) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import subprocess
 from dataclasses import dataclass
@@ -39,8 +41,14 @@ class Helm:
         )
 
     def render(self, values: Object | None = None, *, release: str = "rightpool") -> list[Object]:
-        """The objects in the order in which helm applies them; hooks last."""
-        return [document for document in yaml.safe_load_all(self.text(values, release=release)) if document]
+        """The objects in the order in which helm applies them; hooks last. The same values are rendered once."""
+        return copy.deepcopy(_rendered(self, json.dumps(values or {}, sort_keys=True), release))
+
+
+@functools.cache
+def _rendered(helm: Helm, values: str, release: str) -> list[Object]:
+    text = helm.text(json.loads(values), release=release)
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def one(objects: list[Object], kind: str, name: str = "rightpool") -> Object:

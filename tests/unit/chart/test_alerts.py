@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 
+from chartdocs import alerts
 from devcluster import deps
 from rightpool import contract
 from rightpool.api.conditions import Reason
@@ -18,9 +18,11 @@ from rightpool.api.status import Outcome
 from rightpool.planning.decision import Action
 from rightpool.runtime.metrics import OperatorMetrics
 
+from ..docs.test_pages import GENERATED
 from .rendering import CHART, Helm, one
 
 RULES = CHART / "files" / "alerts.yaml"
+ALERTS_PAGE = next(page for page in GENERATED if "alerts" in page)
 CASES = Path(__file__).parent / "alerts"
 
 Rule = dict[str, Any]
@@ -38,10 +40,17 @@ def promtool(*arguments: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def exported(registry: CollectorRegistry) -> set[str]:
+def of_leader() -> OperatorMetrics:
+    """All that an operator can export: one that leads and has measured."""
+    metrics = OperatorMetrics(lambda: True)
+    metrics.fleet.measured = True
+    return metrics
+
+
+def exported() -> set[str]:
     """Names as they are scraped: those of a histogram's parts and the suffix of counters included."""
     names = set()
-    for family in registry.collect():
+    for family in of_leader().registry.collect():
         if family.type == "histogram":
             names |= {family.name + part for part in ("_bucket", "_count", "_sum")}
         else:
@@ -99,7 +108,7 @@ def test_says_what_it_is_and_what_to_do(alert: str) -> None:
 
 
 def test_only_metrics_that_exist() -> None:
-    known = exported(OperatorMetrics().registry) | {
+    known = exported() | {
         value for name, value in vars(contract).items() if isinstance(value, str) and value.startswith("rightpool_")
     }
     used = {name for rule in rules().values() for name in re.findall(r"\brightpool_\w+", rule["expr"])}
@@ -121,3 +130,15 @@ def test_the_rule_object_carries_them_unchanged(helm: Helm) -> None:
     """`{{ $labels }}` is Prometheus' template, not Helm's."""
     rendered = one(helm.render({"prometheusRule": {"enabled": True}}), "PrometheusRule")
     assert rendered["spec"] == yaml.safe_load(RULES.read_text())
+
+
+def test_every_alert_leads_to_its_place_in_the_documentation(helm: Helm) -> None:
+    values = {"prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.com/rightpool/"}}
+    headings = re.findall(r"^## (\w+)$", alerts.page(), flags=re.MULTILINE)
+    page = f"https://docs.example.com/rightpool/{ALERTS_PAGE.removesuffix('.md')}.html"
+    found = {
+        rule["alert"]: rule["annotations"]["runbook_url"]
+        for group in one(helm.render(values), "PrometheusRule")["spec"]["groups"]
+        for rule in group["rules"]
+    }
+    assert found == {heading: f"{page}#{heading.lower()}" for heading in headings}

@@ -15,10 +15,9 @@ from dashboards import FOLDER, files
 from dashboards.answers import filled, panel_queries
 from devcluster import deps
 from rightpool import contract
-from rightpool.runtime.metrics import OperatorMetrics
 
 from .rendering import Helm
-from .test_alerts import exported
+from .test_alerts import exported, of_leader
 
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 
@@ -64,7 +63,7 @@ def test_boards_and_panels_can_be_linked_to() -> None:
 
 def test_only_metrics_that_exist() -> None:
     histogram = {contract.STEP_SECONDS + part for part in ("_bucket", "_sum", "_count")}
-    known = exported(OperatorMetrics().registry) | histogram
+    known = exported() | histogram
     known |= {value for value in vars(contract).values() if isinstance(value, str)}
     used = {name for query in panel_queries() for name in re.findall(r"\brightpool_\w+", query.expression)}
     assert used <= known, used - known
@@ -73,7 +72,7 @@ def test_only_metrics_that_exist() -> None:
 def test_every_metric_of_the_operator_is_on_a_board() -> None:
     used = {name for query in panel_queries() for name in re.findall(r"\brightpool_\w+", query.expression)}
     bases = {re.sub(r"_(bucket|sum|count|total)$", "", name) for name in used}
-    assert {family.name for family in OperatorMetrics().registry.collect()} <= bases
+    assert {family.name for family in of_leader().registry.collect()} <= bases
 
 
 def test_every_query_is_promql(tmp_path: Path) -> None:

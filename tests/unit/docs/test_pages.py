@@ -19,7 +19,7 @@ from .pages import DOCS, ROOT, blocks
 
 PAGES = sorted(DOCS.glob("*.md"))
 MODELS = {resource.kind: resource.spec for resource in RESOURCES}
-GENERATED = {"reference/api.md", "reference/values.md"}
+GENERATED = {"reference/api.md", "reference/values.md", "reference/alerts.md"}
 
 
 def _manifests(path: Path) -> list[dict[str, Any]]:

@@ -102,8 +102,9 @@ GOOD, BAD = Outcome.VERIFIED, Outcome.ROLLED_BACK
     ],
 )
 def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bool) -> None:
-    refusal = FleetLimits(ledger(*outcomes), policy(), NOW).refusal(Intent.SAVE)
-    assert (refusal is not None) is opens
+    limits = FleetLimits(ledger(*outcomes), policy(), NOW)
+    refusal = limits.refusal(Intent.SAVE)
+    assert (refusal is not None) is limits.breaker_open is opens
     if refusal is not None:
         assert refusal.reason is Reason.CIRCUIT_BREAKER_OPEN
         assert "maxRolledBackShare 50%" in refusal.message

@@ -110,7 +110,7 @@ class World:
             fence,
             Children("profiler:1", b"k" * 32),
             self.sidecars,  # type: ignore[arg-type]
-            OperatorMetrics(),
+            OperatorMetrics(lambda: True),
             clock=lambda: self.clock,
         )
         accelerator = load_catalog().get("A10G-24GB")

@@ -1,0 +1,42 @@
+"""What an operator exports of itself, and of the fleet only while it leads."""
+
+from __future__ import annotations
+
+from prometheus_client import generate_latest
+
+from rightpool.runtime.metrics import OperatorMetrics
+
+OF_THE_FLEET = ("jobs", "pools", "telemetry_up", "circuit_breaker_open", "fleet_dollars_per_hour")
+
+
+def said(metrics: OperatorMetrics) -> set[str]:
+    """Which of those are on the page."""
+    page = generate_latest(metrics.registry).decode()
+    return {name for name in OF_THE_FLEET if f"\nrightpool_operator_{name}" in page}
+
+
+def test_the_fleet_is_told_of_by_who_leads_and_has_measured() -> None:
+    leads = True
+    metrics = OperatorMetrics(lambda: leads)
+    metrics.jobs.labels("Running").set(3)
+    assert said(metrics) == set(), "not measured yet: absent, and not 0"
+    metrics.fleet.measured = True
+    assert said(metrics) == set(OF_THE_FLEET)
+    leads = False
+    assert said(metrics) == set(), "what was true is not said again"
+
+
+def test_who_leads_is_asked_when_the_page_is_read() -> None:
+    leads = False
+    metrics = OperatorMetrics(lambda: leads)
+    assert b"rightpool_operator_leader 0.0" in generate_latest(metrics.registry)
+    leads = True
+    assert b"rightpool_operator_leader 1.0" in generate_latest(metrics.registry)
+
+
+def test_what_the_process_does_is_always_told() -> None:
+    metrics = OperatorMetrics(lambda: False)
+    metrics.prediction_error.labels("slower").observe(0.12)
+    page = generate_latest(metrics.registry).decode()
+    assert "rightpool_operator_cycle_errors_total 0.0" in page
+    assert 'rightpool_operator_prediction_error_ratio_bucket{le="0.15",side="slower"} 1.0' in page
