@@ -7,7 +7,6 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
-SOURCES := operator profiler_sidecar hack charts tests benchmarks examples
 
 export PYTHONPATH := operator:profiler_sidecar:hack
 export PYTHONUNBUFFERED := 1
@@ -35,17 +34,12 @@ lock: ## pin all dependencies anew, with hashes
 
 .PHONY: lint
 lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CRDs
-	@$(BIN)/ruff check $(SOURCES)
-	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@$(BIN)/python -m rightpool.api.crd --check crds
+	@$(BIN)/python -m suite lint
 
 .PHONY: unit
 unit: $(VENV)/.dev ## fast tests only: no cluster
 	@$(BIN)/python -m devcluster deps
-	@$(BIN)/python -m devcluster build
-	@$(BIN)/python -m pytest tests/unit tests/fuzz -q -n 2
+	@$(BIN)/python -m suite unit templates
 
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## a million broken inputs for each thing that tenants can reach
@@ -60,8 +54,9 @@ chaos: $(VENV)/.dev ## random faults over a fleet on a cluster of its own, under
 	@$(BIN)/python -m chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: test
-test: lint unit ## everything: linters, unit, integration and end-to-end tests on a cluster of their own
-	@hack/run-tests
+test: $(VENV)/.dev ## everything, side by side: linters, unit, integration and end-to-end tests, faults; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m suite
 
 # --- the cluster -----------------------------------------------------------------------------------------------------
 

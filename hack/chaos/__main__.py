@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from chaos.campaign import Campaign, Report
-from chaos.ground import CHAOS, connect
+from chaos.ground import connect
 from devcluster import cluster as clusters
-from devcluster.spec import DevclusterError
+from devcluster.spec import CHAOS, DevclusterError
 
 
 def main() -> int:

@@ -14,20 +14,12 @@ import yaml
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.progress import Progress
-from devcluster.spec import Cluster, Ports, SimulatedSize
+from devcluster.spec import CHAOS, Cluster
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PLACEMENT_POLICIES, Resource
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-CHAOS: Final = Cluster(
-    name="chaos",
-    ports=Ports.starting_at(23440),
-    node_subnet="10.108.0.0/24",
-    service_cidr="10.109.0.0/24",
-    simulated_cidr="10.110.0.0/16",
-    simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
-)
 TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")
 SYSTEM: Final = "rightpool-system"
 SIMULATION: Final = "simulation"  # the ConfigMap that tells the replay how pools behave

@@ -5,18 +5,17 @@ dependencies away from what they were released with. The cache folder is named b
 out, so a changed go.sum or another Go builds anew and an unchanged one costs a few stat calls.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from devcluster import locks
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError, cache_home
 
@@ -103,20 +102,11 @@ def ensure(components: Iterable[Component], progress: Progress) -> Path:
     """Build what is not there yet and return the folder."""
     wanted = tuple(components)
     if missing(wanted):
-        bin_dir().mkdir(parents=True, exist_ok=True)
-        with _one_builder():
+        with locks.held(bin_dir() / ".lock"):  # two commands at once would compile everything twice
             for component in missing(wanted):  # asked again: another process may have built it while this one waited
                 progress.say(f"building {component.name} (about {component.cold} cold)")
                 _build(component)
     return bin_dir()
-
-
-@contextlib.contextmanager
-def _one_builder() -> Iterator[None]:
-    """Two commands at once would compile everything twice; the kernel lets go of the lock when its holder dies."""
-    with (bin_dir() / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _build(component: Component) -> None:

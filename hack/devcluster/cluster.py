@@ -12,16 +12,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from devcluster import build, control_plane, deps, host, images, monitoring, network, node, pki, simulated, teardown
+from devcluster import (
+    build,
+    control_plane,
+    deps,
+    host,
+    images,
+    monitoring,
+    network,
+    node,
+    pki,
+    simulated,
+    teardown,
+)
 from devcluster.api import Api
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
 from devcluster.spec import DEV_CHIP_RESOURCE, DEV_CHIPS, NODE_NAME, Cluster, DevclusterError, state_home
 
-START_SECONDS: Final = 90.0
-ANSWER_SECONDS: Final = 10.0  # for what was already running: longer silence is taken for dead
-NODE_SECONDS: Final = 90.0
+START_SECONDS: Final = 240.0
+ANSWER_SECONDS: Final = 20.0  # for what was already running: longer silence is taken for dead
+NODE_SECONDS: Final = 240.0
 LONGEST_SOCKET: Final = 95  # the kernel takes 107 characters, and containerd appends to the name
 
 
@@ -63,7 +75,7 @@ def up(cluster: Cluster, progress: Progress | None = None) -> Running:
     progress = progress or Progress()
     deps.require(root=root)
     build.ensure(build.EVERYTHING if root else build.CONTROL_PLANE, progress)
-    with _exclusive(cluster):
+    with _exclusive(cluster), host.unchanged():
         return _Start(cluster, progress, root).run()
 
 
@@ -135,7 +147,8 @@ class _Start:
             self._progress.say("imported the pause image")
         began = datetime.now(UTC).replace(microsecond=0)
         rest = (*core[2:], *simulated.programs(cluster, root=root), *container_node[1:])
-        restarted = self._answering((*rest, *monitoring.programs(cluster, root=root)))
+        with host.one_kubelet_starting():
+            restarted = self._answering((*rest, *monitoring.programs(cluster, root=root)))
         kubectl = Kubectl(cluster.kubeconfig)
         self._nodes(kubectl, since=began if "kubelet" in restarted else None)
         return Running(cluster, cluster.kubeconfig, monitoring.url(cluster, root=root), with_node=root)

@@ -8,10 +8,11 @@ else is in it.
 import json
 import os
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from devcluster import probes
+from devcluster import locks, probes
 from devcluster.node import cni_network
 from devcluster.spec import Cluster, state_home
 
@@ -28,6 +29,21 @@ _SHIM_SOCKETS: Final = Path("/run/containerd/s")
 _CNI_RESULTS: Final = Path("/var/lib/cni/results")
 _CONTAINER_LOGS: Final = Path("/var/log/containers")
 _DEVICE_PLUGINS: Final = Path("/var/lib/kubelet/device-plugins")
+
+
+def unchanged() -> AbstractContextManager[None]:
+    """While a cluster starts, none that goes takes away what both use and only the one that runs is known to use."""
+    return locks.held(state_home() / "host.lock", shared=True)
+
+
+def changing() -> AbstractContextManager[None]:
+    """While what clusters share is removed or put back."""
+    return locks.held(state_home() / "host.lock")
+
+
+def one_kubelet_starting() -> AbstractContextManager[None]:
+    """A kubelet that starts empties the folder of device plugins: another's socket may just be there to be opened."""
+    return locks.held(state_home() / "kubelet.lock")
 
 
 def _saved() -> Path:

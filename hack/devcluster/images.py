@@ -3,17 +3,15 @@
 The base layer (Debian with Python) is made once per user; an image then costs the time to pack its own files.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from devcluster import build, deps, oci
+from devcluster import build, deps, locks, oci
 from devcluster.node import PAUSE_IMAGE
 from devcluster.progress import Progress
 from devcluster.spec import Cluster, DevclusterError, cache_home
@@ -21,7 +19,7 @@ from devcluster.spec import Cluster, DevclusterError, cache_home
 SUITE: Final = "bookworm"
 PACKAGES: Final = ("python3-minimal", "libpython3-stdlib", "ca-certificates")
 BASE_SECONDS: Final = 600
-IMPORT_SECONDS: Final = 180
+IMPORT_SECONDS: Final = 400
 # What no program in a container reads. Tools to install more go too: an image is finished when it is built.
 _STRIPPED: Final = (
     "usr/share/doc",
@@ -106,9 +104,10 @@ def ensure_pause(cluster: Cluster) -> bool:
     if PAUSE_IMAGE in names(cluster):
         return False
     archive = build.bin_dir() / "pause.tar"
-    if not archive.exists():
-        layer = oci.layer_from_files({"/pause": Path(build.binary("pause"))}, executable=["/pause"])
-        oci.write_image(archive, PAUSE_IMAGE, [layer], oci.ImageConfig(user="65535:65535", entrypoint=["/pause"]))
+    with locks.held(build.bin_dir() / ".pause.lock"):
+        if not archive.exists():
+            layer = oci.layer_from_files({"/pause": Path(build.binary("pause"))}, executable=["/pause"])
+            oci.write_image(archive, PAUSE_IMAGE, [layer], oci.ImageConfig(user="65535:65535", entrypoint=["/pause"]))
     load(cluster, [archive])
     return True
 
@@ -120,21 +119,13 @@ def base_rootfs(progress: Progress | None = None) -> oci.Layer:
     stem = f"base-{SUITE}-{key.hexdigest()[:12]}"
     blob, diff_id = folder / f"{stem}.tar.gz", folder / f"{stem}.diff-id"
     if not diff_id.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with _one_maker(folder):
+        with locks.held(folder / ".lock"):
             if not diff_id.exists():
                 (progress or Progress()).say(f"making the base layer from Debian {SUITE} (about 1 min, once)")
                 layer = _make_base(folder / f".{stem}.tar")
                 blob.write_bytes(layer.blob)
                 diff_id.write_text(layer.diff_id)  # last: where it is, the blob is complete
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
-
-
-@contextlib.contextmanager
-def _one_maker(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make_base(scratch: Path) -> oci.Layer:

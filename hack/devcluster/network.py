@@ -20,7 +20,7 @@ from devcluster import deps
 from devcluster.spec import Cluster, DevclusterError
 
 NAMESPACES: Final = Path("/run/netns")
-_SECONDS: Final = 20
+_SECONDS: Final = 60
 _HOST_PORT: Final = "host0"
 _SIMULATED_PORT: Final = "sim0"
 # Redirects would teach pods to go round the node, past the rules that make Services work.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from devcluster import images, oci, sbom
+from devcluster import images, locks, oci, sbom
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError, cache_home
 
@@ -125,12 +125,16 @@ def _packages(lock: Path) -> Path:
     """The packages of a lock, installed for the image's Python, cached by the lock's content."""
     key = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
     target = cache_home() / "images" / f"packages-{key}"
-    if target.is_dir():
-        return target
+    with locks.held(target.with_name(f".{target.name}.lock")):
+        if not target.is_dir():
+            _install(lock, target)
+    return target
+
+
+def _install(lock: Path, target: Path) -> None:
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if uv is None:
         raise DevclusterError("uv is missing in the virtual environment; `make images` puts it there")
-    target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".packages-"))
     command = [uv, "pip", "install", "--quiet", "--target", str(scratch), "--python-version", "3.11"]
     command += ["--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:"]
@@ -148,17 +152,17 @@ def _packages(lock: Path) -> Path:
     (scratch / ".lock").unlink(missing_ok=True)
     scratch.chmod(0o755)
     scratch.rename(target)
-    return target
 
 
 def _package_layer(lock: Path) -> oci.Layer:
     """Compressing 200 MB takes half a minute, so the blob is kept beside the packages."""
     folder = _packages(lock)
     blob, diff_id = folder.with_suffix(".tar.gz"), folder.with_suffix(".diff-id")
-    if not diff_id.exists():
-        layer = oci.layer_from_files({PACKAGES_DIR: folder})
-        blob.write_bytes(layer.blob)
-        diff_id.write_text(layer.diff_id)
+    with locks.held(folder.with_name(f".{folder.name}.layer.lock")):
+        if not diff_id.exists():
+            layer = oci.layer_from_files({PACKAGES_DIR: folder})
+            blob.write_bytes(layer.blob)
+            diff_id.write_text(layer.diff_id)  # last: where it is, the blob is complete
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 

@@ -171,7 +171,50 @@ TEST: Final = Cluster(
     service_cidr="10.97.0.0/24",
     simulated_cidr="10.98.0.0/16",
 )
-NAMED: Final[Mapping[str, Cluster]] = {cluster.name: cluster for cluster in (DEMO, TEST)}
+# For tests that break what others stand on, or need a whole cluster as it is when it is new.
+CRASH: Final = Cluster(
+    name="crash",
+    ports=Ports.starting_at(18440),
+    node_subnet="10.90.0.0/24",
+    service_cidr="10.94.0.0/24",
+    simulated_cidr="10.92.0.0/16",
+    simulated=SimulatedSize(a100=1, a10g=1, tpu_v5e=1),
+)
+CHART: Final = Cluster(
+    name="chart",
+    ports=Ports.starting_at(19440),
+    node_subnet="10.91.0.0/24",
+    service_cidr="10.95.0.0/24",
+    simulated_cidr="10.93.0.0/16",
+    simulated=SimulatedSize(a100=2, a10g=1, tpu_v5e=1),
+)
+SECURITY: Final = Cluster(
+    name="sec",
+    ports=Ports.starting_at(20440),
+    node_subnet="10.104.0.0/24",
+    service_cidr="10.103.0.0/24",
+    simulated_cidr="10.102.0.0/16",
+    simulated=SimulatedSize(a100=2, a10g=2, tpu_v5e=1),
+)
+FAULTS: Final = Cluster(
+    name="faults",
+    ports=Ports.starting_at(22440),
+    node_subnet="10.105.0.0/24",
+    service_cidr="10.106.0.0/24",
+    simulated_cidr="10.107.0.0/16",
+    simulated=SimulatedSize(a100=0, a10g=0, tpu_v5e=0),
+)
+CHAOS: Final = Cluster(
+    name="chaos",
+    ports=Ports.starting_at(23440),
+    node_subnet="10.108.0.0/24",
+    service_cidr="10.109.0.0/24",
+    simulated_cidr="10.110.0.0/16",
+    simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
+)
+NAMED: Final[Mapping[str, Cluster]] = {
+    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, CHAOS)
+}
 
 
 def named(name: str) -> Cluster:

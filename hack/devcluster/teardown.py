@@ -16,7 +16,7 @@ from devcluster import host, network, node
 from devcluster.processes import Identity, Supervisor, stop_all
 from devcluster.spec import NAMED, Cluster, DevclusterError, state_home
 
-_SECONDS: Final = 15.0
+_SECONDS: Final = 60.0
 _RESTARTERS: Final = ("kubelet", "containerd")  # first, or they would bring back what is being killed
 
 
@@ -30,10 +30,11 @@ def remove(cluster: Cluster) -> None:
         network.remove(cluster)
     host.remove_tree(cluster.state)
     if host.is_root():
-        last = not others_up(cluster)
-        host.remove_files(cluster, last=last)
-        if last:
-            host.restore_settings()
+        with host.changing():
+            last = not others_up(cluster)
+            host.remove_files(cluster, last=last)
+            if last:
+                host.restore_settings()
     remaining = left(cluster)
     if remaining:
         raise DevclusterError("\n  ".join([f"cluster {cluster.name} is down, but this is left:", *remaining]))

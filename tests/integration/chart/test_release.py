@@ -1,7 +1,8 @@
 """The chart's life on a cluster of its own: installed, upgraded, rolled back, uninstalled, installed again.
 
-A job runs through all of it, and nobody touches it. The operator's namespace enforces the restricted Pod Security
-Standard. The tests build on each other, in this order.
+Definitions belong to the whole cluster, and this removes them: no cluster of others will do. A job runs through all of
+it, and nobody touches it. The operator's namespace enforces the restricted Pod Security Standard. The tests build on
+each other, in this order.
 """
 
 from __future__ import annotations
@@ -15,21 +16,12 @@ from dashboards.answers import ask, check_panels
 from devcluster import cluster as clusters
 from devcluster import deps, host, recipes
 from devcluster.progress import Progress
-from devcluster.spec import Cluster, DevclusterError, Ports, SimulatedSize
+from devcluster.spec import CHART as CLUSTER
+from devcluster.spec import DevclusterError
 
 from .release import CHART, COLUMN, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
 
 pytestmark = pytest.mark.cluster
-
-# Definitions belong to the whole cluster, and this test removes them: no cluster of others will do.
-CLUSTER = Cluster(
-    name="chart",
-    ports=Ports.starting_at(19440),
-    node_subnet="10.91.0.0/24",
-    service_cidr="10.95.0.0/24",
-    simulated_cidr="10.93.0.0/16",
-    simulated=SimulatedSize(a100=2, a10g=1, tpu_v5e=1),
-)
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.spec import DEMO, TEST, Cluster, DevclusterError, Ports, cache_home, named, state_home
+from devcluster.spec import NAMED, TEST, Cluster, DevclusterError, Ports, cache_home, named, state_home
 
-from .conftest import CRASH
-
-PAIRS = list(combinations([DEMO, TEST, CRASH], 2))
+PAIRS = list(combinations(NAMED.values(), 2))
 
 
 def networks(cluster: Cluster) -> list[ipaddress.IPv4Network]:
@@ -42,7 +40,7 @@ def test_no_name_is_shared(one: Cluster, other: Cluster) -> None:
     assert not names(one) & names(other)
 
 
-@pytest.mark.parametrize("cluster", [DEMO, TEST, CRASH])
+@pytest.mark.parametrize("cluster", NAMED.values())
 def test_within_a_cluster_everything_is_apart(cluster: Cluster) -> None:
     ports = cluster.ports.all()
     assert len(set(ports)) == len(ports)

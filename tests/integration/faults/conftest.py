@@ -21,7 +21,7 @@ from chaos.stream import Stream
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.progress import Progress
-from devcluster.spec import Cluster, Ports, SimulatedSize
+from devcluster.spec import FAULTS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES
@@ -29,15 +29,6 @@ from tests.integration.faults.fleet import POLICY, POOLS, Tenant, make_node, nod
 from tests.integration.runtime.conftest import client, start
 
 __all__ = ["client", "start"]
-
-FAULTS = Cluster(
-    name="faults",
-    ports=Ports.starting_at(22440),
-    node_subnet="10.105.0.0/24",
-    service_cidr="10.106.0.0/24",
-    simulated_cidr="10.107.0.0/16",
-    simulated=SimulatedSize(a100=0, a10g=0, tpu_v5e=0),
-)
 
 
 @pytest.fixture(scope="session")

@@ -11,19 +11,11 @@ from devcluster import cluster as clusters
 from devcluster import deps, host, recipes
 from devcluster.kubectl import Kubectl
 from devcluster.progress import Progress
-from devcluster.spec import Cluster, Ports, SimulatedSize
+from devcluster.spec import SECURITY as CLUSTER
 
 from ..chart.release import CHART, SYSTEM, Release, eventually
 from .tenants import Tenants
 
-CLUSTER = Cluster(
-    name="sec",
-    ports=Ports.starting_at(20440),
-    node_subnet="10.104.0.0/24",
-    service_cidr="10.103.0.0/24",
-    simulated_cidr="10.102.0.0/16",
-    simulated=SimulatedSize(a100=2, a10g=2, tpu_v5e=1),
-)
 NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"}
 
 

@@ -1,0 +1,64 @@
+"""`python -m suite [PART…]`: these parts, or all of them; see suite.parts for what there is.
+
+The last line is `N passed, N failed`. Exit code 0 only if nothing failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from devcluster import host
+from devcluster.spec import TEST
+from suite.lanes import Suite, selected
+from suite.parts import LANES, Lane
+from suite.results import table, tail, total
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FOLDER: Final = Path("build") / "tests"
+
+
+def main() -> int:
+    parts = [part.name for lane in LANES for part in lane.parts]
+    parser = argparse.ArgumentParser(prog="suite", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(parts)} (default: all)")
+    names = parser.parse_args().parts
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        parser.error(f"there is no part {', '.join(unknown)}; there are: {', '.join(parts)}")
+    os.chdir(ROOT)
+    lanes = [_where_it_is(lane) for lane in selected(LANES, names)]
+    if any(lane.up for lane in lanes) and not host.is_root():
+        print("the parts on the common cluster run real pods, and those need root; name others", file=sys.stderr)
+        return 1
+    suite = Suite(lanes, FOLDER, lambda text: print(text, flush=True))
+    # A handler of ours, and none inherited: a shell's background job ignores SIGINT, and would pass that on to
+    # programs that tests want to interrupt.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: suite.stop())
+    began = time.monotonic()
+    results = suite.run()
+    for result in results:
+        if not result.ok:
+            print(f"\n--- {result.part}: the end of {suite.log(result.part)} ---\n{tail(suite.log(result.part))}")
+    print(f"\n{table(results)}\n\n{time.monotonic() - began:.0f} s, logs in {FOLDER}/\n{total(results)}", flush=True)
+    if suite.stopped:
+        return 130
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _where_it_is(lane: Lane) -> Lane:
+    """Somebody else's cluster, or one that is up already, is neither made nor removed."""
+    theirs = os.environ.get("RIGHTPOOL_TEST_KUBECONFIG")
+    if not lane.up or theirs:
+        return Lane(lane.parts)
+    return Lane(lane.parts, lane.up, () if TEST.kubeconfig.exists() else lane.down)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

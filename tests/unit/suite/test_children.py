@@ -1,0 +1,87 @@
+"""One command: its log, its status, and its end where it does not end by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from devcluster.processes import start_ticks
+from suite import children
+from suite.children import End
+from tests.unit.suite.programs import SECONDS, hangs, python, says, stubborn
+
+
+def stop_when(path: Path) -> threading.Event:
+    """Set once the file is there."""
+    stop = threading.Event()
+
+    def look() -> None:
+        while not path.exists():
+            time.sleep(0.02)
+        stop.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    return stop
+
+
+def test_status_and_output(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert children.run(says("first"), log, seconds=SECONDS) == (End.BY_ITSELF, 0)
+    assert children.run(says("second", 3), log, seconds=SECONDS) == (End.BY_ITSELF, 3)
+    assert log.read_text() == "first\nsecond\n"
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127)
+    assert "/no/such/program: No such file" in (tmp_path / "log").read_text()
+
+
+def test_one_that_hangs_is_asked_to_end(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    end, _ = children.run(hangs(tmp_path / "ready"), log, seconds=SECONDS, stop=stop_when(tmp_path / "ready"))
+    assert end is End.INTERRUPTED
+    assert log.read_text() == "torn down\n"
+
+
+def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    end, status = children.run(python("import time; time.sleep(600)"), tmp_path / "log", seconds=0.0, grace=SECONDS)
+    assert end is End.TOO_LONG
+    assert status != 0
+
+
+def test_what_ignores_the_request_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    end, status = children.run(stubborn(pids), tmp_path / "log", seconds=SECONDS, stop=stop_when(pids), grace=0.2)
+    assert (end, status) == (End.INTERRUPTED, -signal.SIGKILL)
+    _, orphan = (int(word) for word in pids.read_text().split())
+    deadline = time.monotonic() + SECONDS
+    while start_ticks(orphan) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert start_ticks(orphan) is None
+
+
+def test_children_can_be_interrupted_where_the_shell_ignores_it(tmp_path: Path) -> None:
+    """A shell's background job ignores SIGINT, and so would everything that it starts."""
+    asks = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    program = (
+        "import pathlib, signal\n"
+        "from suite import __main__ as suite\n"
+        "from suite.parts import Lane, Part\n"
+        f"suite.LANES = (Lane((Part('one', ((__import__('sys').executable, '-c', {asks!r}),)),)),)\n"
+        f"suite.FOLDER = pathlib.Path({str(tmp_path)!r})\n"
+        "raise SystemExit(suite.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "1 passed, 0 failed", done.stdout + done.stderr
+    assert (tmp_path / "one.log").read_text().splitlines()[-1] == "True"

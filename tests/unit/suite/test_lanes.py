@@ -1,0 +1,181 @@
+"""Lanes of real small programs: side by side, to their end, and cleaned up after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from suite.lanes import Suite, selected
+from suite.parts import BUILD, LANES, Command, Lane, Part
+from suite.results import Result
+from tests.unit.suite.programs import SECONDS, hangs, python, says
+
+
+def touch(path: Path) -> Command:
+    return python(f"import pathlib; pathlib.Path({str(path)!r}).touch()")
+
+
+def waits_for(path: Path) -> Command:
+    return python(f"import pathlib, time\nwhile not pathlib.Path({str(path)!r}).exists(): time.sleep(0.02)")
+
+
+class Ran:
+    """What came of a run."""
+
+    def __init__(self, folder: Path, *lanes: Lane) -> None:
+        self.said: list[str] = []
+        self.suite = Suite(lanes, folder / "logs", self.said.append)
+        self.results = {result.part: result for result in self.suite.run()}
+
+    def __getitem__(self, part: str) -> Result:
+        return self.results[part]
+
+
+def test_parts_that_pass_and_fail_and_the_others_go_on(tmp_path: Path) -> None:
+    ran = Ran(
+        tmp_path,
+        Lane((Part("good", (says("5 passed in 0.1s"),)), Part("bad", (says("no", 1),)), Part("next", (says(""),)))),
+        Lane((Part("other", (says("1 failed, 1 passed in 0.1s", 1), says("2 passed in 0.1s"))),)),
+    )
+    assert {name: (r.ok, r.passed, r.failed) for name, r in ran.results.items()} == {
+        "good": (True, 5, 0),
+        "bad": (False, 0, 1),
+        "next": (True, 1, 0),
+        "other": (False, 3, 1),
+    }
+    assert "no" in ran.suite.log("bad").read_text()
+    assert any("good begins" in line for line in ran.said)
+    assert any("bad FAILED after" in line for line in ran.said)
+
+
+def test_lanes_run_side_by_side_and_parts_of_one_do_not(tmp_path: Path) -> None:
+    one, two, three = (tmp_path / name for name in "123")
+    not_yet = python(f"import pathlib; assert not pathlib.Path({str(three)!r}).exists()")
+    ran = Ran(
+        tmp_path,
+        Lane((Part("a", (touch(one), waits_for(two)), seconds=SECONDS), Part("c", (touch(three),)))),
+        Lane((Part("b", (waits_for(one), not_yet, touch(two)), seconds=SECONDS),)),
+    )
+    assert all(result.ok for result in ran.results.values()), ran.results
+
+
+def test_one_that_hangs_is_ended_and_cleaned_up_after(tmp_path: Path) -> None:
+    mark = tmp_path / "cleaned"
+    hanging = Part("hanging", (python("import time; time.sleep(600)"),), cleanup=(touch(mark),), seconds=0.5)
+    ran = Ran(tmp_path, Lane((hanging, Part("next", (says(""),)))))
+    assert (ran["hanging"].failed, ran["hanging"].note) == (1, "not finished within 0.5 s")
+    assert mark.exists()
+    assert ran["next"].ok
+
+
+def test_nothing_is_cleaned_up_after_one_that_passes(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, Lane((Part("good", (says(""),), cleanup=(touch(tmp_path / "cleaned"),)),)))
+    assert ran["good"].ok
+    assert not (tmp_path / "cleaned").exists()
+
+
+def test_what_comes_after_another_waits_for_it(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    look = python(f"import pathlib; assert pathlib.Path({str(made)!r}).exists()")
+    first = Part("first", (python("import time; time.sleep(0.5)"), touch(made)))
+    ran = Ran(tmp_path, Lane((Part("then", (look,), after="first"),)), Lane((first,)))
+    assert ran["then"].ok
+
+
+def test_what_comes_after_one_that_failed_is_not_run(tmp_path: Path) -> None:
+    down = tmp_path / "down"
+    then = Part("then", (says(""),), after="first")
+    ran = Ran(
+        tmp_path,
+        Lane((Part("first", (says("", 1),)),)),
+        Lane((then, Part("free", (says(""),))), down=touch(down)),
+    )
+    assert (ran["then"].failed, ran["then"].note) == (1, "not run, because first failed")
+    assert not down.exists(), "what was not made is not removed"
+
+
+def test_what_a_lane_shares_is_made_and_removed(tmp_path: Path) -> None:
+    up, down = tmp_path / "up", tmp_path / "down"
+    look = python(f"import pathlib as p; assert p.Path({str(up)!r}).exists() and not p.Path({str(down)!r}).exists()")
+    ran = Ran(tmp_path, Lane((Part("a", (look,)), Part("b", (look,))), up=touch(up), down=touch(down)))
+    assert ran["a"].ok and ran["b"].ok
+    assert down.exists()
+
+
+def test_without_what_they_share_parts_fail(tmp_path: Path) -> None:
+    down = tmp_path / "down"
+    lane = Lane((Part("a", (says(""),)), Part("b", (says(""),))), up=says("no bridge", 1), down=touch(down))
+    ran = Ran(tmp_path, lane)
+    assert ran["a"].failed == ran["b"].failed == 1
+    assert "not run, because" in ran["b"].note
+    assert down.exists(), "half of it may have been made"
+
+
+def test_an_interrupt_ends_everything_and_cleans_up(tmp_path: Path) -> None:
+    ready, cleaned, down = (tmp_path / name for name in ("ready", "cleaned", "down"))
+    suite = Suite(
+        (
+            Lane((Part("hanging", (hangs(ready),), cleanup=(touch(cleaned),)),), up=says(""), down=touch(down)),
+            Lane((Part("also", (hangs(tmp_path / "too"),)), Part("never", (touch(tmp_path / "ran"),)))),
+        ),
+        tmp_path / "logs",
+        lambda text: None,
+    )
+
+    def interrupt() -> None:
+        while not (ready.exists() and (tmp_path / "too").exists()):
+            time.sleep(0.02)
+        suite.stop()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    results = {result.part: result for result in suite.run()}
+    assert {name: result.note for name, result in results.items()} == dict.fromkeys(results, "interrupted")
+    assert set(results) == {"hanging", "also", "never"}
+    assert "torn down" in suite.log("hanging").read_text()
+    assert cleaned.exists() and down.exists()
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_command_ends_what_it_runs(tmp_path: Path, number: signal.Signals) -> None:
+    ready = tmp_path / "ready"
+    program = (
+        "import pathlib, sys\n"
+        "from suite import __main__ as suite\n"
+        "from suite.parts import Lane, Part\n"
+        f"suite.LANES = (Lane((Part('hanging', ({hangs(ready)!r},)),)),)\n"
+        f"suite.FOLDER = pathlib.Path({str(tmp_path)!r})\n"
+        "raise SystemExit(suite.main())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        deadline = time.monotonic() + SECONDS
+        while not ready.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(number)
+        output, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 130
+    assert output.splitlines()[-1] == "0 passed, 1 failed"
+    assert "torn down" in (tmp_path / "hanging.log").read_text()
+
+
+def test_a_part_brings_along_what_it_comes_after() -> None:
+    assert [part.name for lane in selected(LANES, ["faults"]) for part in lane.parts] == [BUILD, "faults"]
+    assert [part.name for lane in selected(LANES, ["lint", "unit"]) for part in lane.parts] == ["lint", "unit"]
+    assert selected(LANES, []) == list(LANES)
+
+
+def test_every_test_folder_is_in_exactly_one_part() -> None:
+    root = Path(__file__).parents[3]
+    words = [word for lane in LANES for part in lane.parts for command in part.commands for word in command]
+    for folder in (*(root / "tests" / "integration").iterdir(), root / "tests" / "e2e", root / "tests" / "unit"):
+        if (folder / "__init__.py").exists() or folder.name == "unit":
+            assert words.count(folder.relative_to(root).as_posix()) == 1, folder
