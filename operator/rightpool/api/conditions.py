@@ -101,6 +101,7 @@ class Reason(StrEnum):
     MOVING = "Moving"  # to another pool
     RESIZING = "Resizing"  # to another number of chips on the same pool
     UPDATING = "Updating"  # the user changed the workload
+    NOT_ALLOWED_ANY_MORE = "NotAllowedAnyMore"  # the spec no longer allows where the job is
     ROLLING_BACK = "RollingBack"  # to the placement before
     # Migrating: False
     SETTLED = "Settled"  # nothing to do

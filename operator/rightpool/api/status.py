@@ -65,6 +65,9 @@ class PlacementStatus(ApiModel):
     requested_replicas: int | None = None
     """Replicas that spec.workload asked for then."""
 
+    generation: int | None = None
+    """The newest metadata.generation whose spec allows this placement, so that a later edit is seen."""
+
 
 class TargetPlacement(ApiModel):
     """A placement that is not there yet, so it has no Revision."""
@@ -377,7 +380,7 @@ class ProfiledJobStatus(ApiModel):
     """The decision that is being carried out."""
 
     moves: int = 0
-    """Moves that were carried out."""
+    """Moves that the operator chose and carried out; an edit by the user is none."""
 
     ledger_count: int = 0
     """Decisions so far; the next one is d-<ledgerCount+1>."""

@@ -17,7 +17,7 @@ from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.start import forbidden, survey_leave, survey_start, survey_update
-from rightpool.planning.survey import Intent, Survey, action_reason, survey_running
+from rightpool.planning.survey import Intent, Survey, action_reason, demanded, survey_running
 from rightpool.planning.wording import share, span
 from rightpool.prediction.predict import unusable
 from rightpool.profiles.profile import Profile, Steadiness
@@ -230,7 +230,7 @@ def _act(job: JobState, surveyed: Survey, taken: Candidate, policy: PlacementPol
             Action.UPDATE, Reason.UPDATING, f"the workload was edited: runs on {messages.place(taken.placement)}", taken
         )
     message = messages.taken(surveyed.current, taken, objective)
-    mode = adaptation_mode(job, policy)
+    mode = AdaptationMode.AUTO if demanded(job, surveyed.intent) else adaptation_mode(job, policy)
     if mode is AdaptationMode.OFF:
         return Decision(Action.KEEP, Reason.ADAPTATION_OFF, f"adaptation.mode is Off; {message}", taken)
     if mode is AdaptationMode.RECOMMEND:

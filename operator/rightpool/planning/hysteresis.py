@@ -47,7 +47,7 @@ class FleetLimits:
             migration = job.migration
             if migration is not None:
                 self._under_way += 1
-                self._moves += migration.created_at > now - HOUR
+                self._moves += migration.created_at > now - HOUR and not migration.demanded
             for entry in job.history:
                 if entry.started_at > now - HOUR and entry.outcome not in _UNTOUCHED and _chosen(entry):
                     self._moves += 1
@@ -63,7 +63,8 @@ class FleetLimits:
     def refusal(self, intent: Intent) -> Refusal | None:
         """Why no further move may begin now; None where it may.
 
-        What the user demands (an edit, a pool that is denied) waits for the number of moves at once alone.
+        What the user demands by an edit is not asked about. A job that must leave because somebody has changed its
+        pool waits for the number of moves at once alone.
         """
         policy = self._policy
         if self._under_way >= policy.max_concurrent_migrations:
@@ -71,7 +72,7 @@ class FleetLimits:
                 Reason.MIGRATION_LIMIT_REACHED,
                 f"{self._under_way} jobs are being moved, as many as the policy's maxConcurrentMigrations allow",
             )
-        if intent in (Intent.UPDATE, Intent.LEAVE):
+        if intent is Intent.LEAVE:
             return None
         if self._moves >= policy.max_moves_per_hour:
             return Refusal(
@@ -80,15 +81,15 @@ class FleetLimits:
             )
         return self._breaker
 
-    def admit(self, intent: Intent) -> None:
-        """A move begins."""
+    def admit(self, demanded: bool) -> None:
+        """A move begins. demanded: by the user's own edit."""
         self._under_way += 1
-        self._moves += intent not in (Intent.UPDATE, Intent.LEAVE)
+        self._moves += not demanded
 
 
 def job_refusal(job: JobState, intent: Intent, policy: PlacementPolicySpec, now: float) -> Refusal | None:
-    """Why this job may not be moved yet; None where it may. What the user demands is not held back."""
-    if intent in (Intent.UPDATE, Intent.LEAVE):
+    """Why this job may not be moved yet; None where it may. It does not stay where the spec does not allow it."""
+    if intent is Intent.LEAVE:
         return None
     adaptation = job.spec.adaptation
     if job.moves >= adaptation.max_moves:

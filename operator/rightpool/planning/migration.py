@@ -58,6 +58,13 @@ class Migration:
     failure_message: str | None = None
 
     @property
+    def demanded(self) -> bool:
+        """Whether an edit of the user's asked for it: limits of the operator's own moves do not hold it back."""
+        before, after = self.source.generation, (self.abandoned or self.target).generation
+        left = self.reason is Reason.NOT_ALLOWED_ANY_MORE and before is not None and before != after
+        return self.action is Action.UPDATE or left
+
+    @property
     def moving(self) -> RevisionRef:
         """The Revision that is being left in the phases up to Draining."""
         if self.rolling_back:

@@ -22,7 +22,7 @@ from rightpool.planning.migration import Phase
 from rightpool.planning.progress import age_class
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
-from rightpool.planning.survey import Intent, Survey
+from rightpool.planning.survey import Intent, Survey, demanded
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field
 
@@ -104,7 +104,8 @@ def reservations(jobs: Iterable[JobState]) -> dict[str, int]:
             if job.ref.since is None:
                 _promise(reserved, job, job.ref, 0)
         elif migration.phase in _HOLDS_NO_CHIPS:
-            if migration.phase is Phase.PLANNED and job.spec.adaptation.require_approval:
+            waits = job.spec.adaptation.require_approval and not migration.demanded
+            if migration.phase is Phase.PLANNED and waits:
                 continue
             leaving = migration.moving
             same = leaving.placement.pool == migration.target.placement.pool
@@ -242,7 +243,7 @@ def _admitted(
             elif assessment.decision.action is Action.START or assessment.decision.action in MIGRATING_ACTIONS:
                 _take(promised, job, assessment.decision)
                 if assessment.decision.action in MIGRATING_ACTIONS:
-                    limits.admit(assessment.intent)
+                    limits.admit(demanded(job, assessment.intent))
             if assessment is not entry.assessment:
                 changed[key] = assessment
     return changed
@@ -250,6 +251,8 @@ def _admitted(
 
 def _refusal(job: JobState, assessment: Assessment, snapshot: Snapshot, limits: FleetLimits) -> Refusal | None:
     if assessment.decision.action not in MIGRATING_ACTIONS:
+        return None
+    if demanded(job, assessment.intent):
         return None
     intent = assessment.intent
     return job_refusal(job, intent, snapshot.policy, snapshot.now) or limits.refusal(intent)

@@ -11,7 +11,8 @@ class RevisionRef:
 
     workload_hash: of the pod template and chip container it was built from. requested: the user's chips and replicas
     in spec.workload when it was placed, so that an edit of the user's is seen. cost_per_hour: dollars, at the price
-    of the day it was placed; None where the price was unknown.
+    of the day it was placed; None where the price was unknown. generation: the newest of the spec that was seen to
+    allow the placement.
     """
 
     revision: int
@@ -21,6 +22,7 @@ class RevisionRef:
     created_at: float
     cost_per_hour: float | None = None
     since: float | None = None
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

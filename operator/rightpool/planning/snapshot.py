@@ -58,6 +58,12 @@ class JobState:
     deleting: bool = False
     finished: str | None = None  # "Completed" or "Failed", once terminal
 
+    @property
+    def edited(self) -> bool:
+        """Whether the user has edited the spec since it was last seen to allow where the job is."""
+        seen = None if self.ref is None else self.ref.generation
+        return seen is not None and seen < self.generation
+
     def revision(self, number: int) -> RevisionState:
         """What is seen of a Revision; a Revision without a child is one that does not exist."""
         return self.revisions.get(number) or RevisionState(revision=number, exists=False)

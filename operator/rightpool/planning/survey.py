@@ -51,6 +51,11 @@ class Intent(StrEnum):
     NONE = "None"  # nothing may be begun
 
 
+def demanded(job: JobState, intent: Intent) -> bool:
+    """Whether the user's own edit asks for it. A place that is left because somebody changed its pool is not."""
+    return intent is Intent.UPDATE or (intent is Intent.LEAVE and job.edited)
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """candidates: by score, the best first; each with the gate that rules it out, room aside.
@@ -399,9 +404,9 @@ def action_reason(survey: Survey, candidate: Candidate, objective: Objective) ->
     current = survey.current
     if current is not None and current.rejection is not None and current.rejection.reason in _BROKEN_TARGETS:
         return _BROKEN_TARGETS[current.rejection.reason][0]
-    same_pool = current is not None and current.placement.pool == candidate.placement.pool
     if survey.intent is Intent.LEAVE:
-        return Reason.RESIZING if same_pool else Reason.MOVING
+        return Reason.NOT_ALLOWED_ANY_MORE
+    same_pool = current is not None and current.placement.pool == candidate.placement.pool
     if current is not None and current.cost_per_million is not None and candidate.cost_per_million is not None:
         if candidate.cost_per_million.median >= current.cost_per_million.median:
             return Reason.FASTER_PLACEMENT_MEETS_TARGETS

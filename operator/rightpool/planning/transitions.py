@@ -24,6 +24,7 @@ from rightpool.planning.ledger import MAX_HISTORY, AvoidedPlacement, LedgerEntry
 from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.revision import RevisionRef, RevisionState
 from rightpool.planning.snapshot import JobState
+from rightpool.planning.survey import Intent
 from rightpool.planning.verification import Verdict, verify
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def advance(job: JobState, assessment: Assessment | None, policy: PlacementPolic
     job = _metered(job, now)
     if assessment is None or job.spec.suspend:
         return job
-    return _begun(job, assessment, now)
+    return _begun(_allowed(job, assessment), assessment, now)
 
 
 def commands(job: JobState) -> tuple[Command, ...]:
@@ -146,6 +147,15 @@ def _metered(job: JobState, now: float) -> JobState:
     return job
 
 
+def _allowed(job: JobState, assessment: Assessment) -> JobState:
+    """Remember that the spec as it is now allows where the job is, so that a later edit is seen to be one."""
+    if job.ref is None or job.ref.generation == job.generation or assessment.current is None:
+        return job
+    if assessment.intent in (Intent.UPDATE, Intent.LEAVE):
+        return job
+    return replace(job, ref=replace(job.ref, generation=job.generation))
+
+
 def _begun(job: JobState, assessment: Assessment, now: float) -> JobState:
     decision = assessment.decision
     if decision.candidate is None or decision.target is None:
@@ -187,6 +197,7 @@ def _revision(job: JobState, decision: Decision, number: int, now: float) -> Rev
         requested=(workload.chips, workload.replicas),
         created_at=now,
         cost_per_hour=decision.candidate.cost_per_hour,
+        generation=job.generation,
     )
 
 
@@ -212,13 +223,12 @@ def _step(
 def _planned(job: JobState, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> JobState:
     if edited or job.spec.suspend:
         return _closed(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
-    forced = migration.action is Action.UPDATE
-    if not forced and assessment is not None and assessment.candidates:
+    if migration.action is not Action.UPDATE and assessment is not None and assessment.candidates:
         # Time has passed since the decision was written (an approval may take days): it must still hold.
         same = [c for c in assessment.candidates if c.placement == migration.target.placement]
         if not same or not same[0].eligible:
             return _closed(job, migration, Outcome.HELD, Reason.SUPERSEDED, now)
-    if job.spec.adaptation.require_approval and not forced and job.approved != migration.id:
+    if job.spec.adaptation.require_approval and not migration.demanded and job.approved != migration.id:
         return job
     return _entered(job, replace(migration, saved_before=job.checkpoint_at), Phase.CHECKPOINTING, now)
 
@@ -375,7 +385,7 @@ def _closed(job: JobState, migration: Migration, outcome: Outcome, reason: Reaso
     return replace(
         job,
         migration=None,
-        moves=job.moves + (1 if moved else 0),
+        moves=job.moves + (1 if moved and not migration.demanded else 0),
         last_move_at=now if moved or outcome is Outcome.HELD else job.last_move_at,
         avoid=avoid,
         account=account,

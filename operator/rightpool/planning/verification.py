@@ -15,6 +15,16 @@ from rightpool.profiles.sample import Field
 # Two windows of the same job on the same chips differ by a few percent; less than this is never called worse.
 NOISE_FLOOR = 0.03
 
+# What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
+_FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
+_FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
+# Certain before the move. Going back would only bring about again what it was made for.
+_FOR_GOOD = {
+    Reason.NOT_ALLOWED_ANY_MORE: "where it was is not allowed any more",
+    Reason.MAX_COST_PER_HOUR_EXCEEDED: "where it was, targets.maxCostPerHour does not hold",
+    Reason.MIN_SCALING_EFFICIENCY_MISSED: "where it was, targets.minScalingEfficiency does not hold",
+}
+
 
 class Verdict(StrEnum):
     """BETTER: stay. SAME: no worse beyond noise, moving back would only cost again. WORSE: undo."""
@@ -56,12 +66,15 @@ def badness_ratio(
 ) -> float | None:
     """Realised over baseline of what the objective minimises; below 1 is better. None where the baseline is unknown.
 
-    MinimizeTime: seconds per sample. MinimizeCost: dollars per sample. Balanced: their geometric mean.
+    MinimizeTime: seconds per sample. MinimizeCost: dollars per sample. Balanced: their geometric mean. A move for a
+    missed target is judged by what that target limits.
     """
     if not migration.baseline or realised <= 0:
         return None
+    if migration.reason in _FOR_COST:
+        objective = Objective.MINIMIZE_COST
     time = migration.baseline / realised
-    if objective is Objective.MINIMIZE_TIME:
+    if objective is Objective.MINIMIZE_TIME or migration.reason in _FOR_TIME:
         return time
     if realised_cost is None or not migration.baseline_cost:
         return None
@@ -90,6 +103,9 @@ def verify(migration: Migration, profile: Profile, spec: ProfiledJobSpec) -> Ver
             realised_cost,
         )
     doubt = noise(profile)
+    why = _FOR_GOOD.get(migration.reason)
+    if why is not None and ratio >= 1 - doubt:
+        return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, f"{said}; it stays: {why}", realised, realised_cost)
     if ratio > 1 + doubt:
         message = f"{said}: {ratio - 1:.0%} worse than before, beyond the {doubt:.0%} that two windows may differ"
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, message, realised, realised_cost)

@@ -267,7 +267,8 @@ def _targets_met(job: JobState, around: Circumstances) -> _Said:
 def _migrating(job: JobState, around: Circumstances) -> _Said | None:
     migration = job.migration
     if migration is not None:
-        if migration.phase is Phase.PLANNED and job.spec.adaptation.require_approval and job.approved != migration.id:
+        waits = job.spec.adaptation.require_approval and not migration.demanded and job.approved != migration.id
+        if migration.phase is Phase.PLANNED and waits:
             return _Said(
                 "False",
                 Reason.AWAITING_APPROVAL,

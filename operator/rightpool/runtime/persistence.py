@@ -106,6 +106,7 @@ def revision_to_wire(ref: RevisionRef) -> wire.PlacementStatus:
         workload_hash=ref.workload_hash,
         requested_chips=ref.requested[0],
         requested_replicas=ref.requested[1],
+        generation=ref.generation,
     )
 
 
@@ -119,6 +120,7 @@ def revision_from_wire(status: wire.PlacementStatus) -> RevisionRef:
         created_at=_seconds(status.created_at) or 0.0,
         cost_per_hour=_float(status.cost_per_hour),
         since=_seconds(status.since),
+        generation=status.generation,
     )
 
 

@@ -379,7 +379,7 @@ def test_an_edit_by_the_user_is_carried_out_where_the_job_is() -> None:
 def test_a_pool_that_is_denied_is_left_even_without_savings_or_checkpoints() -> None:
     made = spec(placement={"pools": {"deny": ["a100"]}}, checkpoint={"mode": "None"}, adaptation={"minSavings": "0.9"})
     decision = judged(running(made=made)).decision
-    assert (decision.action, decision.reason) == (Action.MOVE, Reason.MOVING)
+    assert (decision.action, decision.reason) == (Action.MOVE, Reason.NOT_ALLOWED_ANY_MORE)
     assert decision.target is not None and decision.target.pool == "a10g"
     blind = judged(replace(running(made=made), profile=None)).decision
     assert blind.action is Action.MOVE

@@ -70,6 +70,46 @@ def test_what_the_user_demands_comes_before_savings() -> None:
     assert actions(made) == {"saver": Action.HOLD, "denied": Action.MOVE, "edited": Action.UPDATE}
 
 
+STRICT = PlacementPolicySpec.model_validate(
+    {"defaultAdaptationMode": "Off", "maxConcurrentMigrations": 0, "maxMovesPerHour": 0, "minRunTime": "168h"}
+)
+ASKED = {"requireApproval": True, "maxMoves": 0, "cooldown": "24h"}
+
+
+def seen(job: JobState, generation: int | None) -> JobState:
+    """The newest generation of the spec that was seen to allow where the job is; the spec is at 2 now."""
+    assert job.ref is not None
+    return replace(job, generation=2, ref=replace(job.ref, generation=generation), last_move_at=NOW - 60, moves=9)
+
+
+@pytest.mark.parametrize(
+    ("sections", "action"),
+    [
+        ({"placement": {"pools": {"deny": ["a100"]}}}, Action.MOVE),
+        ({"placement": {"pools": {"allow": ["a10g"]}}}, Action.MOVE),
+        ({"elasticity": {"minChips": 8, "maxChips": 8}}, Action.RESIZE),
+        ({"chips": 2}, Action.UPDATE),
+    ],
+)
+def test_an_edit_of_the_users_is_not_held_back_by_limits_of_the_operators_moves(
+    sections: dict[str, Any], action: Action
+) -> None:
+    pools = {"a100": A100} if action is Action.RESIZE else POOLS
+    edited = seen(replace(running(), spec=spec(adaptation=ASKED, **sections)), 1)
+    assert actions(plan(fleet([edited], pools, STRICT))) == {"job": action}
+
+
+def test_a_place_that_is_left_because_its_pool_was_changed_keeps_to_the_limits() -> None:
+    """The spec allowed it a moment ago, and a label that somebody took off a pool may send away a thousand jobs."""
+    made = spec(placement={"pools": {"selector": {"matchLabels": {"team": "a"}}}})
+    pools = {"a100": A100, "a10g": replace(A10G, labels={"team": "a"})}
+    unlabelled = seen(running(made=made), 2)
+    assert reasons(plan(fleet([unlabelled], pools, STRICT))) == {"job": Reason.ADAPTATION_OFF}
+    none_at_once = FREE.model_copy(update={"max_concurrent_migrations": 0})
+    assert reasons(plan(fleet([unlabelled], pools, none_at_once))) == {"job": Reason.MIGRATION_LIMIT_REACHED}
+    assert actions(plan(fleet([unlabelled], pools, FREE))) == {"job": Action.MOVE}
+
+
 def test_chips_promised_to_migrations_and_starts_are_not_free() -> None:
     job = running(name="mover")
     assert job.ref is not None

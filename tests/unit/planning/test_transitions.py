@@ -8,6 +8,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.status import Outcome
 from rightpool.planning.decision import Action
 from rightpool.planning.migration import Phase
+from rightpool.planning.survey import Intent
 from rightpool.planning.transitions import COMPLETED, FAILED
 from tests.unit.planning.world import A10G, A100, Child, World, candidate, decide, spec
 
@@ -193,6 +194,38 @@ def test_a_move_waits_for_approval() -> None:
     world.job = replace(world.job, approved=world.job.migration.id)
     world.settle()
     assert world.job.history[-1].outcome is Outcome.VERIFIED
+
+
+def edit(world: World) -> None:
+    """The user edits the spec so that it does not allow the A100 pool any more."""
+    world.job = replace(world.job, generation=2)
+    leave = decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02))
+    leave.intent = Intent.LEAVE
+    leave.decision = replace(leave.decision, reason=Reason.NOT_ALLOWED_ANY_MORE)
+    world.cycle(leave)
+
+
+def test_what_the_user_demands_needs_no_approval_and_is_never_undone() -> None:
+    world = on_a100(adaptation={"requireApproval": True})
+    world.rates["a10g"] = 10.0
+    edit(world)
+    world.settle()
+    assert world.job.ref is not None and world.job.ref.placement == A10G
+    assert world.job.history[-1].outcome is Outcome.VERIFIED
+    assert world.job.moves == 0, "not one of the operator's own"
+
+
+def test_what_the_spec_allows_is_remembered_as_allowed() -> None:
+    world = on_a100()
+    assert world.job.ref is not None and world.job.ref.generation == 1
+    world.job = replace(world.job, generation=2)
+    assert world.job.edited
+    stays = decide(Action.KEEP, A100, 1000.0, candidate(A100, 1000.0))
+    world.cycle(stays)
+    assert not world.job.edited
+    before = world.job
+    world.cycle(stays)
+    assert world.job == before
 
 
 def test_a_stray_child_is_ended_before_anything_starts() -> None:

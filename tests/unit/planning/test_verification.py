@@ -64,6 +64,28 @@ def test_balanced_is_between() -> None:
     assert badness_ratio(MOVE, 400.0, 5.55, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
 
 
+@pytest.mark.parametrize(
+    ("reason", "rate", "verdict"),
+    [
+        (Reason.DEADLINE_MISSED, 1500.0, Verdict.BETTER),
+        (Reason.DEADLINE_MISSED, 800.0, Verdict.WORSE),
+        (Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, 400.0, Verdict.BETTER),
+        (Reason.MAX_COST_PER_HOUR_EXCEEDED, 100.0, Verdict.SAME),
+        (Reason.MIN_SCALING_EFFICIENCY_MISSED, 100.0, Verdict.SAME),
+        (Reason.NOT_ALLOWED_ANY_MORE, 100.0, Verdict.SAME),
+    ],
+)
+@pytest.mark.parametrize("objective", ["MinimizeCost", "MinimizeTime", "Balanced"])
+def test_what_was_made_for_a_target_is_judged_by_it(
+    reason: Reason, rate: float, verdict: Verdict, objective: str
+) -> None:
+    dear = replace(MOVE.target, cost_per_hour=80.0) if reason is Reason.DEADLINE_MISSED else MOVE.target
+    result = judged(rate, objective, replace(MOVE, reason=reason, target=dear))
+    assert result.verdict is verdict
+    if verdict is Verdict.SAME:
+        assert "where it was" in result.message
+
+
 def test_without_a_baseline_nothing_is_claimed_and_nothing_undone() -> None:
     result = judged(150.0, move=replace(MOVE, baseline=None, baseline_cost=None))
     assert (result.verdict, result.reason) == (Verdict.SAME, Reason.BELOW_PREDICTION)

@@ -17,6 +17,7 @@ from rightpool.planning.commands import Command, EndRevision, EnsureRevision, Re
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobKey, JobState
+from rightpool.planning.survey import Intent
 from rightpool.planning.transitions import advance, commands
 from rightpool.prediction.estimate import Estimate
 from rightpool.profiles.profile import Profile, Reading, Steadiness
@@ -56,6 +57,7 @@ def decide(action: Action, target: Placement, rate: float, current: Candidate | 
         current=current,
         candidates=(wanted,),
         decision=Decision(action, Reason.CHEAPER_POOL_MEETS_TARGETS, "because", wanted),
+        intent=Intent.SAVE,
     )
 
 

@@ -53,6 +53,7 @@ def revisions(draw: st.DrawFn) -> RevisionRef:
         created_at=draw(times),
         cost_per_hour=draw(st.none() | rates),
         since=draw(st.none() | times),
+        generation=draw(st.none() | st.integers(1, 10**6)),
     )
 
 
