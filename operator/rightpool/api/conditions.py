@@ -79,7 +79,10 @@ class Reason(StrEnum):
     THROTTLED = "Throttled"  # heat or a power cap slows the chips
 
     # CostEfficient
-    CHEAPEST = "Cheapest"  # nothing eligible is cheaper beyond minSavings
+    CHEAPEST = "Cheapest"  # nothing that the job may use is predicted to be cheaper
+    NEAR_CHEAPEST = "NearCheapest"  # what is cheaper saves less than adaptation.minSavings
+    DOES_NOT_PAY_BACK = "DoesNotPayBack"  # a restart costs more than moving would save in the time that is left
+    NOT_PREDICTABLE = "NotPredictable"  # what the job may use can't be predicted, so nothing can be compared
     CHEAPER_POOL_MEETS_TARGETS = "CheaperPoolMeetsTargets"  # another pool does it for less
     CHEAPER_SIZE_MEETS_TARGETS = "CheaperSizeMeetsTargets"  # another number of chips does it for less
     FASTER_PLACEMENT_MEETS_TARGETS = "FasterPlacementMeetsTargets"  # the objective wants time, another is faster

@@ -194,7 +194,10 @@ class Recommendation(ApiModel):
     """Share of the cost for a sample that is saved."""
 
     reason: str
-    """Why, in one CamelCase word."""
+    """What it would bring, in one CamelCase word."""
+
+    held_by: str | None = None
+    """Why it is only a recommendation, in one CamelCase word. Absent: it is about to be carried out."""
 
     message: str = ""
     """The evidence in numbers."""

@@ -133,7 +133,9 @@ def choose(
     elif crowded is not None:
         assert crowded.rejection is not None
         message = messages.waiting(crowded, crowded.rejection)
-        decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, message, replace(crowded, rejection=None))
+        best = replace(crowded, rejection=None)
+        purpose = None if job.ref is None else action_reason(surveyed, best, job.spec.targets.objective)
+        decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, message, best, purpose)
     if job.migration is not None:
         decision = _under_way(job)
     saved = surveyed.hour * (taken.saving or 0.0) if taken is not None else 0.0
@@ -230,17 +232,18 @@ def _act(job: JobState, surveyed: Survey, taken: Candidate, policy: PlacementPol
             Action.UPDATE, Reason.UPDATING, f"the workload was edited: runs on {messages.place(taken.placement)}", taken
         )
     message = messages.taken(surveyed.current, taken, objective)
+    why = action_reason(surveyed, taken, objective)
     mode = AdaptationMode.AUTO if demanded(job, surveyed.intent) else adaptation_mode(job, policy)
     if mode is AdaptationMode.OFF:
-        return Decision(Action.KEEP, Reason.ADAPTATION_OFF, f"adaptation.mode is Off; {message}", taken)
+        return Decision(Action.KEEP, Reason.ADAPTATION_OFF, f"adaptation.mode is Off; {message}", taken, why)
     if mode is AdaptationMode.RECOMMEND:
-        return Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, message, taken)
+        return Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, message, taken, why)
     if job.spec.checkpoint.mode is CheckpointMode.NONE and surveyed.intent is not Intent.LEAVE:
         held = f"checkpoint.mode is None, so the job is not moved while it runs; {message}"
-        return Decision(Action.HOLD, Reason.NOT_CHECKPOINTABLE, held, taken)
+        return Decision(Action.HOLD, Reason.NOT_CHECKPOINTABLE, held, taken, why)
     assert job.ref is not None
     action = Action.RESIZE if _same_pool(job.ref.placement, taken.placement) else Action.MOVE
-    return Decision(action, action_reason(surveyed, taken, objective), message, taken)
+    return Decision(action, why, message, taken, why)
 
 
 def _same_pool(here: Placement, there: Placement) -> bool:

@@ -24,7 +24,10 @@ class RejectionReason(StrEnum):
     DEADLINE = "DeadlineMissed"
     SCALING = "MinScalingEfficiency"
     NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
-    NOT_BETTER = "NotBetter"  # dominated by staying
+    NOT_BETTER = "NotBetter"  # staying, or another candidate, is better
+    BELOW_MIN_SAVINGS = "BelowMinSavings"  # better, by less than adaptation.minSavings
+    UNCERTAIN = "UncertainSaving"  # probably better, and not surely enough
+    DOES_NOT_PAY_BACK = "DoesNotPayBack"  # better, and a restart costs more than it would bring
 
 
 @dataclass(frozen=True, slots=True)

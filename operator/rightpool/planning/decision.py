@@ -25,12 +25,16 @@ MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """candidate: the target where there is one; for Hold, what would have been done. message: evidence in numbers."""
+    """candidate: the target where there is one; for Hold, what would have been done. message: evidence in numbers.
+
+    purpose: why the candidate would be taken, where `reason` says why it is not.
+    """
 
     action: Action
     reason: Reason
     message: str
     candidate: Candidate | None = None
+    purpose: Reason | None = None
 
     @property
     def target(self) -> Placement | None:

@@ -104,8 +104,7 @@ def reservations(jobs: Iterable[JobState]) -> dict[str, int]:
             if job.ref.since is None:
                 _promise(reserved, job, job.ref, 0)
         elif migration.phase in _HOLDS_NO_CHIPS:
-            waits = job.spec.adaptation.require_approval and not migration.demanded
-            if migration.phase is Phase.PLANNED and waits:
+            if job.awaits_approval:
                 continue
             leaving = migration.moving
             same = leaving.placement.pool == migration.target.placement.pool
@@ -261,7 +260,9 @@ def _refusal(job: JobState, assessment: Assessment, snapshot: Snapshot, limits: 
 def _held(assessment: Assessment, refusal: Refusal) -> Assessment:
     decision = assessment.decision
     message = f"{refusal.message}; after that: {decision.message}"
-    return replace(assessment, decision=Decision(Action.HOLD, refusal.reason, message, decision.candidate))
+    return replace(
+        assessment, decision=Decision(Action.HOLD, refusal.reason, message, decision.candidate, decision.purpose)
+    )
 
 
 def _take(promised: dict[str, int], job: JobState, decision: Decision) -> None:

@@ -8,7 +8,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.pool import Pool
 from rightpool.planning.account import Account
 from rightpool.planning.ledger import AvoidedPlacement, LedgerEntry
-from rightpool.planning.migration import Migration
+from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.revision import RevisionRef, RevisionState
 from rightpool.profiles.diagnosis import Diagnosis
 from rightpool.profiles.profile import Profile
@@ -63,6 +63,14 @@ class JobState:
         """Whether the user has edited the spec since it was last seen to allow where the job is."""
         seen = None if self.ref is None else self.ref.generation
         return seen is not None and seen < self.generation
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether the migration that was decided on waits for its user's word."""
+        migration = self.migration
+        if migration is None or migration.phase is not Phase.PLANNED or migration.demanded:
+            return False
+        return self.spec.adaptation.require_approval and self.approved != migration.id
 
     def revision(self, number: int) -> RevisionState:
         """What is seen of a Revision; a Revision without a child is one that does not exist."""

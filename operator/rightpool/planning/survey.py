@@ -150,7 +150,7 @@ class _RunningSurvey:
         intent = self._intent(current)
         wanted = self._wanted(intent, current, entries, value)
         otherwise = self._otherwise(intent, current, entries, value) if not wanted else messages.undecided()
-        self._reject_the_rest(current, entries, wanted)
+        self._reject_the_rest(intent, current, entries, wanted)
         candidates = tuple(entry.freeze() for entry in entries)
         hour = min(value, self.price or 0.0) + (self.price or 0.0)
         return Survey(intent, current.freeze(), candidates, tuple(wanted), otherwise, hour)
@@ -290,12 +290,22 @@ class _RunningSurvey:
                 wanted.append(index)
         return wanted
 
-    def _reject_the_rest(self, current: _Entry, entries: list[_Entry], wanted: list[int]) -> None:
+    def _reject_the_rest(self, intent: Intent, current: _Entry, entries: list[_Entry], wanted: list[int]) -> None:
         taken = set(wanted)
         for index, entry in enumerate(entries):
             if entry.rejection is None and index not in taken:
                 message = messages.comparison(current, entry, self.spec.targets.objective)
-                entry.rejection = Rejection(RejectionReason.NOT_BETTER, message)
+                entry.rejection = Rejection(self._why_not(intent, entry), message)
+
+    def _why_not(self, intent: Intent, entry: _Entry) -> RejectionReason:
+        saved = entry.saving or 0.0
+        if intent is not Intent.SAVE or saved <= 0.0:
+            return RejectionReason.NOT_BETTER
+        if saved < float(self.spec.adaptation.min_savings):
+            return RejectionReason.BELOW_MIN_SAVINGS
+        if (entry.probability or 0.0) < MIN_PROBABILITY:
+            return RejectionReason.UNCERTAIN
+        return RejectionReason.DOES_NOT_PAY_BACK
 
     def _pays(self, entry: _Entry, value: float, least: float, probability: float) -> bool:
         assert entry.saving is not None
@@ -365,9 +375,11 @@ class _RunningSurvey:
             assert current.rejection is not None
             unreachable = _BROKEN_TARGETS[current.rejection.reason][1]
             message = messages.unreachable(now, best, [entry.freeze() for entry in entries])
-            return Decision(Action.HOLD, unreachable, message, best)
+            return Decision(Action.HOLD, unreachable, message, best, _BROKEN_TARGETS[current.rejection.reason][0])
         if best is None:
-            return Decision(Action.KEEP, Reason.CHEAPEST, messages.alone(now, [entry.freeze() for entry in entries]))
+            unknown = any(e.rejection and e.rejection.reason is RejectionReason.NOT_PREDICTABLE for e in entries)
+            reason = Reason.NOT_PREDICTABLE if unknown else Reason.CHEAPEST
+            return Decision(Action.KEEP, reason, messages.alone(now, [entry.freeze() for entry in entries]))
         assert best.saving is not None
         least = float(self.spec.adaptation.min_savings)
         objective = self.spec.targets.objective
@@ -381,11 +393,12 @@ class _RunningSurvey:
         if unsure is not None:
             candidate = unsure.freeze()
             message = messages.uncertain(now, candidate, objective, MIN_PROBABILITY)
-            return Decision(Action.HOLD, Reason.UNCERTAIN_SAVING, message, candidate)
+            purpose = better(now, candidate, objective)
+            return Decision(Action.HOLD, Reason.UNCERTAIN_SAVING, message, candidate, purpose)
         prices = (self.price or 0.0, best.cost_per_hour or 0.0)
         bill = payback(value, prices, best.saving, self.ahead.horizon, self.ahead.restart)
         message = messages.does_not_pay_back(now, best, objective, bill, self.ahead)
-        return Decision(Action.HOLD, Reason.BELOW_MIN_SAVINGS, message, best)
+        return Decision(Action.KEEP, Reason.DOES_NOT_PAY_BACK, message)
 
     def _unpriced(self, current: _Entry, entries: list[_Entry]) -> Survey:
         unknown = Rejection(
@@ -404,8 +417,15 @@ def action_reason(survey: Survey, candidate: Candidate, objective: Objective) ->
     current = survey.current
     if current is not None and current.rejection is not None and current.rejection.reason in _BROKEN_TARGETS:
         return _BROKEN_TARGETS[current.rejection.reason][0]
+    if survey.intent is Intent.UPDATE:
+        return Reason.UPDATING
     if survey.intent is Intent.LEAVE:
         return Reason.NOT_ALLOWED_ANY_MORE
+    return better(current, candidate, objective)
+
+
+def better(current: Candidate | None, candidate: Candidate, objective: Objective) -> Reason:
+    """What a candidate has over the current placement, in one word."""
     same_pool = current is not None and current.placement.pool == candidate.placement.pool
     if current is not None and current.cost_per_million is not None and candidate.cost_per_million is not None:
         if candidate.cost_per_million.median >= current.cost_per_million.median:

@@ -228,7 +228,7 @@ def _planned(job: JobState, migration: Migration, assessment: Assessment | None,
         same = [c for c in assessment.candidates if c.placement == migration.target.placement]
         if not same or not same[0].eligible:
             return _closed(job, migration, Outcome.HELD, Reason.SUPERSEDED, now)
-    if job.spec.adaptation.require_approval and not migration.demanded and job.approved != migration.id:
+    if job.awaits_approval:
         return job
     return _entered(job, replace(migration, saved_before=job.checkpoint_at), Phase.CHECKPOINTING, now)
 

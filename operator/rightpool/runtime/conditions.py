@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rightpool.api.choices import Objective, Switch
+from rightpool.api.choices import Switch
 from rightpool.api.conditions import Condition, ConditionType, Reason
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
-from rightpool.planning.candidate import Candidate, RejectionReason
+from rightpool.planning.candidate import RejectionReason
 from rightpool.planning.decision import Action
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.migration import Phase
@@ -40,6 +40,7 @@ _TARGET_MISSED: Final = {
     RejectionReason.DEADLINE: Reason.DEADLINE_MISSED,
 }
 _MOVING: Final = {Action.MOVE: Reason.MOVING, Action.RESIZE: Reason.RESIZING, Action.UPDATE: Reason.UPDATING}
+_UNDER_WAY: Final = frozenset({*_MOVING.values(), Reason.ROLLING_BACK})
 _NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED_OUT})
 
 
@@ -205,29 +206,44 @@ def _cost_efficient(job: JobState, around: Circumstances) -> _Said | None:
     spent = job.account.settled(around.now).spent
     if budget is not None and spent > float(budget):
         return _Said("False", Reason.OVER_BUDGET, f"{dollars(spent)} of {dollars(float(budget))} are spent")
-    if job.migration is not None and job.migration.phase is not Phase.PLANNED:
-        return _Said("Unknown", Reason.VERIFICATION_PENDING, f"{job.migration.id} is under way")
+    migration = job.migration
+    if migration is not None and migration.phase is Phase.PLANNED and migration.reason in _BETTER:
+        return _Said("False", migration.reason, f"{migration.id}: {migration.message}")
+    if migration is not None:
+        return _Said("Unknown", Reason.VERIFICATION_PENDING, f"{migration.id} is under way")
     if _complete(job) is None or around.assessment is None or job.ref is None:
         return _Said("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to compare with")
     decision = around.assessment.decision
-    if decision.reason in _MOVING.values():  # of the migration that has just ended
+    if decision.reason in _UNDER_WAY:  # of the migration that has just ended
         return _Said("Unknown", Reason.PROFILE_NEEDED, "the alternatives are looked at again after the move")
-    if decision.action is Action.KEEP:
-        reason = decision.reason if decision.reason in _KEEP_REASONS else Reason.CHEAPEST
-        return _Said("True" if reason is Reason.CHEAPEST else "False", reason, decision.message)
-    if decision.candidate is None:
-        return _Said("Unknown", decision.reason, decision.message)
-    return _Said("False", _better(job, job.ref, decision.candidate), decision.message)
+    reason, current = decision.reason, around.assessment.current
+    missed = None if current is None or current.rejection is None else current.rejection.reason
+    if missed in _COST_TARGETS:
+        return _Said("False", reason if reason in _UNREACHABLE else _TARGET_MISSED[missed], decision.message)
+    if reason in _AS_GOOD_AS_IT_GETS:
+        return _Said("True", _AS_GOOD_AS_IT_GETS[reason], decision.message)
+    purpose = decision.purpose
+    if purpose is None or purpose not in _BETTER or reason is Reason.UNCERTAIN_SAVING:
+        return _Said("Unknown", reason, decision.message)
+    return _Said("False", purpose, decision.message)
 
 
-_KEEP_REASONS: Final = frozenset({Reason.CHEAPEST, Reason.COST_TARGET_UNREACHABLE, Reason.DEADLINE_UNREACHABLE})
-
-
-def _better(job: JobState, ref: RevisionRef, candidate: Candidate) -> Reason:
-    if job.spec.targets.objective is Objective.MINIMIZE_TIME:
-        return Reason.FASTER_PLACEMENT_MEETS_TARGETS
-    elsewhere = candidate.placement.pool != ref.placement.pool
-    return Reason.CHEAPER_POOL_MEETS_TARGETS if elsewhere else Reason.CHEAPER_SIZE_MEETS_TARGETS
+_COST_TARGETS: Final = frozenset(
+    {RejectionReason.COST_PER_HOUR, RejectionReason.COST_PER_SAMPLE, RejectionReason.BUDGET}
+)
+_UNREACHABLE: Final = frozenset({Reason.COST_TARGET_UNREACHABLE, Reason.OVER_BUDGET})
+_AS_GOOD_AS_IT_GETS: Final = {
+    Reason.CHEAPEST: Reason.CHEAPEST,
+    Reason.BELOW_MIN_SAVINGS: Reason.NEAR_CHEAPEST,
+    Reason.DOES_NOT_PAY_BACK: Reason.DOES_NOT_PAY_BACK,
+}
+_BETTER: Final = frozenset(
+    {
+        Reason.CHEAPER_POOL_MEETS_TARGETS,
+        Reason.CHEAPER_SIZE_MEETS_TARGETS,
+        Reason.FASTER_PLACEMENT_MEETS_TARGETS,
+    }
+)
 
 
 def _targets_met(job: JobState, around: Circumstances) -> _Said:
@@ -267,8 +283,7 @@ def _targets_met(job: JobState, around: Circumstances) -> _Said:
 def _migrating(job: JobState, around: Circumstances) -> _Said | None:
     migration = job.migration
     if migration is not None:
-        waits = job.spec.adaptation.require_approval and not migration.demanded and job.approved != migration.id
-        if migration.phase is Phase.PLANNED and waits:
+        if job.awaits_approval:
             return _Said(
                 "False",
                 Reason.AWAITING_APPROVAL,
@@ -289,7 +304,7 @@ def _migrating(job: JobState, around: Circumstances) -> _Said | None:
     if last is not None and unsaved and (decision is None or decision.action is not Action.KEEP):
         return _Said("False", Reason.CHECKPOINT_TIMEOUT, f"{last.id}: {last.message}")
     # In the cycle in which a migration ends, the decision is still about it.
-    over = decision is not None and decision.reason in _MOVING.values()
+    over = decision is not None and decision.reason in _UNDER_WAY
     if decision is not None and decision.action is Action.HOLD and not over:
         return _Said("False", decision.reason, decision.message)
     return _Said("False", Reason.SETTLED, "nothing is to be moved")

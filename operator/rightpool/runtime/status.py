@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from rightpool.api import status as wire
-from rightpool.api.conditions import Condition, set_condition
+from rightpool.api.conditions import Condition, Reason, set_condition
 from rightpool.api.quantities import format_duration, format_money, format_quantity, format_ratio
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.assess import Assessment
@@ -136,6 +136,7 @@ def _recommendation(job: JobState, assessment: Assessment | None) -> wire.Recomm
             placement=placement_to_wire(migration.target.placement, migration.target.cost_per_hour),
             samples_per_second=estimate_to_wire(migration.predicted),
             reason=migration.reason.value,
+            held_by=Reason.AWAITING_APPROVAL.value if job.awaits_approval else None,
             message=migration.message,
         )
     if assessment is None:
@@ -157,6 +158,7 @@ def _recommendation(job: JobState, assessment: Assessment | None) -> wire.Recomm
         ),
         samples_per_second=estimate_to_wire(candidate.samples_per_second),
         savings=None if candidate.saving is None else format_ratio(candidate.saving),
-        reason=decision.reason.value,
+        reason=(decision.purpose or decision.reason).value,
+        held_by=decision.reason.value if decision.action is Action.HOLD else None,
         message=decision.message,
     )

@@ -86,6 +86,7 @@ def test_a_saving_below_the_users_least_is_named() -> None:
     decision = judged(running(made=made), {"a100": A100}).decision
     assert (decision.action, decision.reason) == (Action.KEEP, Reason.BELOW_MIN_SAVINGS)
     assert "below adaptation.minSavings 60%" in decision.message
+    assert reason(judged(running(made=made), {"a100": A100}), "a100", 1) is RejectionReason.BELOW_MIN_SAVINGS
 
 
 def test_an_uncertain_saving_is_not_acted_on() -> None:
@@ -95,13 +96,17 @@ def test_an_uncertain_saving_is_not_acted_on() -> None:
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.UNCERTAIN_SAVING)
     assert decision.candidate is not None and (decision.candidate.saving or 0) >= 0.1
     assert "80% is needed" in decision.message
+    assert decision.purpose is Reason.CHEAPER_POOL_MEETS_TARGETS
+    unsure = decision.candidate.placement
+    assert reason(judged(job, {"a100": A100, "a10g": cheap}), "a10g", unsure.chips) is RejectionReason.UNCERTAIN
 
 
 def test_a_move_that_does_not_pay_back_is_not_made() -> None:
     made = spec(progress={"totalSamples": 86_400_000 + 20_000})  # 20 seconds are left
-    decision = judged(running(made=made), {"a100": A100}).decision
-    assert decision.action is Action.HOLD
-    assert "restart" in decision.message
+    result = judged(running(made=made), {"a100": A100})
+    assert (result.decision.action, result.decision.reason) == (Action.KEEP, Reason.DOES_NOT_PAY_BACK)
+    assert "restart" in result.decision.message
+    assert reason(result, "a100", 1) is RejectionReason.DOES_NOT_PAY_BACK
 
 
 @pytest.mark.parametrize(
@@ -116,6 +121,7 @@ def test_a_move_that_does_not_pay_back_is_not_made() -> None:
 def test_who_may_act(sections: dict[str, Any], policy: PlacementPolicySpec, action: Action, why: Reason) -> None:
     decision = judged(running(made=spec(**sections)), policy=policy).decision
     assert (decision.action, decision.reason) == (action, why)
+    assert decision.purpose is Reason.CHEAPER_SIZE_MEETS_TARGETS
     assert decision.target == Placement("a100", 1, 1)
     assert "50% less than now" in decision.message
 

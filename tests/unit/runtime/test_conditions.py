@@ -1,0 +1,138 @@
+"""Conditions: what is said of a job, made from real assessments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.hardware.placement import Placement
+from rightpool.hardware.pool import Pool
+from rightpool.planning.migration import Phase
+from rightpool.planning.plan import plan
+from rightpool.planning.snapshot import JobState
+from rightpool.planning.transitions import advance
+from rightpool.runtime.conditions import Circumstances, conditions_of
+from rightpool.runtime.jobs import StoredJob
+from rightpool.runtime.status import draft_status
+from tests.unit.planning.jobs import AUTO, NOW, POOLS, fleet, running, spec
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
+
+ALONE = {"a100": A100}
+
+
+def around(job: JobState, pools: dict[str, Pool], policy: PlacementPolicySpec = AUTO, **fields: Any) -> Circumstances:
+    assessment = plan(fleet([job], pools, policy)).assessments[job.key]
+    home = None if job.ref is None else pools.get(job.ref.placement.pool)
+    return Circumstances(
+        **({"assessment": assessment, "pool": home, "refusal": None, "telemetry": True, "now": NOW} | fields)
+    )
+
+
+def said(
+    kind: ConditionType,
+    job: JobState,
+    pools: dict[str, Pool] = POOLS,
+    policy: PlacementPolicySpec = AUTO,
+    **fields: Any,
+) -> tuple[str, str]:
+    condition = told(kind, job, pools, policy, **fields)
+    return condition.status, condition.reason
+
+
+def told(
+    kind: ConditionType,
+    job: JobState,
+    pools: dict[str, Pool] = POOLS,
+    policy: PlacementPolicySpec = AUTO,
+    **fields: Any,
+) -> Condition:
+    found = find_condition(list(conditions_of(job, around(job, pools, policy, **fields))), kind)
+    assert found is not None
+    return found
+
+
+# --- CostEfficient, and what is recommended --------------------------------------------------------------------------
+
+CHEAPER = Reason.CHEAPER_SIZE_MEETS_TARGETS
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({}, ("False", CHEAPER)),
+        ({"adaptation": {"mode": "Off"}}, ("False", CHEAPER)),
+        ({"adaptation": {"mode": "Recommend"}}, ("False", CHEAPER)),
+        ({"adaptation": {"maxMoves": 0}}, ("False", CHEAPER)),
+        ({"checkpoint": {"mode": "None"}}, ("False", CHEAPER)),
+        ({"adaptation": {"minSavings": "0.60"}}, ("True", Reason.NEAR_CHEAPEST)),
+        ({"progress": {"totalSamples": 86_400_000 + 20_000}}, ("True", Reason.DOES_NOT_PAY_BACK)),
+        ({"elasticity": {"minChips": 4, "maxChips": 4}}, ("True", Reason.CHEAPEST)),
+        ({"targets": {"maxCostPerMillionSamples": "0.01"}}, ("False", Reason.COST_TARGET_UNREACHABLE)),
+        ({"targets": {"maxCostPerHour": "5"}}, ("False", Reason.MAX_COST_PER_HOUR_EXCEEDED)),
+    ],
+)
+def test_cost_efficient_says_what_is_so(sections: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert said(ConditionType.COST_EFFICIENT, running(made=spec(**sections)), ALONE) == expected
+
+
+def test_what_is_cheaper_and_full_is_still_cheaper() -> None:
+    little = {"a100": A100, "a10g": replace(A10G, price=replace(A10G.price, on_demand=0.2), free=0)}
+    dear = running(Placement("a100", 1, 1), 100.0, made=spec(chips=1, elasticity={"minChips": 1, "maxChips": 1}))
+    assert said(ConditionType.COST_EFFICIENT, dear, little) == ("False", Reason.CHEAPER_POOL_MEETS_TARGETS)
+
+
+def test_a_saving_that_is_not_sure_is_not_called_one() -> None:
+    cheap = replace(A10G, price=replace(A10G.price, on_demand=0.95))
+    job = running(Placement("a100", 1, 1), 100.0, ratios={"chip_busy": None})
+    assert said(ConditionType.COST_EFFICIENT, job, {"a100": A100, "a10g": cheap}) == (
+        "Unknown",
+        Reason.UNCERTAIN_SAVING,
+    )
+
+
+def test_without_prices_nothing_is_claimed() -> None:
+    free = {"a100": pool("a100", A100_CHIP, None), "a10g": A10G}
+    assert said(ConditionType.COST_EFFICIENT, running(), free) == ("Unknown", Reason.PRICE_UNKNOWN)
+
+
+def test_what_waits_for_approval_is_cheaper_all_the_time() -> None:
+    job = running(made=spec(adaptation={"requireApproval": True}))
+    job = advance(job, plan(fleet([job], ALONE)).assessments[job.key], AUTO, NOW)
+    assert job.migration is not None and job.migration.phase is Phase.PLANNED
+    assert said(ConditionType.COST_EFFICIENT, job, ALONE) == ("False", CHEAPER)
+    assert said(ConditionType.MIGRATING, job, ALONE) == ("False", Reason.AWAITING_APPROVAL)
+
+
+@pytest.mark.parametrize(
+    ("sections", "held_by"),
+    [
+        ({"adaptation": {"mode": "Recommend"}}, Reason.POLICY_RECOMMEND_ONLY),
+        ({"adaptation": {"maxMoves": 0}}, Reason.MOVE_LIMIT_REACHED),
+        ({"checkpoint": {"mode": "None"}}, Reason.NOT_CHECKPOINTABLE),
+        ({"adaptation": {"requireApproval": True}}, Reason.AWAITING_APPROVAL),
+        ({}, None),
+    ],
+)
+def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
+    sections: dict[str, Any], held_by: Reason | None
+) -> None:
+    job = running(made=spec(**sections))
+    circumstances = around(job, ALONE)
+    job = advance(job, circumstances.assessment, AUTO, NOW)
+    draft = draft_status(StoredJob({"status": {}}, job), job, circumstances)
+    recommendation = draft.body["recommendation"]
+    assert recommendation["reason"] == CHEAPER
+    assert recommendation.get("heldBy") == held_by
+
+
+@pytest.mark.parametrize(
+    "sections", [{"adaptation": {"minSavings": "0.60"}}, {"progress": {"totalSamples": 86_400_000 + 20_000}}]
+)
+def test_what_does_not_pay_is_not_recommended(sections: dict[str, Any]) -> None:
+    job = running(made=spec(**sections))
+    draft = draft_status(StoredJob({"status": {}}, job), job, around(job, ALONE))
+    assert "recommendation" not in draft.body
