@@ -67,6 +67,10 @@ class Reason(StrEnum):
     STALE_TELEMETRY = "StaleTelemetry"  # something was heard, and not within the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
     TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach what it reads from
+    HOST_NETWORK = "HostNetwork"  # the template sets hostNetwork, so the profiler is left out
+    USER_BASE_TAKEN = "UserBaseTaken"  # the template sets PYTHONUSERBASE and no PYTHONPATH
+    USER_SITE_OFF = "UserSiteOff"  # PYTHONNOUSERSITE or -s, and no PYTHONPATH in the template
+    PYTHON_ISOLATED = "PythonIsolated"  # Python runs with -I, -E or -S
     PROFILING_OFF = "ProfilingOff"  # spec.profiling.mode is Off and no exporter of the cluster covers the pods
     NOT_RUNNING = "NotRunning"  # no Revision runs, so there is nothing to judge
 

@@ -22,6 +22,8 @@ from rightpool.profiles.diagnosis import Bottleneck
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.runtime.executor import Refusal
+from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
+from rightpool.workloads.template import InvalidTemplate
 
 Truth = Literal["True", "False", "Unknown"]
 
@@ -153,6 +155,8 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
     if profile is None or profile.steadiness is Steadiness.ABSENT:
         if job.spec.profiling.mode is Switch.OFF:
             return _Said("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
+        if InjectionNote.HOST_NETWORK in _notes(job):
+            return _noted(InjectionNote.HOST_NETWORK)
         return _Said("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
     if profile.complete:
         return _Said("True", Reason.MEASURED, f"{_pods(profile.pods)} over {span(profile.window)}")
@@ -166,6 +170,9 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
         return _Said("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
     if Field.STEPS in profile.readings:
         return _Said("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
+    notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
+    if notes:
+        return _noted(notes[0])
     return _Said(
         "False",
         Reason.PARTIAL_TELEMETRY,
@@ -173,6 +180,18 @@ def _profiled(job: JobState, around: Circumstances) -> _Said:
         "Python with PyTorch or JAX, or runs in a virtual environment of its image: then set PYTHONPATH in the "
         "template, empty if need be",
     )
+
+
+def _notes(job: JobState) -> tuple[InjectionNote, ...]:
+    workload = job.spec.workload.job
+    try:
+        return notes_for(workload.template, workload.chip_container)
+    except InvalidTemplate:
+        return ()  # Placed says so
+
+
+def _noted(note: InjectionNote) -> _Said:
+    return _Said("False", note.value, NOTE_MESSAGES[note])
 
 
 def _complete(job: JobState) -> Profile | None:

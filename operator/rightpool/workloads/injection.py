@@ -12,10 +12,10 @@ Nothing here needs a privilege: a pod that keeps the restricted Pod Security Sta
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from rightpool import contract
+from rightpool.workloads.notes import PYTHONPATH, PYTHONUSERBASE, InjectionNote, notes_for, variable_of
 from rightpool.workloads.resources import has_pod_level_resources, is_guaranteed
 from rightpool.workloads.template import (
     InvalidTemplate,
@@ -29,8 +29,6 @@ from rightpool.workloads.template import (
     set_default_env,
 )
 
-PYTHONPATH: Final = "PYTHONPATH"
-PYTHONUSERBASE: Final = "PYTHONUSERBASE"
 PROFILER_UID: Final = 65532
 OURS: Final = frozenset({contract.SIDECAR_CONTAINER, contract.INSTALL_CONTAINER})
 
@@ -39,24 +37,6 @@ OURS: Final = frozenset({contract.SIDECAR_CONTAINER, contract.INSTALL_CONTAINER}
 _BURSTABLE: Final = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 # In a Guaranteed pod requests equal limits, and the limit must be enough to work with.
 _GUARANTEED: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "100m", "memory": "256Mi"}}
-
-
-class InjectionNote(StrEnum):
-    """Why a pod is measured less than it could be. The value is a reason that users see."""
-
-    USER_BASE_TAKEN = "UserBaseTaken"  # the template sets PYTHONUSERBASE and no PYTHONPATH
-    HOST_NETWORK = "HostNetwork"  # the sidecar's port would be the node's, and other pods' readings be taken for ours
-
-
-NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
-    InjectionNote.USER_BASE_TAKEN: (
-        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples "
-        "are not measured. Set PYTHONPATH in the template too, empty if need be"
-    ),
-    InjectionNote.HOST_NETWORK: (
-        "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +81,6 @@ class Injected:
     notes: tuple[InjectionNote, ...] = ()
 
 
-def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[InjectionNote, ...]:
-    """What keeps the profiler, or a part of it, out of these pods."""
-    pod = normalised(template)
-    notes = []
-    if pod_spec(pod).get("hostNetwork") is True:
-        notes.append(InjectionNote.HOST_NETWORK)
-    container = chip_container_of(pod, chip_container)
-    base = _variable(container, PYTHONUSERBASE)
-    if not _has_literal_path(container) and base is not None and base.get("value") != contract.USER_BASE_DIR:
-        notes.append(InjectionNote.USER_BASE_TAKEN)
-    return tuple(notes)
-
-
 def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> Injected:
     """The template with the profiler beside its chip container. Doing it twice is the same as doing it once."""
     notes = notes_for(template, chip_container)
@@ -134,21 +101,10 @@ def inject(template: Mapping[str, Any], chip_container: str | None, injection: I
     return Injected(pod, notes)
 
 
-def _variable(container: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The variable as the container gets it: of several with one name, the last."""
-    env = objects_in(container, "env", f"container {container['name']}") if "env" in container else []
-    return next((variable for variable in reversed(env) if variable["name"] == name), None)
-
-
-def _has_literal_path(container: dict[str, Any]) -> bool:
-    variable = _variable(container, PYTHONPATH)
-    return variable is not None and "valueFrom" not in variable
-
-
 def _lead_to_agent(container: dict[str, Any]) -> None:
     """In front of the user's own PYTHONPATH: his directories stay, and so does the variable's place in the list, since
     it may refer to variables above it. By the user base where the template has none."""
-    variable = _variable(container, PYTHONPATH)
+    variable = variable_of(container, PYTHONPATH)
     if variable is None or "valueFrom" in variable:
         set_default_env(container, [{"name": PYTHONUSERBASE, "value": contract.USER_BASE_DIR}])
         return

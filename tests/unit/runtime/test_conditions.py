@@ -15,11 +15,12 @@ from rightpool.planning.migration import Phase
 from rightpool.planning.plan import plan
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.transitions import advance
+from rightpool.profiles.sample import Field
 from rightpool.runtime.conditions import Circumstances, conditions_of
 from rightpool.runtime.jobs import StoredJob
 from rightpool.runtime.status import draft_status
 from tests.unit.planning.jobs import AUTO, NOW, POOLS, fleet, running, spec
-from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool, without
 
 ALONE = {"a100": A100}
 
@@ -136,3 +137,38 @@ def test_what_does_not_pay_is_not_recommended(sections: dict[str, Any]) -> None:
     job = running(made=spec(**sections))
     draft = draft_status(StoredJob({"status": {}}, job), job, around(job, ALONE))
     assert "recommendation" not in draft.body
+
+
+# --- Profiled --------------------------------------------------------------------------------------------------------
+
+
+def with_template(container: dict[str, Any], **pod: Any) -> Any:
+    template = {"spec": {"containers": [{"name": "trainer", "image": "x"} | container], **pod}}
+    return spec(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})
+
+
+@pytest.mark.parametrize(
+    ("container", "pod", "reason", "remedy"),
+    [
+        ({}, {"hostNetwork": True}, Reason.HOST_NETWORK, "Remove hostNetwork"),
+        ({"env": [{"name": "PYTHONUSERBASE", "value": "/x"}]}, {}, Reason.USER_BASE_TAKEN, "Set PYTHONPATH"),
+        ({"env": [{"name": "PYTHONNOUSERSITE", "value": "1"}]}, {}, Reason.USER_SITE_OFF, "Set PYTHONPATH"),
+        ({"command": ["python", "-I", "x.py"]}, {}, Reason.PYTHON_ISOLATED, "Remove that option"),
+        ({}, {}, Reason.PARTIAL_TELEMETRY, "virtual environment"),
+    ],
+)
+def test_what_keeps_the_profiler_out_is_said_with_its_remedy(
+    container: dict[str, Any], pod: dict[str, Any], reason: Reason, remedy: str
+) -> None:
+    job = running(made=with_template(container, **pod))
+    assert job.profile is not None
+    blind = replace(job, profile=without(job.profile, Field.SAMPLES_PER_SECOND, Field.STEPS))
+    condition = told(ConditionType.PROFILED, blind)
+    assert (condition.status, condition.reason) == ("False", reason)
+    assert remedy in condition.message
+    assert said(ConditionType.PROFILED, job) == ("True", Reason.MEASURED), "what is measured all the same is measured"
+
+
+def test_a_pod_without_a_profiler_is_not_waited_for() -> None:
+    silent = replace(running(made=with_template({}, hostNetwork=True)), profile=None)
+    assert said(ConditionType.PROFILED, silent) == ("False", Reason.HOST_NETWORK)

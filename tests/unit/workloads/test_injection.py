@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rightpool import contract
-from rightpool.workloads.injection import NOTE_MESSAGES, Injected, InjectionNote, inject, notes_for
+from rightpool.workloads.injection import Injected, inject
+from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.resources import is_guaranteed, quantity
 from rightpool.workloads.template import InvalidTemplate
 from rightpool.workloads.token import revision_token, token_digest
@@ -202,3 +203,32 @@ def test_a_name_that_is_the_profilers_is_refused() -> None:
     template["spec"]["initContainers"] = [{"name": "rightpool-agent", "image": "mine"}]
     with pytest.raises(InvalidTemplate, match="rightpool-agent"):
         injected(template)
+
+
+OFF, ISOLATED = InjectionNote.USER_SITE_OFF, InjectionNote.PYTHON_ISOLATED
+
+
+@pytest.mark.parametrize(
+    ("container", "notes"),
+    [
+        ({"command": ["python", "train.py", "-s", "-I"]}, ()),
+        ({"command": ["python3", "-s", "train.py"]}, (OFF,)),
+        ({"command": ["/opt/bin/python3.12"], "args": ["-us", "-m", "trainer"]}, (OFF,)),
+        ({"command": ["python3", "-s", "train.py"], "env": [{"name": "PYTHONPATH", "value": ""}]}, ()),
+        ({"command": ["python3", "-I", "train.py"], "env": [{"name": "PYTHONPATH", "value": ""}]}, (ISOLATED,)),
+        ({"command": ["python3", "-uE", "train.py"]}, (ISOLATED,)),
+        ({"command": ["sh", "-c", "cd /work && exec python -S train.py"]}, (ISOLATED,)),
+        ({"command": ["python3", "-W", "-I", "-Xfrozen_modules=off", "train.py"]}, ()),
+        ({"command": ["python3", "-m", "trainer", "-I"]}, ()),
+        ({"command": ["python3", "-cimport sys", "-I"]}, ()),
+        ({"command": ["train", "-s"]}, ()),
+        ({"command": ["sh", "-c", "echo 'not closed"]}, ()),
+        ({"env": [{"name": "PYTHONNOUSERSITE", "value": "1"}]}, (OFF,)),
+        ({"env": [{"name": "PYTHONNOUSERSITE", "value": ""}]}, ()),
+        ({"env": [{"name": "PYTHONNOUSERSITE", "value": "1"}, {"name": "PYTHONPATH", "value": "/src"}]}, ()),
+    ],
+)
+def test_what_shuts_the_agent_out_is_seen(container: dict[str, Any], notes: tuple[InjectionNote, ...]) -> None:
+    template = plain()
+    template["spec"]["containers"][0] |= container
+    assert notes_for(template, None) == notes

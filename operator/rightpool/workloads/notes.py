@@ -1,0 +1,114 @@
+"""What of a user's template keeps the profiler out of the program, as far as the template alone can tell."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from rightpool import contract
+from rightpool.api.conditions import Reason
+from rightpool.workloads.template import chip_container_of, normalised, objects_in, pod_spec
+
+PYTHONPATH: Final = "PYTHONPATH"
+PYTHONUSERBASE: Final = "PYTHONUSERBASE"
+PYTHONNOUSERSITE: Final = "PYTHONNOUSERSITE"
+
+_PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")
+# Options of Python's that take the next word as their value, and those after which its options are over.
+_WITH_VALUE: Final = frozenset("WX")
+_LAST: Final = frozenset("cm")
+
+
+class InjectionNote(StrEnum):
+    """Why a pod is measured less than it could be. The value is a reason that users see."""
+
+    # the sidecar's port would be the node's, and other pods' readings be taken for ours
+    HOST_NETWORK = Reason.HOST_NETWORK.value
+    USER_BASE_TAKEN = Reason.USER_BASE_TAKEN.value
+    USER_SITE_OFF = Reason.USER_SITE_OFF.value
+    PYTHON_ISOLATED = Reason.PYTHON_ISOLATED.value
+
+
+NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
+    InjectionNote.HOST_NETWORK: (
+        "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"
+    ),
+    InjectionNote.USER_BASE_TAKEN: (
+        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples "
+        "are not measured. Set PYTHONPATH in the template too, empty if need be"
+    ),
+    InjectionNote.USER_SITE_OFF: (
+        "Python runs without user site packages (PYTHONNOUSERSITE or -s), so the profiler's agent finds no way into "
+        "the program: steps and samples are not measured. Set PYTHONPATH in the template, empty if need be"
+    ),
+    InjectionNote.PYTHON_ISOLATED: (
+        "Python runs with -I, -E or -S, so the profiler's agent finds no way into the program: steps and samples are "
+        "not measured. Remove that option; -s with PYTHONPATH in the template, empty if need be, is fine"
+    ),
+}
+
+
+def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[InjectionNote, ...]:
+    """What keeps the profiler, or a part of it, out of these pods."""
+    pod = normalised(template)
+    notes = []
+    if pod_spec(pod).get("hostNetwork") is True:
+        notes.append(InjectionNote.HOST_NETWORK)
+    container = chip_container_of(pod, chip_container)
+    options = set(_options(container))
+    if options & set("IES"):
+        notes.append(InjectionNote.PYTHON_ISOLATED)
+    elif not has_literal_path(container):
+        base, without = variable_of(container, PYTHONUSERBASE), variable_of(container, PYTHONNOUSERSITE)
+        if base is not None and base.get("value") != contract.USER_BASE_DIR:
+            notes.append(InjectionNote.USER_BASE_TAKEN)
+        if "s" in options or (without is not None and without.get("value")):
+            notes.append(InjectionNote.USER_SITE_OFF)
+    return tuple(notes)
+
+
+def variable_of(container: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The variable as the container gets it: of several with one name, the last."""
+    env = objects_in(container, "env", f"container {container['name']}") if "env" in container else []
+    return next((variable for variable in reversed(env) if variable["name"] == name), None)
+
+
+def has_literal_path(container: dict[str, Any]) -> bool:
+    """Whether the template itself says what PYTHONPATH is."""
+    variable = variable_of(container, PYTHONPATH)
+    return variable is not None and "valueFrom" not in variable
+
+
+def _options(container: Mapping[str, Any]) -> Iterator[str]:
+    """The one-letter options of every Python that the container's command starts, also by way of a shell."""
+    words = iter(_words(container))
+    for word in words:
+        if not _PYTHON.fullmatch(word):
+            continue
+        for option in words:
+            if not option.startswith("-") or option in ("-", "--"):
+                break
+            if option.startswith("--"):
+                continue
+            for place, letter in enumerate(option[1:], 2):
+                yield letter
+                if letter in _WITH_VALUE:
+                    if place == len(option):
+                        next(words, None)
+                    break
+                if letter in _LAST:
+                    break
+            if _LAST & set(option):
+                break
+
+
+def _words(container: Mapping[str, Any]) -> Iterator[str]:
+    for part in (container.get("command"), container.get("args")):
+        for word in part if isinstance(part, list) else ():
+            if not isinstance(word, str):
+                continue
+            try:
+                yield from shlex.split(word) if any(map(str.isspace, word)) else [word]
+            except ValueError:
+                yield word  # a quote that is not closed: the shell will say so
