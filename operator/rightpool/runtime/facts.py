@@ -94,7 +94,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         ready=not done and _is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(about.get("deletionTimestamp")),
         ip=status.get("podIP"),
-        node=spec.get("nodeName"),
+        node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
         chips=requested(spec),
         blocked=None if done else _blocked(status),
         failure=_failure(status) if phase == "Failed" else None,
@@ -143,12 +143,6 @@ def node_facts(body: Mapping[str, Any]) -> NodeFacts:
         ready=_is_true(status.get("conditions") or (), "Ready"),
         unschedulable=bool(spec.get("unschedulable")),
     )
-
-
-def own_facts(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of our own API: all but the bookkeeping of field owners, which is most of its bytes."""
-    about = {key: value for key, value in meta(body).items() if key != "managedFields"}
-    return {**body, "metadata": about}
 
 
 def controller_of(about: Mapping[str, Any]) -> str:

@@ -9,9 +9,11 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from rightpool.api.profiledjob import JobWorkload, ProfiledJobSpec, Workload
 from rightpool.api.status import ProfiledJobStatus
+from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.snapshot import JobKey, JobState
 from rightpool.runtime.facts import meta
@@ -28,39 +30,37 @@ _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """body: the object without its spec, which is in the state. state: without revisions, profile and diagnosis."""
+    """state: without revisions, profile and diagnosis. said: the status as text, which is a tenth of what it weighs as
+    objects, and is read only where something is to be said. observed_generation: what it is about.
 
-    body: Mapping[str, Any]
+    resource_version: of the object that all of this was read from, the fence of every write that is based on it.
+    """
+
     state: JobState
+    said: bytes
+    observed_generation: int | None
+    resource_version: str
 
     @property
     def status(self) -> ProfiledJobStatus:
-        """The status, read when it is asked for: parsed, ten thousand of them weigh more than all else about jobs.
-
-        An unreadable one is like none; the state says so.
-        """
+        """The status. An unreadable one is like none; the state says so."""
         try:
-            return ProfiledJobStatus.model_validate(self.body.get("status") or {})
+            return ProfiledJobStatus.model_validate_json(self.said)
         except ValidationError:
             return ProfiledJobStatus()
 
     @property
-    def observed_generation(self) -> int | None:
-        """The generation that the status is about."""
-        generation = (self.body.get("status") or {}).get("observedGeneration")
-        return generation if isinstance(generation, int) else None
-
-    @property
-    def resource_version(self) -> str:
-        """Of the object that all of this was read from: the fence of every write that is based on it."""
-        return str(meta(self.body).get("resourceVersion") or "")
+    def status_body(self) -> dict[str, Any]:
+        """The status in wire form."""
+        body: dict[str, Any] = from_json(self.said)
+        return body
 
     @property
     def regarding(self) -> dict[str, str]:
         """How an Event names the job."""
         return {
-            "apiVersion": str(self.body.get("apiVersion")),
-            "kind": "ProfiledJob",
+            "apiVersion": PROFILED_JOBS.api_version,
+            "kind": PROFILED_JOBS.kind,
             "namespace": self.state.key.namespace,
             "name": self.state.key.name,
             "uid": self.state.uid,
@@ -84,8 +84,9 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
             digest = workload_hash(job.template, job.chip_container)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
+    status: Mapping[str, Any] = body.get("status") or {}
     try:
-        restored = restored_fields(ProfiledJobStatus.model_validate(body.get("status") or {}))
+        restored = restored_fields(ProfiledJobStatus.model_validate(status))
     except (ValidationError, ValueError, TypeError) as error:
         invalid = invalid or f"status: {first_problem(error)}; it was written by another version of the operator"
     approved = (about.get("annotations") or {}).get(ANNOTATION_APPROVE)
@@ -100,8 +101,13 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
         invalid=invalid,
         deleting=bool(about.get("deletionTimestamp")),
     )
-    kept = {name: part for name, part in body.items() if name != "spec"}
-    return StoredJob(kept, replace(state, **restored))
+    generation_said = status.get("observedGeneration")
+    return StoredJob(
+        state=replace(state, **restored),
+        said=to_json(status),
+        observed_generation=generation_said if isinstance(generation_said, int) else None,
+        resource_version=str(about.get("resourceVersion") or ""),
+    )
 
 
 def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:

@@ -31,6 +31,9 @@ from rightpool.telemetry.source import Target, TelemetryReading, TelemetrySource
 HASTE_SECONDS: Final = 2.0
 # What is steady is looked at as a whole at least as often as this, seconds.
 REBUILD_SECONDS: Final = 60.0
+# How long readings are kept, in windows: what is older says nothing any more, and would be most of the memory. A little
+# more than one, because their clock is not ours.
+KEPT_WINDOWS: Final = 1.25
 # Readings are due a little before the interval is over, so that a cycle that comes early does not skip one.
 EARLY: Final = 0.9
 
@@ -41,6 +44,7 @@ logger = logging.getLogger(__name__)
 class _Observed:
     key: RevisionKey
     window: Window
+    kept: float  # seconds
     asked_at: float = -math.inf
     version: int = -1
     looked_at: float = -math.inf
@@ -166,7 +170,9 @@ class Observations:
         if observed is None or observed.key != key:
             spec = job.spec.profiling
             capacity = min(CAPACITY * 4, max(CAPACITY, int(2 * spec.window / spec.interval)))
-            observed = self._windows[job.uid] = _Observed(key, Window(capacity))
+            observed = self._windows[job.uid] = _Observed(
+                key, Window(capacity), KEPT_WINDOWS * spec.window.total_seconds()
+            )
         return observed
 
     def _collect(self, timeout: float) -> None:
@@ -189,6 +195,7 @@ class Observations:
             observed = self._windows.get(self._asked.get(key, ""))
             if observed is not None and observed.key == key:
                 observed.window.append(sample)
+                observed.window.trim(sample.at - observed.kept)
 
     def _tell(self, failures: tuple[str, ...]) -> None:
         if failures != self._failures:

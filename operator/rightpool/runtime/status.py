@@ -76,7 +76,7 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         **persisted_fields(settled, _per_million(job)),
     )
     body = status.to_dict()
-    found = difference(stored.body.get("status") or {}, body)
+    found = difference(stored.status_body, body)
     return StatusDraft(body, found, tuple(conditions))
 
 

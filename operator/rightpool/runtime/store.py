@@ -25,7 +25,7 @@ from rightpool.cluster.resources import (
 )
 from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobKey
-from rightpool.runtime.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, own_facts, pod_facts
+from rightpool.runtime.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, pod_facts
 from rightpool.runtime.jobs import StoredJob, read_job
 from rightpool.runtime.revisions import revision_states
 
@@ -238,7 +238,7 @@ class Store:
 
 def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None) -> Any:
     if resource is PROFILED_JOBS:
-        return read_job(own_facts(body), None if old is None else old.facts)
+        return read_job(body, None if old is None else old.facts)
     if resource is PODS:
         return pod_facts(body)
     if resource is JOBS:

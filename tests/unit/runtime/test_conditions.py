@@ -124,7 +124,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
     job = running(made=spec(**sections))
     circumstances = around(job, ALONE)
     job = advance(job, circumstances.assessment, AUTO, NOW)
-    draft = draft_status(StoredJob({"status": {}}, job), job, circumstances)
+    draft = draft_status(StoredJob(job, b"{}", None, ""), job, circumstances)
     recommendation = draft.body["recommendation"]
     assert recommendation["reason"] == CHEAPER
     assert recommendation.get("heldBy") == held_by
@@ -135,7 +135,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
 )
 def test_what_does_not_pay_is_not_recommended(sections: dict[str, Any]) -> None:
     job = running(made=spec(**sections))
-    draft = draft_status(StoredJob({"status": {}}, job), job, around(job, ALONE))
+    draft = draft_status(StoredJob(job, b"{}", None, ""), job, around(job, ALONE))
     assert "recommendation" not in draft.body
 
 

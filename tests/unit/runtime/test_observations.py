@@ -12,7 +12,7 @@ from rightpool.planning.snapshot import JobState
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime.facts import PodFacts
-from rightpool.runtime.observations import REBUILD_SECONDS, Observations
+from rightpool.runtime.observations import KEPT_WINDOWS, REBUILD_SECONDS, Observations
 from rightpool.telemetry.source import Target, TelemetryReading
 
 INTERVAL = 10.0
@@ -104,3 +104,11 @@ def test_what_falls_silent_goes_stale(watched: Watched) -> None:
     watched.now += 10 * INTERVAL
     stale = watched.observations.of(watched.job, watched.accelerator, watched.now).profile
     assert stale is not None and not stale.complete
+
+
+def test_readings_older_than_the_window_are_let_go(watched: Watched) -> None:
+    for _ in range(3 * FULL):
+        profile = watched.read(1000.0)
+    [observed] = watched.observations._windows.values()
+    assert profile.window < (len(observed.window) - 1) * INTERVAL <= KEPT_WINDOWS * profile.window
+    assert profile.complete
