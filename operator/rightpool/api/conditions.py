@@ -52,7 +52,6 @@ class Reason(StrEnum):
     RUNNING = "Running"  # every pod of the Revision runs
     STARTING = "Starting"  # pods exist and do not all run yet
     SUSPENDED = "Suspended"  # spec.suspend is true
-    NOT_MANAGED = "NotManaged"  # spec.managedBy names another controller
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
     INVALID_TEMPLATE = "InvalidTemplate"  # the API server's dry run refused the child
     NO_FEASIBLE_POOL = "NoFeasiblePool"  # every pool is ruled out; the message says by what

@@ -358,7 +358,8 @@ class ProfiledJobSpec(ApiModel):
             ),
         ),
     )
-    """Which controller looks after the job. Any value but rightpool.dev/operator makes this one keep its hands off."""
+    """Which controller looks after the job, as in a batch/v1 Job. With any value but rightpool.dev/operator this one
+    leaves the job fully alone: it makes no child, plans nothing and writes no status."""
 
     queue_name: str | None = Field(
         default=None,

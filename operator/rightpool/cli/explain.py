@@ -114,6 +114,11 @@ def explain(view: ClusterView, key: JobKey, now: float) -> Explanation:
     others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
     snapshot = Snapshot({**others, key: job}, fleet.pools, policy, now, telemetry=telemetry_is_up(stored.status))
     notes = [*view.notes, *fleet.notes]
+    if not job.spec.ours:
+        notes.append(
+            f"spec.managedBy is {job.spec.managed_by}: this operator leaves the job alone, and the decision is what it "
+            "would be"
+        )
     silent = age(job, profile, now)
     if silent is not None:
         notes.append(f"the newest measurement is {span(silent)} old: does the operator run?")

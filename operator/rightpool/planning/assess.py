@@ -162,8 +162,6 @@ def _at_rest(job: JobState) -> Decision | None:
         return Decision(Action.KEEP, ended, f"the job is over: {job.finished}")
     if job.deleting:
         return Decision(Action.KEEP, Reason.SETTLED, "the job is being deleted")
-    if not job.spec.ours:
-        return Decision(Action.HOLD, Reason.NOT_MANAGED, f"spec.managedBy is {job.spec.managed_by}")
     if job.invalid is not None:
         return Decision(Action.HOLD, Reason.INVALID_SPEC, job.invalid)
     if job.spec.suspend:

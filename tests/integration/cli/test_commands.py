@@ -117,7 +117,7 @@ def test_explain(kubeconfig: Path, namespace: str, job: str) -> None:
     assert found["placement"]["pool"] == "a100"
     assert found["profile"]["values"]["samplesPerSecond"] == 6070
     assert found["bottleneck"]["class"] == "MemoryBandwidth"
-    assert found["decision"]["reason"] == "NotManaged"
+    assert any("managedBy is example.com/nobody" in note for note in found["notes"])
     table = rightpool("explain", f"{namespace}/{job}", kubeconfig=kubeconfig)
     assert table.returncode == 0 and "4 chips of a100" in table.stdout and "\x1b" not in table.stdout
 

@@ -97,6 +97,12 @@ def test_chips_promised_to_others_are_not_to_be_had() -> None:
     assert explained(client).assessment.decision.reason.value == "WaitingForCapacity"
 
 
+def test_another_controllers_job_is_explained_as_such() -> None:
+    found = explained(with_job(managedBy="example.com/other"))
+    assert any("spec.managedBy is example.com/other" in note for note in found.notes)
+    assert found.assessment.decision.action.value == "Move", "what this operator would do"
+
+
 def test_limits_of_the_fleet_hold_here_too() -> None:
     client = with_job()
     client.add(PLACEMENT_POLICIES, {"metadata": {"name": "default"}, "spec": {"maxMovesPerHour": 0}})

@@ -298,7 +298,6 @@ def incomplete(**changes: Any) -> JobState:
         (replace(running(), invalid="spec.x is wrong"), Reason.INVALID_SPEC),
         (replace(running(), finished="Completed"), Reason.JOB_COMPLETED),
         (replace(running(), finished="Failed"), Reason.JOB_FAILED),
-        (replace(running(), spec=spec(managedBy="someone/else")), Reason.NOT_MANAGED),
         (running(Placement("gone", 4, 1)), Reason.NO_FEASIBLE_POOL),
     ],
 )
