@@ -23,8 +23,8 @@ from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 
 FAULTS: tuple[Fault, ...] = (*faults_operators.FAULTS, *faults_cluster.FAULTS, *faults_jobs.FAULTS)
-LIMIT_SECONDS = 90.0
-PEACE_SECONDS = 120.0
+LIMIT_SECONDS = 180.0
+PEACE_SECONDS = 300.0
 SETTLED_SECONDS = 3.0
 TICK_SECONDS = 0.2
 
@@ -89,7 +89,7 @@ class Campaign:
             arena.tend()
             for slot in arena.slots:
                 arena.create(slot)
-            self._until(lambda: not self.arena.checker.lasting(), 90)
+            self._until(lambda: not self.arena.checker.lasting(), 300)
             began = time.monotonic()
             due = began
             while not self._enough(faults, None if seconds is None else began + seconds):
@@ -168,7 +168,7 @@ class Campaign:
         return False
 
     def _settle(self) -> None:
-        """Everything must be in its place, and stay there, within two minutes."""
+        """Everything must be in its place, and stay there, within five minutes."""
         began = time.monotonic()
         calm_since: float | None = None
         while time.monotonic() - began < PEACE_SECONDS:

@@ -37,7 +37,7 @@ def _killed(component: str, group: str, weight: float) -> Fault:
             while identity.alive():
                 time.sleep(0.05)
             supervisor.ensure(program)
-            supervisor.wait(program, seconds=60)
+            supervisor.wait(program, seconds=240)
             arena.broken.discard(component)
 
         arena.in_background(bring_back)

@@ -105,7 +105,7 @@ class Ground:
             definition = yaml.safe_load(path.read_text())
             self.client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
             name = definition["metadata"]["name"]
-            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), 30)  # type: ignore[misc]
+            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), 180)  # type: ignore[misc]
         for name in (*TENANTS, SYSTEM):
             self._create(NAMESPACES, {"metadata": {"name": name}})
         persistently(lambda: self._put(PLACEMENT_POLICIES, "default", POLICY))
@@ -151,7 +151,7 @@ def until(check: Callable[[], object], seconds: float) -> None:
         time.sleep(0.2)
 
 
-def persistently(action: Callable[[], None], seconds: float = 60.0) -> None:
+def persistently(action: Callable[[], None], seconds: float = 180.0) -> None:
     """Again and again while the API server is away or somebody else is faster: what heals a fault must not be lost."""
     deadline = time.monotonic() + seconds
     while True:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 120.0
 LEASE_SECONDS: Final = 4.0
 
 
@@ -127,7 +127,7 @@ class Nursery:
         """End all of them."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -137,7 +137,7 @@ class Nursery:
                 self._answers.put(answer)
                 continue
             # One that dies at once may be told of before its starter has taken note of it.
-            deadline = time.monotonic() + 2
+            deadline = time.monotonic() + 30
             while answer["pid"] not in self._replicas and time.monotonic() < deadline:
                 time.sleep(0.005)
             replica = self._replicas.pop(answer["pid"], None)

@@ -45,7 +45,7 @@ class Stream:
         for resource in KINDS:
             threading.Thread(target=self._run, args=(resource,), name=f"see-{resource.plural}", daemon=True).start()
         for listed in self._listed.values():
-            listed.wait(30)
+            listed.wait(120)
 
     def stop(self) -> None:
         """Threads end with their present watch."""

@@ -36,7 +36,7 @@ class Stage:
 
 
 def run(
-    command: list[str], *, env: dict[str, str] | None = None, seconds: float = 300
+    command: list[str], *, env: dict[str, str] | None = None, seconds: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """A program's output; raises StoryFailed with what it said where it fails."""
     result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=env)
@@ -70,17 +70,18 @@ def prepare(running: Running, progress: Progress) -> Stage:
             *(build.binary("helm"), "upgrade", "--install", RELEASE, str(chart)),
             *("--namespace", SYSTEM, "--create-namespace", "--kubeconfig", str(running.kubeconfig)),
             # CRDs that were applied by hand before become the chart's.
-            *("--take-ownership", "--wait", "--timeout", "120s", *values),
+            *("--take-ownership", "--wait", "--timeout", "400s", *values),
         ]
     )
-    kubectl("apply", "--server-side", "-f", str(MANIFESTS / "pools.yaml"))
+    # A policy or a pool that somebody changed by hand becomes the demo's.
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))
     progress.say("the operator runs; waiting for it to see the pools")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while "a100" not in kubectl(
         "get", "acceleratorpools", "-o", "jsonpath={range .items[?(@.status.chips.total>0)]}{.metadata.name} {end}"
     ):
         if time.monotonic() > deadline:
-            raise StoryFailed("the operator reported no chips of pool a100 within 60 s\n" + logs(kubectl))
+            raise StoryFailed("the operator reported no chips of pool a100 within 4 minutes\n" + logs(kubectl))
         time.sleep(1)
     return Stage(kubectl, running.kubeconfig, running.spec.state)
 
@@ -96,7 +97,7 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
             if f"name: {namespace}\n" not in text:
                 namespace_object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 stage.kubectl.apply([namespace_object])
-    stage.kubectl("apply", "--server-side", "-f-", stdin=text)
+    stage.kubectl("apply", "--server-side", "--force-conflicts", "-f-", stdin=text)
 
 
 def forget(stage: Stage, namespace: str, name: str) -> None:

@@ -10,8 +10,8 @@ from typing import Final
 from demo.job import Job, StoryFailed, Watcher
 from demo.stage import Stage, apply, forget
 
-START_SECONDS: Final = 90.0
-MOVE_SECONDS: Final = 200.0
+START_SECONDS: Final = 300.0
+MOVE_SECONDS: Final = 600.0
 
 Say = Callable[[str], None]
 

@@ -70,7 +70,7 @@ def _prometheus(cluster: Cluster, *, root: bool) -> Program:
 
 def configuration(targets: Path) -> dict[str, Any]:
     return {
-        "global": {"scrape_interval": INTERVAL, "scrape_timeout": "1s", "evaluation_interval": INTERVAL},
+        "global": {"scrape_interval": INTERVAL, "scrape_timeout": INTERVAL, "evaluation_interval": INTERVAL},
         "scrape_configs": [
             _pods("rightpool-jobs", targets, _of_jobs()),
             _pods("rightpool-operator", targets, _of_operator()),

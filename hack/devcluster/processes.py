@@ -18,6 +18,7 @@ from typing import Final
 from devcluster.spec import DevclusterError
 
 PACKAGE_ROOT: Final = str(Path(__file__).resolve().parent.parent)  # for those that are Python modules of this package
+KILL_SECONDS: Final = 30.0  # what the kernel may take on a busy machine
 STOP_SECONDS: Final = 5.0  # kube-apiserver and etcd drain for longer; their data survives SIGKILL
 
 
@@ -191,7 +192,7 @@ class Supervisor:
 
 def stop_all(identities: Iterable[Identity], *, grace: float = STOP_SECONDS) -> None:
     targets = [identity for identity in identities if identity.alive()]
-    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, STOP_SECONDS)):
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_SECONDS)):
         for identity in targets:
             identity.signal(number)
         deadline = time.monotonic() + patience

@@ -116,7 +116,7 @@ def _install(extensions: client.ApiextensionsV1Api, crd: Object) -> None:
     extensions.patch_custom_resource_definition(
         name, crd, field_manager="tests", force=True, _content_type="application/apply-patch+yaml"
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while not _established(extensions, name):
         assert time.monotonic() < deadline, f"{name} is not established"
         time.sleep(0.1)

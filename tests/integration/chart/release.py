@@ -42,7 +42,7 @@ def previous_chart(folder: Path) -> Path:
     return chart
 
 
-def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 60) -> None:
+def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, complaint()
@@ -62,14 +62,14 @@ class Release:
     def helm(self, *arguments: str) -> str:
         """With what the operators last said, where helm fails."""
         command = [build.binary("helm"), f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={SYSTEM}", *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=400)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}\n{self.operators()}"
         return result.stdout
 
     def install(self, chart: Path, *values: str) -> None:
         usual = ("planner.interval=1", "log.format=text", f"prometheus.url={self.cluster.prometheus_url}")
         chosen = [part for value in (*usual, *values) for part in ("--set", value)]
-        self.helm("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=180s", *chosen)
+        self.helm("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=400s", *chosen)
 
     def operators(self) -> str:
         """What `kubectl` says of the operator's pods, for a failure's message."""

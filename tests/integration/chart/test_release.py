@@ -59,7 +59,7 @@ def untouched(release: Release, workload: Workload, tmp_path_factory: pytest.Tem
     release.install(previous_chart(tmp_path_factory.mktemp("chart")))
     release.until_led()
     workload.start()
-    eventually(lambda: workload.runs() and workload.placed(), release.operators, 90)
+    eventually(lambda: workload.runs() and workload.placed(), release.operators)
     return workload.identity()
 
 
@@ -80,7 +80,7 @@ def test_an_upgrade_brings_the_new_definition(release: Release, workload: Worklo
 
 
 def test_helm_test_passes(release: Release, untouched: Object) -> None:
-    said = release.helm("test", NAME, "--logs", "--timeout=150s")
+    said = release.helm("test", NAME, "--logs", "--timeout=400s")
     for line in ("ok: the API server serves", " leads", "ok: the operator's metrics are served"):
         assert line in said
 
@@ -103,7 +103,7 @@ def test_a_replica_may_be_drained_and_the_last_one_may_not(release: Release, unt
 def test_the_next_replica_takes_over(release: Release, workload: Workload, untouched: Object) -> None:
     leader = release.leader()
     release.kubectl("delete", "pod", leader, f"--namespace={SYSTEM}", "--wait=false")
-    eventually(lambda: release.leader() not in ("", leader), release.operators, 30)
+    eventually(lambda: release.leader() not in ("", leader), release.operators)
     assert workload.identity() == untouched
 
 
@@ -115,7 +115,7 @@ def test_every_panel_has_data(release: Release, untouched: Object) -> None:
         failures[:] = check_panels(release.cluster.prometheus_url, variables=chosen)
         return not failures
 
-    eventually(complete, lambda: "\n".join(failures), 90)
+    eventually(complete, lambda: "\n".join(failures))
 
 
 def test_no_alert_is_raised_where_all_is_well(release: Release, untouched: Object) -> None:
@@ -130,7 +130,7 @@ def test_no_alert_is_raised_where_all_is_well(release: Release, untouched: Objec
 
 def test_a_rollback_brings_the_old_definition_back(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
-    release.helm("rollback", NAME, "1", "--wait", "--timeout=180s")
+    release.helm("rollback", NAME, "1", "--wait", "--timeout=400s")
     assert COLUMN not in release.columns()
     assert release.key() == key
     release.until_led()
@@ -144,7 +144,7 @@ def test_the_operator_asked_for_nothing_that_it_may_not(release: Release, untouc
 
 def test_uninstalling_leaves_what_jobs_live_on(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
-    release.helm("uninstall", NAME, "--wait", "--timeout=120s")
+    release.helm("uninstall", NAME, "--wait", "--timeout=400s")
     assert release.pods() == set()
     assert release.key() == key
     assert workload.identity() == untouched
@@ -170,7 +170,7 @@ def _seen(release: Release) -> bool:
 def test_without_keep_everything_goes(release: Release, workload: Workload, untouched: Object) -> None:
     release.install(CHART, "crds.keep=false")
     assert workload.identity() == untouched
-    release.helm("uninstall", NAME, "--wait", "--timeout=120s")
+    release.helm("uninstall", NAME, "--wait", "--timeout=400s")
     with pytest.raises(DevclusterError, match="NotFound"):
         release.key()
     eventually(lambda: "rightpool.dev" not in release.kubectl("get", "crds", "--output=name"), release.operators)

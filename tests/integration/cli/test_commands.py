@@ -24,7 +24,7 @@ from rightpool.contract import GROUP, VERSION
 from rightpool.workloads.names import workload_hash
 
 ROOT = Path(__file__).parents[3]
-SECONDS = 60
+SECONDS = 240
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "trainer", "image": "example.com/trainer:1"}]}}
 
 pytestmark = pytest.mark.cluster
@@ -57,7 +57,7 @@ def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
         name, content = crd["metadata"]["name"], "application/apply-patch+yaml"
         extensions.patch_custom_resource_definition(name, crd, field_manager="tests", force=True, _content_type=content)
     custom = client.CustomObjectsApi(found)
-    for _ in range(100):
+    for _ in range(1800):
         try:
             custom.list_cluster_custom_object(GROUP, VERSION, "profiledjobs", limit=1)
             break
@@ -219,5 +219,5 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
         with connection:
             assert connection.recv(10)
             process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=10)
+            _, error = process.communicate(timeout=SECONDS)
     assert (process.returncode, error) == (130, "")

@@ -110,7 +110,7 @@ def operate(nursery: Nursery, namespace: str) -> Iterator[Callable[..., Replica]
         environment = {
             "RIGHTPOOL_WATCH_NAMESPACES": namespace,
             "RIGHTPOOL_LEASE_NAMESPACE": namespace,
-            "RIGHTPOOL_LEASE_DURATION": "3",
+            "RIGHTPOOL_LEASE_DURATION": "5",
             **settings,
         }
         replica = nursery.start(f"{namespace}-{identity}", die=die, environment=environment)
@@ -121,14 +121,14 @@ def operate(nursery: Nursery, namespace: str) -> Iterator[Callable[..., Replica]
     for replica in started:
         replica.thaw()
         replica.kill()
-        assert nursery.wait(replica, 10)
+        assert nursery.wait(replica, 60)
 
 
 class Watchman:
     """Feeds the checker with what happens in one namespace, in the background."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self.checker = Checker(limit=20.0)
+        self.checker = Checker(limit=120.0)
         self._namespace = namespace
         self._stream = Stream(kubeconfig)
         self._stop = threading.Event()
@@ -147,7 +147,7 @@ class Watchman:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(5)
+        self._thread.join(60)
         self._stream.stop()
 
 

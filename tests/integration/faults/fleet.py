@@ -14,7 +14,7 @@ from tests.integration.runtime.harness import Fleet, eventually
 Body = dict[str, Any]
 SIMULATION = "simulation.rightpool.dev/"
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
-START_DEADLINE = 6.0
+START_DEADLINE = 20.0  # long enough for those that can start
 
 NODE_LABEL = "faults.rightpool.dev/pool"
 
@@ -90,7 +90,7 @@ class Tenant(Fleet):
                 "job": {"chipsPerReplica": 1, "replicas": replicas},
                 "elasticity": {"minChips": replicas, "maxChips": replicas},
                 "placement": {"pools": {"allow": [A100, A10G]}},
-                "checkpoint": {"mode": "Signal", "timeout": "4s"},
+                "checkpoint": {"mode": "Signal", "timeout": "30s"},
                 "profiling": {"interval": "1s", "window": "6s"},
                 "adaptation": {"cooldown": "1h"},
                 **spec,
@@ -138,7 +138,7 @@ class Tenant(Fleet):
         placement = self.status(name)["placement"]
         child = f"{name}-r{placement['revision']}"
         wanted = {f"Job/{child}"} | ({f"Service/{child}"} if placement["replicas"] > 1 else set())
-        eventually(lambda: self.children(name) == wanted, 15, f"only {wanted}")
+        eventually(lambda: self.children(name) == wanted, what=f"only {wanted}")
         maps = {body["metadata"]["name"] for body in self.client.list_all(CONFIG_MAPS, self.namespace)}
         assert maps <= {"kube-root-ca.crt"}
 

@@ -19,7 +19,7 @@ from tests.integration.faults.fleet import A10G, Body, Tenant
 pytestmark = pytest.mark.cluster
 
 Operate = Callable[..., Replica]
-SECONDS = 150.0
+SECONDS = 400.0
 
 
 class Lives:

@@ -38,14 +38,14 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_goes_on(
     eventually(lambda: tenant.phase("bert"))
     first.freeze()
     second = operate("second")
-    eventually(lambda: holder(tenant) == second.identity, 20)
-    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"), 40)
+    eventually(lambda: holder(tenant) == second.identity)
+    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"))
     before = written.read_text()
     assert "status bert" in before, "the record works"
     # There is something to do at the very moment at which the first one goes on.
     tenant.edit("bert", lambda spec: spec["workload"]["job"].update(chipsPerReplica=1, replicas=1, template=image(3)))
     first.thaw()
-    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut", "CarriedOut"] and tenant.settled("bert"), 40)
+    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut", "CarriedOut"] and tenant.settled("bert"))
     assert holder(tenant) == second.identity
     assert written.read_text() == before
     tenant.only_child("bert")
@@ -62,7 +62,7 @@ def test_a_leader_loses_its_lease_in_the_middle_of_a_migration(operate: Operate,
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
     robbed: list[str] = []
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 400
     while "CarriedOut" not in tenant.outcomes("bert"):
         assert time.monotonic() < deadline, tenant.status("bert")
         phase = tenant.phase("bert")
@@ -99,8 +99,8 @@ def test_both_are_killed_and_a_third_goes_on(
     for replica in replicas:
         replica.kill()
     for replica in replicas:
-        assert nursery.wait(replica, 5)
+        assert nursery.wait(replica, 60)
     operate("c")
-    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"), 40)
+    eventually(lambda: tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"))
     tenant.only_child("bert")
     assert watchman.checker.events > 10

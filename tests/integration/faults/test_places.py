@@ -30,11 +30,11 @@ def test_an_image_that_cannot_be_pulled_on_the_target(operate: Operate, tenant: 
             except ClusterError:
                 continue
 
-    tenant.train("bert", play={"start-delay": "1500ms"})
+    tenant.train("bert", play={"start-delay": "6s"})
     eventually(lambda: tenant.settled("bert"))
     thread = threading.Thread(target=spoil)
     thread.start()
-    eventually(lambda: tenant.outcomes("bert"), 60)
+    eventually(lambda: tenant.outcomes("bert"))
     stop.set()
     thread.join()
     entry = tenant.status("bert")["history"][-1]
@@ -47,9 +47,9 @@ def test_an_image_that_cannot_be_pulled_on_the_target(operate: Operate, tenant: 
 
 def test_a_save_that_never_comes(operate: Operate, tenant: Tenant) -> None:
     operate()
-    tenant.train("bert", play={"checkpoint-delay": "never"})
+    tenant.train("bert", checkpoint={"mode": "Signal", "timeout": "4s"}, play={"checkpoint-delay": "never"})
     eventually(lambda: tenant.settled("bert"))
     pods = tenant.uids("bert")
-    eventually(lambda: tenant.outcomes("bert") == ["Held"], 40)
+    eventually(lambda: tenant.outcomes("bert") == ["Held"])
     assert tenant.status("bert")["history"][-1]["reason"] == "CheckpointTimeout"
     assert tenant.uids("bert") == pods, "the job runs on, untouched"

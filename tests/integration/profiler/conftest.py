@@ -63,7 +63,7 @@ class Pod:
             },
         )
         self.sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=environment, cwd="/")
-        self.until(lambda: self.get(contract.PATH_HEALTH) == "ok\n", 20)
+        self.until(lambda: self.get(contract.PATH_HEALTH) == "ok\n")
 
     def environment(self, **more: str) -> dict[str, str]:
         """What the operator sets in the user's container."""
@@ -88,7 +88,7 @@ class Pod:
 
     def get(self, path: str) -> str | None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
                 return str(answer.read().decode())
         except OSError:
             return None
@@ -100,7 +100,7 @@ class Pod:
             headers={"Authorization": f"Bearer {token}"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -112,7 +112,19 @@ class Pod:
         rows = (line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#"))
         return {name: float(value) for name, _, value in rows}
 
-    def until(self, condition: Callable[[], object], seconds: float) -> None:
+    def page_with(self, name: str) -> dict[str, float]:
+        """The first page that has it; the next one may have it no more."""
+        page: dict[str, float] = {}
+
+        def has() -> bool:
+            page.clear()
+            page.update(self.metrics())
+            return name in page
+
+        self.until(has)
+        return page
+
+    def until(self, condition: Callable[[], object], seconds: float = 180.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s; last page:\n{self.get(contract.PATH_METRICS)}"
@@ -125,7 +137,7 @@ class Pod:
             program.communicate()
         if self.sidecar is not None:
             self.sidecar.send_signal(signal.SIGTERM)
-            self.sidecar.wait(10)
+            self.sidecar.wait(60)
 
 
 @pytest.fixture

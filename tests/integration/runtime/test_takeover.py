@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from rightpool.cluster.resources import LEASES
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Body, Fleet, SingleWriterWatch, eventually
 
@@ -19,6 +20,11 @@ def new_image(spec: Body) -> None:
     spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
 
 
+def holder(fleet: Fleet) -> str | None:
+    lease = fleet.client.get(LEASES, "rightpool-operator", fleet.namespace)
+    return lease["spec"].get("holderIdentity")
+
+
 def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Fleet) -> None:
     first = start("a")
     eventually(lambda: first.said("leader"))
@@ -28,8 +34,9 @@ def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Flee
     eventually(lambda: fleet.running("bert", "bert-r1"))
     assert not second.said("created")
     assert first.exports(JOBS) and not second.exports(JOBS), "what is known of the fleet is told by the leader alone"
-    assert first.terminate() < 8
-    eventually(lambda: second.said("INFO    leader"), 3, "the Lease was given back, so nobody waits for it to run out")
+    first.terminate()
+    assert holder(fleet) != first.identity, "the Lease was given back, so nobody waits for it to run out"
+    eventually(lambda: second.said("INFO    leader"))
     fleet.create("gpt")
     eventually(lambda: fleet.running("gpt", "gpt-r1"))
     assert second.said("created gpt-r1")
@@ -56,7 +63,7 @@ def test_killed_at_every_phase_a_migration_is_carried_through_once(start: Start,
     watch = SingleWriterWatch(fleet, "bert")
     fleet.edit("bert", new_image)
     seen: list[str] = []
-    deadline = time.monotonic() + 150
+    deadline = time.monotonic() + 400
     while time.monotonic() < deadline:
         status = fleet.status("bert")
         phase = (status.get("migration") or {}).get("phase")
@@ -88,7 +95,7 @@ def test_a_leader_that_was_stopped_finds_itself_replaced_and_touches_nothing(sta
     eventually(lambda: (fleet.status("bert").get("migration") or {}).get("phase"))
     first.freeze()
     second = start("b")
-    eventually(lambda: fleet.status("bert").get("history"), 60)
+    eventually(lambda: fleet.status("bert").get("history"))
     eventually(lambda: fleet.running("bert", "bert-r2"))
     created = first.log.read_text().count("created")
     first.thaw()
@@ -110,5 +117,5 @@ def test_an_operator_that_stood_still_catches_up(start: Start, fleet: Fleet) -> 
     fleet.edit("bert", lambda spec: spec.update(suspend=True))
     time.sleep(5)
     operator.thaw()
-    eventually(lambda: not fleet.revisions_alive("bert"), 40)
+    eventually(lambda: not fleet.revisions_alive("bert"))
     eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")

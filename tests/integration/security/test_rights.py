@@ -53,16 +53,16 @@ def live(tenants: Tenants, release: Release, name: str) -> None:
     assert children("pods") == []
     assert kubectl.json("get", "service", f"{name}-r1", where)["spec"]["selector"] == {"app": "theirs"}
     kubectl("delete", "service", f"{name}-r1", where)
-    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators, 90)
+    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators)
     assert {item["metadata"]["name"] for item in children("services")} == {f"{name}-r1"}
     edit({"spec": {"suspend": True}})
     eventually(lambda: all(item["spec"]["suspend"] for item in children("jobs")), release.operators)
     eventually(lambda: children("pods") == [], release.operators)
     edit({"spec": {"suspend": False}})
-    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators, 90)
+    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators)
     containers = [{"name": "trainer", "image": "example.com/train:2"}]
     edit({"spec": {"workload": {"job": {"template": {"spec": {"containers": containers}}}}}})
-    eventually(lambda: [i["metadata"]["name"] for i in children("jobs")] == [f"{name}-r2"], release.operators, 90)
+    eventually(lambda: [i["metadata"]["name"] for i in children("jobs")] == [f"{name}-r2"], release.operators)
     eventually(lambda: [i["metadata"]["name"] for i in children("services")] == [f"{name}-r2"], release.operators)
     kubectl("delete", "profiledjob", name, where)
 

@@ -86,19 +86,19 @@ class Fleet:
                 stdout=log,
                 stderr=log,
             )
-        eventually(self._ready, 30.0)
+        eventually(self._ready)
 
     def _ready(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self._folder / "prometheus.log").read_text()
-        with suppress(OSError), urllib.request.urlopen(f"{self.url}/-/ready", timeout=1) as answer:
+        with suppress(OSError), urllib.request.urlopen(f"{self.url}/-/ready", timeout=10) as answer:
             return bool(answer.status == 200)
         return False
 
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(20)
+            self._process.wait(60)
             self._process = None
 
 

@@ -141,7 +141,7 @@ def readings(fleet: Fleet, targets: list[Target], prometheus: PrometheusSource) 
             jobs = [key(job) for job in ("steady", "partly", "idle", "restarting")]
             return all(job in samples and Field.SAMPLES_PER_SECOND in samples[job].values for job in jobs)
 
-        eventually(warm, 40.0)
+        eventually(warm)
         time.sleep(1)
         return {"prometheus": prometheus.read(targets, time.time()), "direct": direct.read(targets, time.time())}
 
@@ -277,8 +277,8 @@ def test_what_prometheus_no_longer_scrapes_grows_old_and_is_missing(
     fleet.start()
     sample = sample_of(prometheus, targets, "steady")
     assert sample is None or sample.at <= stopped
-    eventually(lambda: sample_of(prometheus, targets, "steady") is None, 15.0)
+    eventually(lambda: sample_of(prometheus, targets, "steady") is None)
     repeated = prometheus._prometheus.custom_query('rightpool_steps_total{profiledjob="steady"}')
     assert repeated, "Prometheus itself still shows the old values"
-    eventually(lambda: prometheus.read(targets, time.time()) == TelemetryReading(), 15.0)
+    eventually(lambda: prometheus.read(targets, time.time()) == TelemetryReading())
     assert math.isclose(float(repeated[0]["value"][1]), 40, abs_tol=2)

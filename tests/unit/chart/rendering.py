@@ -29,7 +29,7 @@ class Helm:
     program: str
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        result = subprocess.run([self.program, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
+        result = subprocess.run([self.program, *arguments], input=stdin, capture_output=True, text=True, timeout=240)
         if result.returncode != 0:
             raise Refused(f"{result.stdout}\n{result.stderr}")
         return result.stdout

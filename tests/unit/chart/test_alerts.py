@@ -36,7 +36,7 @@ def rules() -> dict[str, Rule]:
 def promtool(*arguments: str) -> None:
     program = deps.find("promtool")
     assert program is not None, "promtool comes with the Debian package prometheus: python -m devcluster deps"
-    result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=240)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

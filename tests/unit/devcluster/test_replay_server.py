@@ -26,7 +26,7 @@ class Served:
         return await asyncio.to_thread(self._ask, index, method, path, body, token)
 
     def _ask(self, index: int, method: str, path: str, body: str | None, token: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(f"127.9.0.{index + 1}", self.port, timeout=5)
+        connection = http.client.HTTPConnection(f"127.9.0.{index + 1}", self.port, timeout=60)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
             connection.request(method, path, body, headers)

@@ -100,7 +100,7 @@ def raw_server(talk: Callable[[socket.socket, threading.Event], None]) -> Iterat
         listener.close()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
     """Waits until something holds."""
     deadline = time.monotonic() + seconds
     while not condition():

