@@ -46,6 +46,7 @@ from rightpool.hardware.placement import Placement
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment, adaptation_mode
 from rightpool.planning.candidate import Candidate
+from rightpool.planning.gates import node_selector
 from rightpool.planning.plan import plan
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.wording import span
@@ -99,7 +100,7 @@ def explain(view: ClusterView, key: JobKey, now: float) -> Explanation:
     stored = jobs.get(key)
     if stored is None:
         raise CliError(_not_found(key, jobs))
-    fleet = view.fleet()
+    fleet = view.fleet(node_selector(stored.state.spec))
     view.children(key)
     job = stored.state
     pool = None if job.ref is None else fleet.pools.get(job.ref.placement.pool)

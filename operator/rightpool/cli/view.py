@@ -6,7 +6,7 @@ chips that the operator wrote into the pools' status stand in, and a note says s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from rightpool.cluster.resources import (
 from rightpool.contract import LABEL_JOB
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
+from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
 from rightpool.planning.snapshot import JobKey
 from rightpool.runtime.facts import meta
@@ -109,8 +110,8 @@ class ClusterView:
             self.notes.append(f"the PlacementPolicy can't be read, the defaults hold: {first_problem(error)}")
         return PlacementPolicySpec()
 
-    def fleet(self) -> FleetView:
-        """Pools with what is there and free."""
+    def fleet(self, selected: Collection[str] = ()) -> FleetView:
+        """Pools with what is there and free. selected: label keys that jobs select nodes by."""
         self._list(ACCELERATOR_POOLS, None)
         objects = self.store.objects(ACCELERATOR_POOLS)
         try:
@@ -118,9 +119,9 @@ class ClusterView:
             self._list(PODS, None, LABEL_JOB)
         except Forbidden as error:
             return self._by_status(objects, error)
-        return self._by_nodes(objects)
+        return self._by_nodes(objects, selected)
 
-    def _by_nodes(self, objects: list[Mapping[str, Any]]) -> FleetView:
+    def _by_nodes(self, objects: list[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
         usage = ChipUsage(self.client, interval=0.0)
 
         def survey() -> Fleet:
@@ -132,7 +133,7 @@ class ClusterView:
         problems = [PoolProblem(problem.pool, problem.message) for problem in fleet.inventory.problems]
         problems += [PoolProblem(name, message) for name, message in sorted(fleet.unreadable.items())]
         problems += [PoolProblem(None, f"{len(nodes.nodes)} nodes: {nodes.message}") for nodes in fleet.unmapped]
-        return FleetView(fleet.inventory.pools, tuple(problems))
+        return FleetView(with_node_labels(fleet.inventory, self.store.objects(NODES), selected), tuple(problems))
 
     def _by_status(self, objects: list[Mapping[str, Any]], error: ClusterError) -> FleetView:
         """Pools as declared, with the chips that the operator counted."""

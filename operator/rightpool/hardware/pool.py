@@ -21,7 +21,8 @@ class Pool:
     """An AcceleratorPool as planning sees it.
 
     total, free: chips there now; free counts what no pod asks for. growable: chips that an autoscaler would add on
-    demand (0 where the pool is what it is). node_selector and tolerations go onto every pod placed here.
+    demand (0 where the pool is what it is). node_selector and tolerations go onto every pod placed here. node_labels:
+    the sets of labels that its nodes have, at the keys that jobs select nodes by; empty where they are not known.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Pool:
     tolerations: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     discovered: bool = False
+    node_labels: frozenset[frozenset[tuple[str, str]]] = frozenset()
 
     @property
     def reach(self) -> int:

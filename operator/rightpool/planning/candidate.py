@@ -12,6 +12,7 @@ class RejectionReason(StrEnum):
 
     POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
     VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips; placement.pools.allow does not name the pool
+    NODE_SELECTOR = "NodeSelector"  # no node of the pool has the labels that the template asks for
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
     MEMORY = "InsufficientMemory"  # peak use does not fit the chip

@@ -4,7 +4,7 @@ A pool is judged once for a job, a size once more; targets are judged when the t
 Every message names what would have to change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rightpool.api.choices import Batch, Capacity, Objective
@@ -83,6 +83,35 @@ def pool_gate(spec: ProfiledJobSpec, pool: Pool, vendor: Vendor) -> Rejection | 
             "where it runs on both, name the pool in placement.pools.allow",
         )
     return None
+
+
+def node_selector(spec: ProfiledJobSpec) -> dict[str, str]:
+    """Labels of nodes that the user's template asks for, beside those of the pool."""
+    pod = spec.workload.job.template.get("spec")
+    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
+    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}
+
+
+def node_selector_gate(spec: ProfiledJobSpec, pool: Pool) -> Rejection | None:
+    """Whether the pool has nodes that the template's own nodeSelector lets the pods onto. Nodes that an autoscaler
+    would add may have any labels but those that tell the pool."""
+    wanted = node_selector(spec)
+    if not wanted:
+        return None
+    remedy = "remove it from template.spec.nodeSelector, and say which pools may be used with spec.placement.pools"
+    for key, value in sorted(wanted.items()):
+        given = pool.node_selector.get(key, value)
+        if given != value:
+            message = f"nodes of {pool.name} have {key}={given} and the template asks for {key}={value}: {remedy}"
+            return Rejection(RejectionReason.NODE_SELECTOR, message)
+    asked = frozenset(wanted.items())
+    if not pool.node_labels or pool.growable or any(asked <= labels for labels in pool.node_labels):
+        return None
+    there = frozenset().union(*pool.node_labels)
+    missing = sorted(asked - there) or sorted(asked)
+    said = " and ".join(f"{key}={value}" for key, value in missing)
+    message = f"no node of {pool.name} has {said}, which the template asks for: label its nodes, or {remedy}"
+    return Rejection(RejectionReason.NODE_SELECTOR, message)
 
 
 def capacity_type_gate(spec: ProfiledJobSpec, pool: Pool, capacity: CapacityType) -> Rejection | None:

@@ -10,8 +10,9 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning import gates, messages
 from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
+from rightpool.planning.sizes import nearest, sizes
 from rightpool.planning.snapshot import JobState
-from rightpool.planning.survey import Intent, Survey, nearest, sizes
+from rightpool.planning.survey import Intent, Survey
 from rightpool.planning.wording import dollars
 from rightpool.prediction.transfer import nominal_rate
 
@@ -116,6 +117,7 @@ def _gate(
     hourly = hourly_cost(placement, pool)
     rejection = (
         gates.pool_gate(spec, pool, vendor)
+        or gates.node_selector_gate(spec, pool)
         or gates.capacity_type_gate(spec, pool, placement.capacity)
         or (gates.no_size(spec, pool) if not sizes(job, pool) else None)
         or gates.bounds_gate(spec, placement.chips)

@@ -11,9 +11,8 @@ from typing import Final
 
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
-from rightpool.hardware.placement import CapacityType, Placement, hourly_cost
+from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import replicas, shapes, why_not
 from rightpool.planning import gates, messages
 from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
@@ -21,6 +20,7 @@ from rightpool.planning.ledger import Outcome
 from rightpool.planning.migration import Phase
 from rightpool.planning.progress import DEADLINE_MARGIN, Outlook, outlook
 from rightpool.planning.scoring import Offer, payback, saving, score, value_of_time
+from rightpool.planning.sizes import nearest, sizes
 from rightpool.planning.snapshot import JobState
 from rightpool.prediction.cost import HOUR, MILLION, cost_per_million, probability_cheaper
 from rightpool.prediction.estimate import Estimate
@@ -101,22 +101,6 @@ class _Entry:
         )
 
 
-def sizes(job: JobState, pool: Pool) -> list[tuple[int, int]]:
-    """(chips, replicas) that the job can use and the pool can give, smallest first, the asked size among them."""
-    spec = job.spec
-    elasticity, workload = spec.elasticity, spec.workload.job
-    offered = shapes(pool, elasticity.min_chips, spec.max_chips, elasticity.chip_counts, workload.chips_per_replica)
-    asked = workload.chips
-    if (
-        elasticity.chip_counts is None
-        and all(count != asked for count, _ in offered)
-        and elasticity.min_chips <= asked <= spec.max_chips
-        and why_not(pool, asked) is None
-    ):
-        offered = sorted([*offered, (asked, replicas(pool, asked, workload.chips_per_replica))])
-    return offered
-
-
 def survey_running(job: JobState, pools: Mapping[str, Pool], now: float) -> Survey:
     """The survey of a job that runs and has a complete profile. Its pool must be among `pools`."""
     return _RunningSurvey(job, pools, now).result()
@@ -170,7 +154,7 @@ class _RunningSurvey:
     def _pool(self, pool: Pool) -> list[_Entry]:
         """One entry where the pool as a whole is out, else one for each size and way to buy."""
         job, spec = self.job, self.spec
-        denied = gates.pool_gate(spec, pool, self.vendor)
+        denied = gates.pool_gate(spec, pool, self.vendor) or gates.node_selector_gate(spec, pool)
         if denied is not None:
             return [] if pool is self.home else [_bare(nearest(job, pool), pool, denied)]
         offered = sizes(job, pool)
@@ -437,17 +421,6 @@ def better(current: Candidate | None, candidate: Candidate, objective: Objective
 
 def _bare(placement: Placement, pool: Pool, rejection: Rejection) -> _Entry:
     return _Entry(placement, None, hourly_cost(placement, pool), None, None, rejection)
-
-
-def nearest(job: JobState, pool: Pool, capacity: CapacityType | None = None) -> Placement:
-    """What stands for a pool that is ruled out as a whole: the size nearest to the asked one."""
-    workload = job.spec.workload.job
-    capacity = capacity or gates.capacity_types(job.spec)[0]
-    offered = sizes(job, pool)
-    if not offered:
-        return Placement(pool.name, workload.chips, workload.replicas, capacity)
-    count, pods = min(offered, key=lambda size: (abs(size[0] - workload.chips), size[0]))
-    return Placement(pool.name, count, pods, capacity)
 
 
 def _waiting_for(job: JobState) -> Placement | None:

@@ -26,9 +26,11 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.hardware.catalog import Catalog
+from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.commands import Command
+from rightpool.planning.gates import node_selector
 from rightpool.planning.hysteresis import FleetLimits
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.transitions import commands
@@ -161,9 +163,10 @@ class Planner:
         now = self._clock()
         with self._timed("snapshot"):
             fleet = self._fleet()
-            pools = fleet.inventory.pools
             stored = {key: job for key, job in parts.store.jobs().items() if job.state.spec.ours}
             live = {key: job for key, job in stored.items() if not job.state.deleting and not at_rest(job)}
+            selected = {key for job in live.values() for key in node_selector(job.state.spec)}
+            pools = with_node_labels(fleet.inventory, parts.store.objects(NODES), selected)
             self._forget({job.state.uid for job in stored.values()})
         with self._timed("telemetry"):
             parts.observations.refresh(

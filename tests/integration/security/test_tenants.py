@@ -199,9 +199,9 @@ def refused_child(tenants: Tenants, release: Release, name: str, template: Objec
 def test_nodes_outside_the_pool_are_refused(tenants: Tenants, release: Release) -> None:
     product = "nvidia.com/gpu.product"
     template: Object = {"spec": {"nodeSelector": {product: "NVIDIA-A10G"}}}
-    placed = refused_child(tenants, release, "elsewhere", template, "InvalidTemplate")
+    placed = refused_child(tenants, release, "elsewhere", template, "NoFeasiblePool")
     assert placed["status"] == "False"
-    assert f"asks for {product}=NVIDIA-A10G" in placed["message"]
+    assert f"asks for {product}=NVIDIA-A10G" in placed["message"] and "spec.placement.pools" in placed["message"]
 
 
 def test_pod_security_judges_the_childs_pods(tenants: Tenants, release: Release) -> None:

@@ -16,6 +16,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.discovery import discover
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.hardware.node_labels import with_node_labels
 from tests.unit.hardware.machines import GPU_TAINT, gfd, gke_tpu, karpenter
 
 CATALOG = load_catalog()
@@ -280,3 +281,18 @@ def test_ten_thousand_nodes_are_cheap() -> None:
     found = build(specs, nodes, usage=usage)
     assert time.process_time() - started < 1.0
     assert sum(pool.nodes for pool in found.pools.values()) == 8_000
+
+
+# --- labels that jobs select nodes by --------------------------------------------------------------------------------
+
+
+def test_a_pool_has_the_labels_that_anybody_asks_for_node_by_node() -> None:
+    nodes = [node("n1"), node("n2"), node("n3", ready=False), node("other", "l4")]
+    labels: list[dict[str, str]] = [{"disk": "ssd", "zone": "a"}, {"zone": "b"}, {"disk": "tape"}, {"disk": "none"}]
+    nodes = [dataclasses.replace(n, labels={**n.labels, **more}) for n, more in zip(nodes, labels, strict=True)]
+    inventory = build({"a100": spec()}, nodes)
+    assert with_node_labels(inventory, nodes, ()) is inventory.pools
+    (made,) = with_node_labels(inventory, nodes, {"disk"}).values()
+    assert made.node_labels == {frozenset({("disk", "ssd")}), frozenset(), frozenset({("disk", "tape")})}
+    (made,) = with_node_labels(inventory, nodes, {"disk", "zone"}).values()
+    assert frozenset({("disk", "ssd"), ("zone", "a")}) in made.node_labels

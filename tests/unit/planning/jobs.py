@@ -7,6 +7,8 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
+from rightpool.planning.assess import Assessment, assess
+from rightpool.planning.candidate import Candidate, RejectionReason
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.revision import RevisionRef, RevisionState
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
@@ -95,3 +97,25 @@ def entry(outcome: Outcome, finished_at: float, **fields: Any) -> LedgerEntry:
         "reason": "Delivered",
     }
     return LedgerEntry(**(defaults | fields))
+
+
+def judged(
+    job: JobState,
+    pools: dict[str, Pool] | None = None,
+    policy: PlacementPolicySpec = AUTO,
+    reserved: dict[str, int] | None = None,
+    telemetry: bool = True,
+) -> Assessment:
+    """The assessment of a job by itself."""
+    return assess(job, pools or POOLS, policy, NOW, reserved or {}, telemetry=telemetry)
+
+
+def find(assessment: Assessment, where: str, chips: int | None = None) -> Candidate:
+    """The first candidate on this pool, of this size if any."""
+    return next(c for c in assessment.candidates if c.placement.pool == where and chips in (None, c.placement.chips))
+
+
+def reason(assessment: Assessment, where: str, chips: int | None = None) -> RejectionReason | None:
+    """Why the candidate was not taken."""
+    rejection = find(assessment, where, chips).rejection
+    return None if rejection is None else rejection.reason

@@ -1,0 +1,149 @@
+"""Which gate rules which placement out, and with which words."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.conditions import Reason
+from rightpool.hardware.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool
+from rightpool.planning.candidate import RejectionReason
+from rightpool.planning.decision import Action
+from rightpool.planning.ledger import AvoidedPlacement, Outcome
+from tests.unit.planning.jobs import NOW, entry, find, fresh, judged, reason, running, spec
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
+
+
+@pytest.mark.parametrize(
+    ("sections", "where", "why", "said"),
+    [
+        ({"placement": {"pools": {"deny": ["a10g"]}}}, "a10g", RejectionReason.POOL_DENIED, "placement.pools.deny"),
+        ({"placement": {"pools": {"allow": ["a100"]}}}, "a10g", RejectionReason.POOL_DENIED, "placement.pools.allow"),
+        ({}, "tpu", RejectionReason.VENDOR_NOT_DECLARED, "placement.pools.allow"),
+        ({"placement": {"capacity": "Spot"}}, "a10g", RejectionReason.CAPACITY_TYPE, "no spot"),
+        ({"elasticity": {"minChips": 5, "maxChips": 6}}, "a10g", RejectionReason.SIZE_NOT_OFFERED, "5 to 6"),
+        ({"targets": {"maxCostPerHour": "0.50"}}, "a100", RejectionReason.COST_PER_HOUR, "$0.5"),
+        ({"targets": {"maxCostPerMillionSamples": "0.10"}}, "a100", RejectionReason.COST_PER_SAMPLE, "$0.1"),
+    ],
+)
+def test_gates(sections: dict[str, Any], where: str, why: RejectionReason, said: str) -> None:
+    result = judged(running(made=spec(**sections)))
+    assert reason(result, where) is why
+    rejection = find(result, where).rejection
+    assert rejection is not None and said in rejection.message
+
+
+def test_a_selector_names_what_is_missing() -> None:
+    made = spec(placement={"pools": {"selector": {"matchLabels": {"zone": "b"}}}})
+    rejection = find(judged(running(made=made)), "a10g").rejection
+    assert rejection is not None and "zone=b" in rejection.message
+
+
+def selecting(**labels: str) -> Any:
+    template = {"spec": {"nodeSelector": labels, "containers": [{"name": "trainer", "image": "x"}]}}
+    return spec(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})
+
+
+def labelled(made: Pool, *nodes: dict[str, str], **fields: Any) -> Pool:
+    return replace(made, node_labels=frozenset(frozenset(node.items()) for node in nodes), **fields)
+
+
+def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> None:
+    ssd, b = {"disk": "ssd"}, {"zone": "b"}
+    pools = {"a100": labelled(A100, ssd, b), "a10g": labelled(A10G, ssd | b)}
+    either = judged(fresh(made=selecting(disk="ssd")), pools)
+    assert either.decision.action is Action.START and len({c.placement.pool for c in either.candidates}) == 2
+    both = judged(fresh(made=selecting(disk="ssd", zone="b")), pools)
+    assert both.decision.target is not None and both.decision.target.pool == "a10g", "on one and the same node"
+    assert reason(both, "a100") is RejectionReason.NODE_SELECTOR
+    none = judged(fresh(made=selecting(disk="tape")), pools).decision
+    assert (none.action, none.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
+    assert "no node of a100 has disk=tape" in none.message and "spec.placement.pools" in none.message
+
+
+def test_labels_that_are_not_known_rule_nothing_out() -> None:
+    made = selecting(disk="tape")
+    assert judged(fresh(made=made)).decision.action is Action.START
+    grows = {"a100": labelled(A100, {"disk": "ssd"}, growable=8)}
+    assert judged(fresh(made=made), grows).decision.action is Action.START
+
+
+def test_a_selector_that_contradicts_the_pools_own_is_ruled_out_by_it() -> None:
+    product = {"nvidia.com/gpu.product": "A100"}
+    own = {"a100": replace(A100, node_selector=product, growable=8), "a10g": A10G}
+    decision = judged(fresh(made=selecting(**{"nvidia.com/gpu.product": "L4"})), own)
+    rejection = find(decision, "a100").rejection
+    assert rejection is not None and rejection.reason is RejectionReason.NODE_SELECTOR
+    assert "asks for nvidia.com/gpu.product=L4" in rejection.message
+
+
+def test_a_job_that_runs_is_not_moved_where_its_template_does_not_let_it() -> None:
+    pools = {"a100": labelled(A100, {"disk": "ssd"}), "a10g": labelled(A10G, {"disk": "tape"})}
+    job = running(Placement("a100", 1, 1), 100.0, made=selecting(disk="ssd"))
+    assert reason(judged(job, pools), "a10g") is RejectionReason.NODE_SELECTOR
+    relabelled = {"a100": labelled(A100, {"disk": "tape"})}
+    assert judged(job, relabelled).decision.action is Action.KEEP, "what runs stays, as Kubernetes has it"
+
+
+def test_another_vendor_is_crossed_to_by_the_users_word() -> None:
+    made = spec(placement={"pools": {"allow": ["a100", "tpu"]}})
+    assert reason(judged(running(made=made)), "tpu", 4) is not RejectionReason.VENDOR_NOT_DECLARED
+
+
+def test_memory_must_fit_with_some_to_spare() -> None:
+    tight = running(ratios={"memory_used": 23e9})
+    assert reason(judged(tight), "a10g", 4) is RejectionReason.MEMORY
+    assert reason(judged(running(ratios={"memory_used": 22e9})), "a10g", 4) is not RejectionReason.MEMORY
+    rejection = find(judged(tight), "a10g", 4).rejection
+    assert rejection is not None and "21.4 GiB" in rejection.message and "measured" in rejection.message
+
+
+def test_fewer_chips_of_a_smaller_kind_may_not_hold_what_is_split() -> None:
+    job = running(ratios={"memory_used": 10e9})
+    assert reason(judged(job), "a10g", 1) is RejectionReason.MEMORY
+    assert reason(judged(job), "a100", 1) is not RejectionReason.MEMORY
+    seen = replace(
+        job,
+        history=(entry(Outcome.VERIFIED, NOW - 9e4, target=Placement("a10g", 1, 1), realised_samples_per_second=90.0),),
+    )
+    assert reason(judged(seen), "a10g", 1) is not RejectionReason.MEMORY
+
+
+def test_unknown_memory_goes_to_no_smaller_chip() -> None:
+    unknown = running(ratios={"memory_used": None})
+    assert reason(judged(unknown), "a10g", 4) is RejectionReason.MEMORY
+    declared = running(made=spec(placement={"memoryPerChip": "14Gi"}), ratios={"memory_used": None})
+    assert reason(judged(declared), "a10g", 4) is not RejectionReason.MEMORY
+
+
+def test_unknown_prices_are_never_free() -> None:
+    free = pool("a10g", A10G.accelerator, None, per_node=4)
+    assert reason(judged(running(), {"a100": A100, "a10g": free}), "a10g", 4) is RejectionReason.PRICE_UNKNOWN
+    hold = judged(running(), {"a100": pool("a100", A100_CHIP, None), "a10g": A10G})
+    assert (hold.decision.action, hold.decision.reason) == (Action.HOLD, Reason.PRICE_UNKNOWN)
+    assert all(c.rejection is not None for c in hold.candidates)
+
+
+def test_an_undone_move_is_not_repeated() -> None:
+    there = AvoidedPlacement("a100", 1, "worse", NOW + 3600)
+    assert reason(judged(running(avoid=(there,))), "a100", 1) is RejectionReason.AVOIDED
+    assert reason(judged(running(avoid=(replace(there, until=NOW - 1),))), "a100", 1) is None
+
+
+def test_chips_that_others_were_promised_are_not_taken() -> None:
+    made = spec(chips=1, targets={"objective": "MinimizeTime"}, placement={"pools": {"allow": ["a100"]}})
+    job = running(Placement("a100", 1, 1), 100.0, made=made)
+    little = {"a100": pool("a100", A100_CHIP, 4.0, free=3)}
+    assert judged(job, little).decision.target == Placement("a100", 4, 4)
+    held = judged(job, little, reserved={"a100": 3})
+    assert (held.decision.action, held.decision.reason) == (Action.HOLD, Reason.WAITING_FOR_CAPACITY)
+    assert reason(held, "a100", 8) is RejectionReason.NO_CAPACITY
+    grown = {"a100": pool("a100", A100_CHIP, 4.0, free=0, growable=64)}
+    assert judged(job, grown).decision.target == Placement("a100", 8, 8)
+
+
+def test_spot_is_a_candidate_of_its_own() -> None:
+    sold = {"a100": pool("a100", A100_CHIP, 4.0, spot=1.0)}
+    decision = judged(running(made=spec(placement={"capacity": "Any"})), sold).decision
+    assert decision.target == Placement("a100", 1, 1, CapacityType.SPOT)
