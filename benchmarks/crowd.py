@@ -17,13 +17,14 @@ from rightpool.cluster.resources import Resource
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
+from rightpool.planning.account import Account
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobKey, JobState
 from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.runtime.children import Children
 from rightpool.runtime.facts import node_facts
 from rightpool.runtime.fleet import survey_fleet
-from rightpool.runtime.persistence import revision_to_wire
+from rightpool.runtime.persistence import account_to_wire, revision_to_wire
 from rightpool.runtime.usage import ChipUsage
 from rightpool.workloads.names import workload_hash
 
@@ -123,7 +124,8 @@ class Member:
 
     def status(self, ref: RevisionRef) -> Body:
         """What the operator needs to know it again; the rest it writes itself."""
-        return ProfiledJobStatus(observed_generation=1, placement=revision_to_wire(ref)).to_dict()
+        cost = account_to_wire(Account().started(ref.cost_per_hour, ref.created_at))
+        return ProfiledJobStatus(observed_generation=1, placement=revision_to_wire(ref), cost=cost).to_dict()
 
     def child(self, stored: Body, ref: RevisionRef, pool: Pool, children: Children) -> Body:
         """The Job of its Revision."""

@@ -51,7 +51,8 @@ class Circumstances:
     """What a job's conditions depend on besides the job. pool: of the current Revision, None where it is unknown.
 
     assessment: None where the job was not assessed. refusal: why the child can't be created. telemetry: whether
-    measurements could be read at all. problem: what went wrong in the operator itself with this job.
+    measurements could be read at all. problem: what went wrong in the operator itself with this job. recovering: the
+    operator was started anew and has not measured the job again yet.
     """
 
     assessment: Assessment | None
@@ -60,6 +61,7 @@ class Circumstances:
     telemetry: bool
     now: float
     problem: str | None = None
+    recovering: bool = False
 
 
 @dataclass(frozen=True, slots=True)

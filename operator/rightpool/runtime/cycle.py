@@ -21,6 +21,7 @@ from rightpool.runtime.conditions import Circumstances
 from rightpool.runtime.difference import Difference
 from rightpool.runtime.executor import Refusal
 from rightpool.runtime.jobs import StoredJob
+from rightpool.runtime.recovery import recovering
 from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
 
 # Time alone changes little: what was spent, since when something is waited for.
@@ -29,6 +30,9 @@ QUIET_SECONDS = 300.0
 # are worth one write in so many seconds, and a fleet that had none for a while has so many to make.
 MONEY_SECONDS = 60.0
 MONEY_WRITES = 30.0
+# Statuses that only tell something, in one cycle. More than the API server takes until the next one would be in memory
+# all that time, ten thousand of them at a start, and what happens to a job meanwhile would wait behind them.
+DRAFTS = 500
 
 Decide = Callable[[Snapshot], Mapping[JobKey, Assessment]]
 
@@ -64,6 +68,7 @@ class _Quiet:
     pool: Pool | None
     refusal: Refusal | None
     telemetry: bool
+    recovering: bool
     until: float
 
     def still(self, other: _Quiet, now: float) -> bool:
@@ -75,6 +80,7 @@ class _Quiet:
             and self.bottleneck is other.bottleneck
             and self.refusal is other.refusal
             and self.telemetry == other.telemetry
+            and self.recovering == other.recovering
             and now < self.until
             and (self.pool is other.pool or self.pool == other.pool)
             and (self.profile is other.profile or alike(self.profile, other.profile))
@@ -88,8 +94,13 @@ class Stepper:
     written_at: dict[str, float] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     quiet: dict[str, _Quiet] = field(default_factory=dict)
+    _drafts: int = DRAFTS
     _money: float = MONEY_WRITES
     _money_at: float = 0.0
+
+    def begin(self) -> None:
+        """A new cycle."""
+        self._drafts = DRAFTS
 
     def step(
         self,
@@ -101,9 +112,13 @@ class Stepper:
         refusal: Refusal | None,
         *,
         telemetry: bool,
+        leading_for: float,
         now: float,
     ) -> Step:
-        """Go on, and say so. A state machine that fails stops this job and no other."""
+        """Go on, and say so. A state machine that fails stops this job and no other.
+
+        leading_for: seconds that this process has led for.
+        """
         problem: str | None = None
         after = job
         try:
@@ -118,11 +133,16 @@ class Stepper:
         bottleneck = None if job.diagnosis is None else job.diagnosis.bottleneck
         # Not all jobs in the same cycle: how long depends on the job.
         until = now + QUIET_SECONDS * (0.5 + crc32(job.uid.encode()) / 2**33)
-        made_from = _Quiet(stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, until)
+        again = recovering(job, leading_for)
+        made_from = _Quiet(
+            stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, again, until
+        )
         last = self.quiet.get(job.uid)
         if after is job and problem is None and last is not None and last.still(made_from, now):
             return Step(stored, job, job, None, commands(job))
-        around = Circumstances(assessment, pool, refusal, telemetry, now, problem)
+        if after is job and problem is None and self._drafts <= 0:
+            return Step(stored, job, job, None, commands(job))
+        around = Circumstances(assessment, pool, refusal, telemetry, now, problem, again)
         draft = draft_status(stored, after, around)
         worth = after is not job or self._worth_writing(job, draft, now)
         if not worth and problem is None and draft.difference <= Difference.MONEY:
@@ -131,6 +151,7 @@ class Stepper:
             self.quiet.pop(job.uid, None)
         if not worth:
             return Step(stored, job, job, None, () if problem else commands(job))
+        self._drafts -= after is job
         return Step(stored, job, after, draft, ())
 
     def _worth_writing(self, job: JobState, draft: StatusDraft, now: float) -> bool:

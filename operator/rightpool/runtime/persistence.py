@@ -26,7 +26,7 @@ from rightpool.planning.transitions import COMPLETED, FAILED
 from rightpool.prediction.estimate import Z80, Estimate
 
 DIGITS: Final = 6  # of throughputs and costs: half a millionth is far below what a window can tell
-MONEY_DIGITS: Final = 4  # below one dollar; above, cents
+MONEY_PLACES: Final = 8  # a status that is written often must not round away what was spent since the last time
 MAX_AVOID: Final = 64
 
 _TERMINAL: Final = {COMPLETED: ConditionType.COMPLETED, FAILED: ConditionType.FAILED}
@@ -63,7 +63,11 @@ def _number(value: float | None) -> str | None:
 
 
 def _money(value: float | None) -> str | None:
-    return None if value is None else format_money(value, MONEY_DIGITS)
+    if value is None:
+        return None
+    whole, fraction = f"{value:.{MONEY_PLACES}f}".split(".")
+    fraction = fraction.rstrip("0").ljust(2, "0")
+    return f"{whole}.{fraction}" if int(whole) or int(fraction) else "0.00"
 
 
 def _float(text: str | None) -> float | None:

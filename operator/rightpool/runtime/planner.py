@@ -90,6 +90,7 @@ class Planner:
         self._busy: dict[str, Future[None]] = {}
         self._known: set[str] = set()
         self._tally = Tally(parts.metrics)
+        self._leading_since: float | None = None
         self._policy_problem: str | None = None
 
     def start(self) -> None:
@@ -159,8 +160,10 @@ class Planner:
             return True
         if not leader:
             parts.metrics.fleet.measured = False
+            self._leading_since = None
             return False
-        now = self._clock()
+        now = round(self._clock(), 3)  # as times are stored, so that nothing is paid twice or not at all
+        self._leading_since = self._leading_since or now
         with self._timed("snapshot"):
             fleet = self._fleet()
             stored = {key: job for key, job in parts.store.jobs().items() if job.state.spec.ours}
@@ -250,6 +253,8 @@ class Planner:
         assessments: Mapping[JobKey, Assessment],
     ) -> Iterator[Step]:
         parts = self._parts
+        leading_for = snapshot.now - (self._leading_since or snapshot.now)
+        self._stepper.begin()
         for key, job in snapshot.jobs.items():
             if key not in live or job.uid in self._busy:
                 continue
@@ -264,6 +269,7 @@ class Planner:
                     snapshot.policy,
                     parts.executor.refusal(job),
                     telemetry=snapshot.telemetry,
+                    leading_for=leading_for,
                     now=snapshot.now,
                 )
             except Exception:

@@ -22,6 +22,7 @@ from rightpool.runtime.conditions import Circumstances, conditions_of
 from rightpool.runtime.difference import Difference, difference
 from rightpool.runtime.jobs import StoredJob
 from rightpool.runtime.persistence import estimate_to_wire, persisted_fields, placement_to_wire, to_time
+from rightpool.runtime.recovery import carried_over, stands
 
 # A message or a measured number alone is not worth a write more often than this.
 COSMETIC_SECONDS: Final = 60.0
@@ -54,17 +55,24 @@ class StatusDraft:
 def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> StatusDraft:
     """What the status should be. job: as it is to be persisted; stored: what is there."""
     said = stored.status
-    conditions = list(said.conditions)
     now = to_time(around.now)
+    still = around.recovering and around.telemetry and stands(said, job)
     applying = list(conditions_of(job, around))
+    if still:
+        applying = list(carried_over(said, applying))
     kept = {condition.type for condition in applying}
-    conditions = [condition for condition in conditions if condition.type in kept]
+    conditions = [condition for condition in said.conditions if condition.type in kept]
     for condition in applying:
         conditions = set_condition(conditions, condition, now)
     settled = replace(job, account=job.account.settled(around.now))
-    profile = _profile(job, around.assessment)
+    profile, per_million = _profile(job, around.assessment), _per_million(job)
+    recommendation = _recommendation(job, around.assessment)
     ref, placed = job.ref, said.placement
-    if profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
+    if still:
+        profile, recommendation = said.profile, said.recommendation
+        known = None if said.cost is None else said.cost.per_million_samples
+        per_million = None if known is None else float(known)
+    elif profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
         profile = said.profile  # a restart of the operator does not make the numbers wrong
     status = wire.ProfiledJobStatus(
         observed_generation=job.generation,
@@ -72,8 +80,8 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         replicas=0 if ref is None else job.revision(ref.revision).running,
         selector=f"{LABEL_JOB}={job.key.name}",
         profile=profile,
-        recommendation=_recommendation(job, around.assessment),
-        **persisted_fields(settled, _per_million(job)),
+        recommendation=recommendation,
+        **persisted_fields(settled, per_million),
     )
     body = status.to_dict()
     found = difference(stored.status_body, body)

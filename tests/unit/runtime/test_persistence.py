@@ -21,6 +21,8 @@ from rightpool.planning.snapshot import JobState
 from rightpool.prediction.estimate import Estimate
 from rightpool.runtime.jobs import read_job
 from rightpool.runtime.persistence import (
+    account_from_wire,
+    account_to_wire,
     estimate_from_wire,
     estimate_to_wire,
     from_time,
@@ -206,3 +208,26 @@ def close(one: object, two: object, name: str = "") -> bool:
     if isinstance(one, tuple) and isinstance(two, tuple):
         return len(one) == len(two) and all(close(a, b, name) for a, b in zip(one, two, strict=True))
     return one == two
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 999_999), st.lists(st.integers(1, 60_000), min_size=1, max_size=100))
+def test_money_is_neither_lost_nor_made_by_writing_it_often(price: int, waits: list[int]) -> None:
+    """price: in hundredths of a cent an hour. waits: milliseconds from one write to the next."""
+    began = now = 1_800_000_000.0
+    account = Account(saving_per_hour=price / 10_000).started(price / 10_000, now)
+    for wait in waits:
+        now = round(now + wait / 1000, 3)
+        before, account = account, account_from_wire(account_to_wire(account.settled(now)))
+        assert account.spent >= before.spent
+    once = price / 10_000 * (now - began) / 3600
+    assert account.spent == pytest.approx(once, abs=1e-6)
+    assert account.saved == pytest.approx(once, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"), [(12.5, "12.50"), (-0.000000001, "0.00"), (-0.03, "-0.03"), (1e-8, "0.00000001"), (3, "3.00")]
+)
+def test_money_on_the_wire(dollars: float, text: str) -> None:
+    cost = account_to_wire(Account(saved=dollars, since=1.0))
+    assert cost is not None and cost.saved == text
