@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,12 +23,14 @@ _EVERYTHING: Final = ".*"
 
 @dataclass(frozen=True, slots=True)
 class PanelQuery:
-    """One query of one panel. required: whether it has data on every fleet with a running job."""
+    """One query of one panel. required: whether it has data on every fleet with a running job. ranged: whether Grafana
+    asks for all of the time range, and not for the present value."""
 
     dashboard: str
     panel: str
     expression: str
     required: bool
+    ranged: bool
 
     def __str__(self) -> str:
         return f"{self.dashboard}: {self.panel}: {self.expression}"
@@ -39,7 +43,7 @@ def panel_queries(folder: Path = FOLDER) -> Iterator[PanelQuery]:
         for panel in board["panels"]:
             required = "noValue" not in panel["fieldConfig"]["defaults"]
             for target in panel.get("targets", []):
-                yield PanelQuery(board["title"], panel["title"], target["expr"], required)
+                yield PanelQuery(board["title"], panel["title"], target["expr"], required, target.get("range", False))
 
 
 def filled(expression: str, variables: Mapping[str, str]) -> str:
@@ -55,31 +59,51 @@ def filled(expression: str, variables: Mapping[str, str]) -> str:
     return re.sub(r"\$(\w+)", value, expression)
 
 
-def check_panels(
-    prometheus_url: str, *, variables: Mapping[str, str] | None = None, require_data: bool = True
-) -> list[str]:
-    """What is wrong, a line each: queries that Prometheus refuses, and, where data are required, those without any.
+def unanswered(
+    url: str, variables: Mapping[str, str] | None = None, since: float | None = None
+) -> Iterator[tuple[PanelQuery, str]]:
+    """Queries that Prometheus refuses, with its words, and those that it has `no data` for.
 
     variables: `namespace` and `profiledjob` of the job to look at, `operator` the operator's namespace; default: all.
+    since: Unix time from which on curves are looked at; default: only whether they have a value now.
     """
-    failures = []
     for query in panel_queries():
         try:
-            result = ask(prometheus_url, filled(query.expression, variables or {}))
+            found = ask(url, filled(query.expression, variables or {}), since if query.ranged else None)
         except ValueError as error:
-            failures.append(f"{query}: {error}")
+            yield query, str(error)
             continue
-        if require_data and query.required and not result:
-            failures.append(f"{query}: no data")
-    return failures
+        if not found:
+            yield query, "no data"
 
 
-def ask(url: str, expression: str) -> list[Any]:
-    """The series of an instant query. Raises ValueError where Prometheus refuses it."""
-    query = urllib.parse.urlencode({"query": expression})
+def check_panels(url: str, *, variables: Mapping[str, str] | None = None, require_data: bool = True) -> list[str]:
+    """What is wrong now, a line each: queries that are refused, and, where data are required, those without any."""
+    return [
+        f"{query}: {problem}"
+        for query, problem in unanswered(url, variables)
+        if problem != "no data" or (require_data and query.required)
+    ]
+
+
+def ask(url: str, expression: str, since: float | None = None) -> list[Any]:
+    """The series of a query that have a number, now or at any time since. Raises ValueError where it is refused."""
+    asked: dict[str, str | float] = {"query": expression}
+    if since is not None:
+        now = time.time()
+        asked |= {"start": since, "end": now, "step": max(1.0, (now - since) / 1000)}
+    path = "query" if since is None else "query_range"
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/api/v1/query?{query}", timeout=30) as answer:
+        with urllib.request.urlopen(
+            f"{url.rstrip('/')}/api/v1/{path}?{urllib.parse.urlencode(asked)}", timeout=30
+        ) as answer:
             body = json.load(answer)
     except urllib.error.HTTPError as error:
         raise ValueError(str(json.load(error).get("error"))) from None
-    return list(body["data"]["result"])
+    return [series for series in body["data"]["result"] if _has_number(series)]
+
+
+def _has_number(series: Mapping[str, Any]) -> bool:
+    """A share of nothing is NaN, which Grafana shows as nothing."""
+    values = series["values"] if "values" in series else [series["value"]]
+    return any(not math.isnan(float(value)) for _, value in values)

@@ -9,7 +9,7 @@ from typing import Final
 
 from rightpool.planning.assess import Assessment
 from rightpool.planning.snapshot import JobState
-from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.metrics import FASTER, SLOWER, OperatorMetrics
 
 STATES: Final = ("Waiting", "Running", "Migrating", "Suspended", "Finished")
 
@@ -45,7 +45,7 @@ class Tally:
             if entry.id not in known:
                 self._metrics.migrations.labels(entry.outcome.value).inc()
                 if (error := entry.prediction_error) is not None:
-                    self._metrics.prediction_error.labels("slower" if error < 0 else "faster").observe(abs(error))
+                    self._metrics.prediction_error.labels(SLOWER if error < 0 else FASTER).observe(abs(error))
                 logger.info(
                     "%s: %s",
                     entry.id,

@@ -175,7 +175,7 @@ def test_panels_of_another_job_are_empty(prometheus: str) -> None:
 def test_a_broken_query_is_named(prometheus: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from dashboards import answers
 
-    broken = answers.PanelQuery("Fleet", "Cost", "sum(", False)
+    broken = answers.PanelQuery("Fleet", "Cost", "sum(", required=False, ranged=False)
     monkeypatch.setattr(answers, "panel_queries", lambda: iter([broken]))
     (failure,) = check_panels(prometheus, require_data=False)
     assert "parse error" in failure

@@ -1,0 +1,49 @@
+"""The stage and the four stories, told once for all tests here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from demo.__main__ import tell
+from demo.job import Job
+from demo.stage import Stage, prepare
+from demo.stories import AFTERWARDS, TOGETHER
+from devcluster import cluster
+from devcluster.cluster import Running
+from devcluster.progress import Progress
+from devcluster.spec import TEST
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of each story. since: Unix time at which the first began."""
+
+    since: float
+    jobs: dict[str, Job | Exception]
+
+
+@pytest.fixture(scope="session")
+def running(kubeconfig: Path) -> Running:
+    """The embedded test cluster."""
+    if kubeconfig != TEST.kubeconfig:
+        pytest.skip("the stories need the embedded cluster: its simulated pools and its node for real pods")
+    return cluster.running(TEST)
+
+
+@pytest.fixture(scope="session")
+def stage(running: Running) -> Stage:
+    """With the chart installed in it."""
+    return prepare(running, Progress())
+
+
+@pytest.fixture(scope="session")
+def told(stage: Stage) -> Told:
+    """Those that do not disturb each other run side by side."""
+    since = time.time()
+    say: Callable[[str], None] = Progress().say
+    return Told(since, tell(stage, TOGETHER, say) | tell(stage, AFTERWARDS, say))

@@ -1,0 +1,32 @@
+"""Every query of every Grafana panel, asked of the Prometheus that has watched the four stories."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboards.answers import panel_queries, unanswered
+from devcluster.cluster import Running
+
+from .conftest import Told
+
+pytestmark = pytest.mark.cluster
+
+# Panels that four stories in which all goes well can't fill.
+RARE = {
+    ("Rightpool / Job", "Chip errors"): "no chip breaks",
+    ("Rightpool / Job", "Links"): "no chip here counts the bytes of its links",
+    ("Rightpool / Operator", "Jobs that could not be handled"): "each would be a bug",
+}
+
+
+def test_every_panel_has_data(told: Told, running: Running) -> None:
+    found = [
+        f"{query}: {problem}"
+        for query, problem in unanswered(running.prometheus_url, since=told.since)
+        if problem != "no data" or (query.dashboard, query.panel) not in RARE
+    ]
+    assert found == []
+
+
+def test_every_rare_panel_is_there() -> None:
+    assert RARE.keys() <= {(query.dashboard, query.panel) for query in panel_queries()}

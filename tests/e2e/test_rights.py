@@ -1,0 +1,46 @@
+"""What the operator asked the API server for through the four stories, against what the chart grants it."""
+
+from __future__ import annotations
+
+import pytest
+
+from demo.stage import RELEASE, SYSTEM, Stage
+from devcluster.cluster import Running
+
+from ..integration.security.rights import UNASKED, Asked, Right, asked, covered, granted
+from .conftest import Told
+
+pytestmark = pytest.mark.cluster
+
+# Granted, and not asked for when all goes well. tests/integration/security brings each of them about.
+RARE = {
+    ("", "services", "get"): "only where a Service of that name is there already: whose is it?",
+}
+
+
+@pytest.fixture(scope="module")
+def seen(told: Told, running: Running) -> Asked:
+    """By the whole audit log: the operator has started, too."""
+    logs = sorted(running.spec.logs.glob("audit*.log"))
+    return asked(logs, f"system:serviceaccount:{SYSTEM}:{RELEASE}")
+
+
+@pytest.fixture(scope="module")
+def rights(stage: Stage) -> frozenset[Right]:
+    return granted(stage.kubectl, SYSTEM, RELEASE)
+
+
+def test_nothing_was_refused(seen: Asked) -> None:
+    assert seen.refused == set()
+
+
+def test_everything_that_was_asked_for_is_granted_by_the_chart(seen: Asked, rights: frozenset[Right]) -> None:
+    """And by nothing else, such as a group that every account is in."""
+    assert [right for right in sorted(seen.rights) if not covered(right, rights)] == []
+
+
+def test_every_right_was_used(seen: Asked, rights: frozenset[Right]) -> None:
+    used = {right.plain for right in seen.rights}
+    unused = {right.plain for right in rights} - used
+    assert unused - UNASKED - RARE.keys() == set()
+    assert RARE.keys() <= {right.plain for right in rights}, "a right that is granted no more is no exception"
