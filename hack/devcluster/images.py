@@ -72,17 +72,22 @@ _STRIPPED_LIBRARIES: Final = (
 
 
 def load(cluster: Cluster, files: Iterable[Path]) -> list[str]:
-    """Import image tars; returns the names of what was in them. A name that was there before means the new image."""
+    """Import image tars; returns the names of what was in them. A name that was there before means the new image.
+
+    Pods may name them by digest too: the kubelet looks an image up by the very words of the pod.
+    """
     loaded: list[str] = []
     for path in files:
         loaded += oci.names_in(path)
         _ctr(cluster, "images", "import", "--local", str(path))
+        for name, pinned in oci.pinned_names_in(path).items():
+            _ctr(cluster, "images", "tag", "--force", name, pinned)
     return loaded
 
 
 def names(cluster: Cluster) -> list[str]:
     """Without the digests that the container runtime keeps as names of their own."""
-    return [name for name in _ctr(cluster, "images", "ls", "-q").split() if not name.startswith("sha256:")]
+    return [name for name in _ctr(cluster, "images", "ls", "-q").split() if "sha256:" not in name]
 
 
 def _ctr(cluster: Cluster, *arguments: str) -> str:

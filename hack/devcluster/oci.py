@@ -21,6 +21,7 @@ _INDEX: Final = "application/vnd.oci.image.index.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 _TABLES: Final = ("index.json", "manifest.json")
+_NAME: Final = "io.containerd.image.name"
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
@@ -166,7 +167,7 @@ def write_image(target: Path, name: str, layers: Sequence[Layer], config: ImageC
             "layers": [_descriptor(_LAYER, layer.blob) for layer in layers],
         }
     )
-    annotations = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
+    annotations = {_NAME: name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
     index = _json(
         {
             "schemaVersion": 2,
@@ -188,18 +189,34 @@ def write_image(target: Path, name: str, layers: Sequence[Layer], config: ImageC
 
 def names_in(archive: Path) -> list[str]:
     """The names of the images in a tar, in the OCI layout or in Docker's own."""
+    tables = _tables(archive)
+    named = [name for name, _ in _manifests(tables)]
+    if named:
+        return named
+    return [str(tag) for image in tables.get("manifest.json", []) for tag in image.get("RepoTags") or []]
+
+
+def pinned_names_in(archive: Path) -> dict[str, str]:
+    """Name → the same image by its digest, as REPOSITORY@sha256:…; nothing for Docker's own tars, which have none."""
+    return {name: f"{name.rpartition(':')[0]}@{digest}" for name, digest in _manifests(_tables(archive))}
+
+
+def _tables(archive: Path) -> dict[str, Any]:
     try:
         with tarfile.open(archive) as opened:
             found = {name: opened.extractfile(name) for name in opened.getnames() if name in _TABLES}
-            tables = {name: json.load(content) for name, content in found.items() if content is not None}
+            return {name: json.load(content) for name, content in found.items() if content is not None}
     except (OSError, tarfile.TarError, ValueError) as error:
         raise DevclusterError(f"{archive} is not an image tar: {error}") from None
-    if "index.json" in tables:
-        annotations = [entry.get("annotations", {}) for entry in tables["index.json"].get("manifests", [])]
-        named = [str(entry["io.containerd.image.name"]) for entry in annotations if "io.containerd.image.name" in entry]
-        if named:
-            return named
-    return [str(tag) for image in tables.get("manifest.json", []) for tag in image.get("RepoTags") or []]
+
+
+def _manifests(tables: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, digest) of each image of an OCI layout that has a name."""
+    return [
+        (str(entry["annotations"][_NAME]), str(entry["digest"]))
+        for entry in tables.get("index.json", {}).get("manifests", [])
+        if _NAME in entry.get("annotations", {})
+    ]
 
 
 def _runtime_config(config: ImageConfig) -> dict[str, Any]:

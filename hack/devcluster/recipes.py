@@ -2,7 +2,7 @@
 
 Each is what its Dockerfile makes, from the same lock: the base layer, the packages of the lock, our files. Layers are
 reproducible, so an image whose files did not change keeps its digest. Beside each lies NAME.cdx.json, which says what
-is in it.
+is in it, and beside all of them values.yaml, which pins the chart to them: helm install --values values.yaml.
 """
 
 import argparse
@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from devcluster import images, locks, oci, sbom
 from devcluster.progress import Progress
@@ -24,6 +26,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 REGISTRY: Final = "docker.io/"
 VERSION: Final = "0.1.0"
 INSTALL_SECONDS: Final = 600
+VALUES: Final = "values.yaml"
 PACKAGES_DIR: Final = "/packages"
 # What a wheel carries and no program imports.
 _UNUSED_DIRS: Final = ("tests", "test", "__pycache__")
@@ -195,6 +198,23 @@ def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
     return Built(target, digest)
 
 
+def build_all(names: Collection[str], folder: Path, progress: Progress) -> dict[str, Built]:
+    """The named images, and the chart's values that pin them."""
+    built = {recipe.short: build(recipe, folder, progress) for recipe in RECIPES if recipe.short in names}
+    (folder / VALUES).write_text(yaml.safe_dump(pins({name: image.digest for name, image in built.items()})))
+    return built
+
+
+def pins(digests: Mapping[str, str]) -> dict[str, Any]:
+    """Values of the chart that name these of its images by digest."""
+    values: dict[str, Any] = {}
+    if "operator" in digests:
+        values["image"] = {"digest": digests["operator"]}
+    if "profiler" in digests:
+        values["sidecar"] = {"image": {"digest": digests["profiler"]}}
+    return values
+
+
 def main() -> int:
     """Build the named images, or all."""
     parser = argparse.ArgumentParser(prog="devcluster.recipes", description=__doc__)
@@ -203,9 +223,7 @@ def main() -> int:
     options = parser.parse_args()
     progress = Progress()
     try:
-        for recipe in RECIPES:
-            if not options.names or recipe.short in options.names:
-                build(recipe, options.folder, progress)
+        build_all(options.names or [recipe.short for recipe in RECIPES], options.folder, progress)
     except DevclusterError as error:
         print(f"images: {error}", file=sys.stderr)
         return 1

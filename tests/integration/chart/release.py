@@ -51,9 +51,10 @@ def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds:
 
 @dataclass(frozen=True)
 class Release:
-    """The release, by helm and kubectl."""
+    """The release, by helm and kubectl. images: the values that pin them by digest."""
 
     cluster: Running
+    images: Path
 
     @property
     def kubectl(self) -> Kubectl:
@@ -69,7 +70,9 @@ class Release:
     def install(self, chart: Path, *values: str) -> None:
         usual = ("planner.interval=1", "log.format=text", f"prometheus.url={self.cluster.prometheus_url}")
         chosen = [part for value in (*usual, *values) for part in ("--set", value)]
-        self.helm("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=400s", *chosen)
+        self.helm(
+            *("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=400s", f"--values={self.images}"), *chosen
+        )
 
     def operators(self) -> str:
         """What `kubectl` says of the operator's pods, for a failure's message."""

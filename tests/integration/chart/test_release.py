@@ -29,12 +29,11 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     if not host.is_root() or deps.missing(root=True):
         pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
     quiet = Progress(quiet=True)
-    wanted = [recipe for recipe in recipes.RECIPES if recipe.short in ("operator", "profiler")]
     folder = tmp_path_factory.mktemp("images")
-    archives = [recipes.build(recipe, folder, quiet).archive for recipe in wanted]
+    images = recipes.build_all(("operator", "profiler"), folder, quiet)
     try:
         running = clusters.up(CLUSTER, quiet)
-        running.load_images(*archives)
+        running.load_images(*(image.archive for image in images.values()))
         namespace = {"apiVersion": "v1", "kind": "Namespace"}
         restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
         running.kubectl.apply(
@@ -43,7 +42,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
                 {**namespace, "metadata": {"name": "research"}},
             ]
         )
-        yield Release(running)
+        yield Release(running, folder / recipes.VALUES)
     finally:
         clusters.down(CLUSTER)
 
@@ -67,6 +66,20 @@ def test_the_previous_version_runs(release: Release, workload: Workload, untouch
     assert COLUMN not in release.columns()
     assert len(release.pods()) == 2
     assert workload.identity() == untouched
+
+
+def test_images_are_run_by_digest(release: Release, workload: Workload, untouched: Object) -> None:
+    """The operator's, and the profiler that it puts into pods."""
+    chosen = yaml.safe_load(release.images.read_text())
+    (deployment,) = (item for item in release.rendered() if item["kind"] == "Deployment")
+    named = {c["image"] for c in release.live(deployment)["spec"]["template"]["spec"]["containers"]}
+    assert named == {f"rightpool/operator@{chosen['image']['digest']}"}
+    profilers = {
+        container["image"]
+        for pod in release.kubectl.json("get", "pods", f"--namespace={workload.namespace}")["items"]
+        for container in pod["spec"]["initContainers"]
+    }
+    assert profilers == {f"rightpool/profiler@{chosen['sidecar']['image']['digest']}"}
 
 
 def test_an_upgrade_brings_the_new_definition(release: Release, workload: Workload, untouched: Object) -> None:

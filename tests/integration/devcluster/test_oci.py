@@ -117,8 +117,9 @@ def test_somebody_elses_tar_is_normalised_and_its_hard_links_survive() -> None:
 
 
 def test_names_are_read_back(tmp_path: Path) -> None:
-    oci.write_image(tmp_path / "thing.tar", NAME, [oci.layer_from_files({"/a": b""})], CONFIG)
+    digest = oci.write_image(tmp_path / "thing.tar", NAME, [oci.layer_from_files({"/a": b""})], CONFIG)
     assert oci.names_in(tmp_path / "thing.tar") == [NAME]
+    assert oci.pinned_names_in(tmp_path / "thing.tar") == {NAME: f"docker.io/library/thing@{digest}"}
 
 
 @pytest.mark.parametrize("content", [b"", b"not a tar at all"])

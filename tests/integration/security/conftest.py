@@ -26,11 +26,10 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
     quiet = Progress(quiet=True)
     folder = tmp_path_factory.mktemp("images")
-    wanted = [recipe for recipe in recipes.RECIPES if recipe.short in ("operator", "profiler")]
-    images = [recipes.build(recipe, folder, quiet) for recipe in wanted]
+    images = recipes.build_all(("operator", "profiler"), folder, quiet)
     try:
         running = clusters.up(CLUSTER, quiet)
-        running.load_images(*(image.archive for image in images))
+        running.load_images(*(image.archive for image in images.values()))
         running.kubectl.apply(
             {
                 "apiVersion": "v1",
@@ -39,8 +38,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
             }
             for name, standard in NAMESPACES.items()
         )
-        release = Release(running)
-        release.install(CHART, f"podAnnotations.digest={images[0].digest}")
+        release = Release(running, folder / recipes.VALUES)
+        release.install(CHART)
         release.until_led()
         yield release
     finally:

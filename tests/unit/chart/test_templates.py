@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import yaml
 from rightpool import contract
 from rightpool.settings import OperatorSettings
 
-from .rendering import CHART, Helm, Refused, kinds, one
+from .rendering import CHART, Helm, kinds, one
 
 # Every switch on, for rules that hold for whatever the chart can render.
 EVERYTHING: dict[str, Any] = {
@@ -225,45 +224,6 @@ def test_extra_objects_are_templates(helm: Helm) -> None:
     }
     made = one(helm.render({"extraObjects": [extra]}), "ConfigMap", "rightpool-mine")
     assert made["metadata"]["namespace"] == "rightpool-system"
-
-
-@pytest.mark.parametrize(
-    ("values", "about"),
-    [
-        ({"replicas": 3}, "replicas"),
-        ({"planner": {"intervall": 5}}, "intervall"),
-        ({"planner": {"interval": 0}}, "interval"),
-        ({"crds": {"instal": False}}, "instal"),
-        ({"image": {"digest": "sha256:short"}}, "digest"),
-        ({"prometheus": {"url": "prometheus:9090"}}, "url"),
-        ({"watchNamespaces": ["Research"]}, "watchNamespaces"),
-        ({"prometheus": {"scrapeInterval": "10s"}}, "scrapeInterval"),
-        ({"resources": {"request": {}}}, "request"),
-        ({"affinity": {"podAntiAfinity": {}}}, "podAntiAfinity"),
-        ({"extraEnv": [{"name": "A", "val": "b"}]}, "val"),
-        ({"log": {"level": "debug"}}, "level"),
-        ({"networkPolicy": {"apiServer": {"ports": []}}}, "ports"),
-    ],
-)
-def test_a_wrong_value_is_refused_by_name(helm: Helm, values: dict[str, Any], about: str) -> None:
-    with pytest.raises(Refused, match=about):
-        helm.render(values)
-
-
-def test_every_value_is_in_the_schema_and_the_other_way_round() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    _same(schema, values, "values")
-
-
-def _same(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
-    named = set(schema["properties"]) - {"global"}
-    if path in ("values.resources", "values.affinity"):
-        return
-    assert named == set(values), f"{path}: {named ^ set(values)}"
-    for name, value in values.items():
-        if "properties" in schema["properties"][name]:
-            _same(schema["properties"][name], value, f"{path}.{name}")
 
 
 def test_a_package_has_everything(helm: Helm, tmp_path: Path) -> None:
