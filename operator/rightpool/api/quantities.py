@@ -128,6 +128,12 @@ def format_money(amount: Decimal | float, digits: int = 3) -> str:
     return _format(amount, digits, 2, 2)
 
 
+def format_cents(amount: Decimal | float) -> str:
+    """Dollars to the cent, for a column: 12.304 → "12.30", -0.000001 → "0.00"."""
+    cents = round(Decimal(amount), 2)
+    return str(abs(cents) if cents == 0 else cents)
+
+
 def format_ratio(ratio: Decimal | float, digits: int = 2) -> str:
     """A share with at least two decimals: 0.9712 → "0.97", 0.0042 → "0.0042"."""
     return _format(ratio, digits, 2)

@@ -175,6 +175,19 @@ class CostStatus(ApiModel):
     """Seconds on chips whose price is not known; they are not in spent."""
 
 
+class ColumnsStatus(ApiModel):
+    """Amounts of `cost` as `kubectl get` shows them. Nothing is computed from these."""
+
+    per_hour: str | None = None
+    """Dollars an hour now."""
+
+    per_million_samples: str | None = None
+    """Dollars for a million samples now."""
+
+    saved: str | None = None
+    """Dollars saved so far, to the cent."""
+
+
 class Recommendation(ApiModel):
     """What the operator would do, or is about to do."""
 
@@ -375,6 +388,9 @@ class ProfiledJobStatus(ApiModel):
 
     cost: CostStatus | None = None
     """What the job costs."""
+
+    columns: ColumnsStatus | None = None
+    """The cost in few digits, for the columns of `kubectl get`."""
 
     recommendation: Recommendation | None = None
     """What the operator would do, or is about to do."""

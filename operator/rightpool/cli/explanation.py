@@ -13,7 +13,7 @@ from rightpool.planning.assess import adaptation_mode
 from rightpool.planning.candidate import Candidate
 from rightpool.planning.decision import Action
 from rightpool.planning.ledger import LedgerEntry
-from rightpool.planning.wording import chips, dollars, gibibytes, number, share, span
+from rightpool.planning.wording import cents, chips, dollars, gibibytes, number, share, span
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
 
@@ -104,8 +104,8 @@ def _placement(page: Page, found: Explanation) -> None:
     pairs.append(("revision", f"{ref.revision}, {since}"))
     account = found.job.account.settled(found.now)
     if found.stored.status.cost is not None:
-        saved = f", {dollars(account.saved)} saved by moves" if found.job.moves else ""
-        pairs.append(("so far", f"{dollars(account.spent)} spent{saved}"))
+        saved = f", {cents(account.saved)} saved by moves" if found.job.moves else ""
+        pairs.append(("so far", f"{cents(account.spent)} spent{saved}"))
     page.pairs(pairs)
 
 
@@ -173,7 +173,7 @@ def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]
         NOTHING if rate is None else number(rate.median),
         NOTHING if rate is None or rate.sd == 0.0 else f"{number(rate.low)}–{number(rate.high)}",
         NOTHING if candidate.cost_per_hour is None else f"{candidate.cost_per_hour:.2f}",
-        NOTHING if cost is None else dollars(cost.median).removeprefix("$"),
+        NOTHING if cost is None else dollars(cost.median).replace("$", ""),
         NOTHING if candidate.saving is None or current else share(candidate.saving),
         NOTHING if candidate.probability is None else f"{candidate.probability:.2f}",
         NOTHING if candidate.scaling_efficiency is None else share(candidate.scaling_efficiency),
@@ -219,7 +219,7 @@ def _history(page: Page, found: Explanation) -> None:
 
 def _entry(entry: LedgerEntry, now: float) -> list[str]:
     def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).removeprefix("$")
+        return NOTHING if value is None else dollars(value).replace("$", "")
 
     outcome = entry.outcome.value if entry.outcome.value == entry.reason else f"{entry.outcome.value} ({entry.reason})"
     return [

@@ -26,7 +26,7 @@ from rightpool.cli.table import NOTHING, Column, Page, print_json
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION
 from rightpool.planning.verification import cost_per_million
-from rightpool.planning.wording import dollars, number
+from rightpool.planning.wording import cents, dollars, number
 from rightpool.runtime.jobs import StoredJob
 from rightpool.runtime.persistence import to_time
 
@@ -167,7 +167,7 @@ def print_jobs(page: Page, lines: list[Line], namespace: str | None) -> None:
     told = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
     told += f" for {dollars(total['costPerHour'])} an hour"
     if total["saved"]:
-        told += f"; moves have saved {dollars(total['saved'])}"
+        told += f"; moves have saved {cents(total['saved'])}"
     if total["unpriced"]:
         told += f"; {total['unpriced']} without a price are not counted"
     page.line()
@@ -176,7 +176,10 @@ def print_jobs(page: Page, lines: list[Line], namespace: str | None) -> None:
 
 def _row(line: Line) -> list[str]:
     def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).removeprefix("$")
+        return NOTHING if value is None else dollars(value).replace("$", "")
+
+    def total(value: float | None) -> str:
+        return NOTHING if value is None else cents(value).replace("$", "")
 
     return [
         line.namespace,
@@ -188,6 +191,6 @@ def _row(line: Line) -> list[str]:
         money(line.cost_per_million),
         line.bottleneck or NOTHING,
         line.state,
-        money(line.spent),
-        money(line.saved),
+        total(line.spent),
+        total(line.saved),
     ]

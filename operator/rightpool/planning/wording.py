@@ -10,8 +10,14 @@ def number(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Cents from one dollar on, three significant digits below: $8.05, $0.00123."""
-    return f"${value:.2f}" if abs(value) >= 1.0 else f"${value:.3g}"
+    """Cents from one dollar on, three significant digits below: $8.05, $0.00123, -$0.5."""
+    sign, amount = "-" if value < 0.0 else "", abs(value)
+    return f"{sign}${amount:.2f}" if amount >= 1.0 else f"{sign}${amount:.3g}"
+
+
+def cents(value: float) -> str:
+    """What adds up, to the cent: $0.00, -$12.30."""
+    return dollars(value) if abs(value) >= 1.0 else f"{'-' if value <= -0.005 else ''}${abs(value):.2f}"
 
 
 def share(value: float) -> str:

@@ -32,6 +32,8 @@ _SHARES: Final = frozenset(
 )
 # What they are now follows from `asOf` and what an hour costs and saves.
 _MONEY: Final = frozenset({"spent", "saved"})
+# Said of the cost in other words.
+_FOLLOWS: Final = frozenset({"columns"})
 _TIMES: Final = frozenset({"measuredAt", "asOf", "window"})
 
 
@@ -50,7 +52,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
     worst = Difference.NONE
     for key in {*old, *new}:
         before, after = old.get(key), new.get(key)
-        if before == after:
+        if before == after or key in _FOLLOWS:
             continue
         if key == "conditions":
             found = _conditions(before or (), after or ())

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from rightpool.api import status as wire
 from rightpool.api.conditions import Condition, Reason, set_condition
-from rightpool.api.quantities import format_duration, format_money, format_quantity, format_ratio
+from rightpool.api.quantities import format_cents, format_duration, format_money, format_quantity, format_ratio
 from rightpool.contract import LABEL_JOB
+from rightpool.planning.account import Account
 from rightpool.planning.assess import Assessment
 from rightpool.planning.decision import Action
 from rightpool.planning.migration import Phase
@@ -80,12 +81,23 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         replicas=0 if ref is None else job.revision(ref.revision).running,
         selector=f"{LABEL_JOB}={job.key.name}",
         profile=profile,
+        columns=_columns(settled.account, per_million),
         recommendation=recommendation,
         **persisted_fields(settled, per_million),
     )
     body = status.to_dict()
     found = difference(stored.status_body, body)
     return StatusDraft(body, found, tuple(conditions))
+
+
+def _columns(account: Account, per_million: float | None) -> wire.ColumnsStatus | None:
+    if account == Account():
+        return None
+    return wire.ColumnsStatus(
+        per_hour=None if account.cost_per_hour is None else format_money(account.cost_per_hour),
+        per_million_samples=None if per_million is None else format_money(per_million),
+        saved=format_cents(account.saved),
+    )
 
 
 def _per_million(job: JobState) -> float | None:

@@ -16,6 +16,7 @@ from rightpool.api.quantities import (
     Memory,
     Money,
     Ratio,
+    format_cents,
     format_duration,
     format_memory,
     format_money,
@@ -165,3 +166,11 @@ def test_duration_is_shown_in_its_shortest_exact_form(seconds: float, text: str)
 def test_a_negative_duration_cannot_be_shown() -> None:
     with pytest.raises(ValueError, match="is negative"):
         format_duration(timedelta(seconds=-1))
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(12.304, "12.30"), (-0.00000001, "0.00"), (0.0, "0.00"), (-0.006, "-0.01"), (1e6, "1000000.00")],
+)
+def test_cents(amount: float, text: str) -> None:
+    assert format_cents(amount) == text

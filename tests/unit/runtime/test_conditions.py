@@ -11,6 +11,7 @@ from rightpool.api.conditions import Condition, ConditionType, Reason, find_cond
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.placement import Placement
 from rightpool.hardware.pool import Pool
+from rightpool.planning.account import Account
 from rightpool.planning.migration import Phase
 from rightpool.planning.plan import plan
 from rightpool.planning.snapshot import JobState
@@ -172,3 +173,13 @@ def test_what_keeps_the_profiler_out_is_said_with_its_remedy(
 def test_a_pod_without_a_profiler_is_not_waited_for() -> None:
     silent = replace(running(made=with_template({}, hostNetwork=True)), profile=None)
     assert said(ConditionType.PROFILED, silent) == ("False", Reason.HOST_NETWORK)
+
+
+# --- the columns of kubectl get --------------------------------------------------------------------------------------
+
+
+def test_columns_are_for_people_and_the_account_is_exact() -> None:
+    job = running(account=Account(spent=1.5, saved=-0.00000001, since=NOW, cost_per_hour=32.7726))
+    body = draft_status(StoredJob(job, b"{}", None, ""), job, around(job, ALONE)).body
+    assert body["columns"] == {"perHour": "32.77", "perMillionSamples": "4.44", "saved": "0.00"}
+    assert float(body["cost"]["saved"]) == pytest.approx(-0.00000001)

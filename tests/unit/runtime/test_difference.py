@@ -35,6 +35,8 @@ def condition(**more: Any) -> dict[str, Any]:
         ({}, {"profile": {"inputWait": "0.01"}}, Difference.STATE),
         ({"cost": {"spent": "100", "asOf": "a"}}, {"cost": {"spent": "110", "asOf": "b"}}, Difference.NONE),
         ({"cost": {"spent": "100"}}, {"cost": {"spent": "140"}}, Difference.MONEY),
+        ({}, {"columns": {"saved": "0.00"}}, Difference.NONE),
+        ({"columns": {"perHour": "8.05"}}, {"columns": {"perHour": "9.00"}}, Difference.NONE),
         ({"cost": {"saved": "0.00"}}, {"cost": {"saved": "0.003"}}, Difference.NONE),
     ],
 )
