@@ -1,4 +1,5 @@
-"""What a real API server refuses, and in which words. The cases are in cases.py; each rule must have one."""
+"""What a real API server refuses, and in which words. The cases are in rule_cases.py and
+schema_cases.py; each rule must have one."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from .cases import CASES, JOB, POLICY, POOL, SCHEMA_CASES, Case, Object, asking, changed, containers
 from .conftest import CRDS, Refusal, Server
+from .objects import JOB, POLICY, POOL, Case, Object, asking, changed, containers
+from .rule_cases import CASES
+from .schema_cases import SCHEMA_CASES
 
 pytestmark = pytest.mark.cluster
 

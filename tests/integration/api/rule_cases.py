@@ -1,80 +1,10 @@
-"""Every rejection: what is written, which field the API server names, and what it says.
-
-`change` maps dotted paths to values; a value of ABSENT removes the field. The base objects are admitted as they are.
-"""
+"""Every rule: what is written, which field the API server names, and what it says."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-ABSENT: Final = object()
-
-Object = dict[str, Any]
-
-JOB: Final[Object] = {
-    "apiVersion": "rightpool.dev/v1alpha1",
-    "kind": "ProfiledJob",
-    "metadata": {"name": "bert"},
-    "spec": {
-        "workload": {
-            "job": {
-                "chipsPerReplica": 4,
-                "replicas": 2,
-                "template": {"spec": {"containers": [{"name": "trainer", "image": "example/train"}]}},
-            }
-        }
-    },
-}
-POOL: Final[Object] = {
-    "apiVersion": "rightpool.dev/v1alpha1",
-    "kind": "AcceleratorPool",
-    "metadata": {"name": "admission-test"},
-    "spec": {"accelerator": "A10G-24GB", "chipsPerNode": 4, "resourceName": "nvidia.com/gpu"},
-}
-POLICY: Final[Object] = {
-    "apiVersion": "rightpool.dev/v1alpha1",
-    "kind": "PlacementPolicy",
-    "metadata": {"name": "default"},
-    "spec": {},
-}
-
-
-def changed(base: Object, change: Object) -> Object:
-    """A copy of the base with the change."""
-    result = copy.deepcopy(base)
-    for path, value in change.items():
-        *parents, last = path.split(".")
-        node = result
-        for name in parents:
-            node = node.setdefault(name, {})
-        if value is ABSENT:
-            node.pop(last, None)
-        else:
-            node[last] = value
-    return result
-
-
-def containers(*items: Object) -> Object:
-    return {"spec": {"containers": list(items)}}
-
-
-def asking(kind: str, resource: str) -> Object:
-    """A template whose container asks for a resource."""
-    return containers({"name": "trainer", "image": "x", "resources": {kind: {resource: 1}}})
-
-
-@dataclass(frozen=True)
-class Case:
-    """A rule, something that it refuses, and the answer."""
-
-    id: str
-    base: Object
-    change: Object
-    field: str
-    said: str
-
+from .objects import JOB, POLICY, POOL, Case, asking, containers
 
 _J = "spec.workload.job"
 _T = f"{_J}.template"
@@ -393,61 +323,3 @@ POLICY_CASES: Final = (
 )
 
 CASES: Final = (*JOB_CASES, *POOL_CASES, *POLICY_CASES)
-
-# What the schema itself refuses, with the API server's own words.
-SCHEMA_CASES: Final = (
-    Case("unknown signal", JOB, {"spec.checkpoint": {"signal": "SIGKILL"}}, "spec.checkpoint.signal", '"SIGUSR1"'),
-    Case(
-        "mode Signal without a signal", JOB, {"spec.checkpoint": {"signal": ""}}, "spec.checkpoint.signal", '"SIGUSR1"'
-    ),
-    Case("no workload at all", JOB, {"spec.workload": ABSENT}, "spec.workload", "Required value"),
-    Case("no template", JOB, {_T: ABSENT}, _T, "Required value"),
-    Case("container without a name", JOB, {_T: containers({"image": "x"})}, f"{_C}[0].name", "Required value"),
-    Case("containers of one name", JOB, {_T: containers({"name": "a"}, {"name": "a"})}, f"{_C}[1]", "Duplicate value"),
-    Case("no chips", JOB, {f"{_J}.chipsPerReplica": 0}, f"{_J}.chipsPerReplica", "greater than or equal to 1"),
-    Case("no replicas", JOB, {f"{_J}.replicas": 0}, f"{_J}.replicas", "greater than or equal to 1"),
-    Case("too many replicas", JOB, {f"{_J}.replicas": 10_001}, f"{_J}.replicas", "less than or equal to 10000"),
-    Case("objective", JOB, {"spec.targets": {"objective": "Fast"}}, "spec.targets.objective", '"MinimizeTime"'),
-    Case("capacity", JOB, {"spec.placement": {"capacity": "spot"}}, "spec.placement.capacity", '"Spot"'),
-    Case("batch", JOB, {"spec.elasticity": {"batch": "Fixed"}}, "spec.elasticity.batch", '"Global"'),
-    Case("mode", JOB, {"spec.adaptation": {"mode": "On"}}, "spec.adaptation.mode", '"Recommend"'),
-    Case("checkpoint mode", JOB, {"spec.checkpoint": {"mode": "Never"}}, "spec.checkpoint.mode", '"Periodic"'),
-    Case("profiling mode", JOB, {"spec.profiling": {"mode": "On"}}, "spec.profiling.mode", '"Auto"'),
-    Case("trace", JOB, {"spec.profiling": {"trace": "On"}}, "spec.profiling.trace", '"Auto"'),
-    Case(
-        "money without quotes", JOB, {"spec.targets": {"budget": 500}}, "spec.targets.budget", "must be of type string"
-    ),
-    Case(
-        "no samples",
-        JOB,
-        {"spec.progress": {"totalSamples": 0}},
-        "spec.progress.totalSamples",
-        "greater than or equal to 1",
-    ),
-    Case("progress of nothing", JOB, {"spec.progress": {}}, "spec.progress.totalSamples", "Required value"),
-    Case("moves", JOB, {"spec.adaptation": {"maxMoves": -1}}, "spec.adaptation.maxMoves", "greater than or equal to 0"),
-    Case(
-        "pool allowed twice",
-        JOB,
-        {"spec.placement": {"pools": {"allow": ["a", "a"]}}},
-        "spec.placement.pools.allow[1]",
-        "Duplicate value",
-    ),
-    Case("no accelerator", POOL, {"spec.accelerator": ABSENT}, "spec.accelerator", "Required value"),
-    Case("node without chips", POOL, {"spec.chipsPerNode": 0}, "spec.chipsPerNode", "greater than or equal to 1"),
-    Case(
-        "link",
-        POOL,
-        {"spec.interconnect": {"intraNode": {"kind": "USB"}}},
-        "spec.interconnect.intraNode.kind",
-        '"NVLink"',
-    ),
-    Case("taint", POOL, {"spec.tolerations": [{"effect": "Never"}]}, "spec.tolerations[0].effect", '"NoSchedule"'),
-    Case(
-        "migrations",
-        POLICY,
-        {"spec.maxConcurrentMigrations": -1},
-        "spec.maxConcurrentMigrations",
-        "greater than or equal",
-    ),
-)
