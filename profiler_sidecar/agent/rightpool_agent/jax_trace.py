@@ -2,6 +2,8 @@
 
 Works on XLA's profiler session below `jax.profiler`. Only one session can exist in a process: none is begun while the
 program has one, and one of ours makes way the moment the program asks for its own.
+
+A program with a GPU is not traced: on an H100, a session of ours ended the program that ran beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 _STEPS = 5
 _SHORTEST = 0.2  # seconds
+_PLATFORMS = ("cpu", "tpu")  # a session traces all that the process has
 _MAX_BYTES = 4 << 20  # more than the sidecar, which is small, would read
 
 _lock = _thread.allocate_lock()
@@ -47,8 +50,10 @@ def _forget() -> None:
 
 
 def begin() -> Any:
-    """Start a session with device events and no Python ones; None if the program has one or XLA refuses."""
+    """Start a session with device events and no Python ones; None where none may be, or XLA refuses."""
     global _session
+    if not _safe():
+        return None
     profiler = sys.modules["jax._src.profiler"]
     with _lock:
         if _session is not None or profiler._profile_state.profile_session is not None:
@@ -64,6 +69,15 @@ def begin() -> Any:
         except Exception:
             _session = None
         return _session
+
+
+def _safe() -> bool:
+    """Is everything that the program has its devices by known to bear a trace?"""
+    try:
+        backends = list(sys.modules["jax._src.xla_bridge"]._backends.values())
+        return bool(backends) and all(one.platform in _PLATFORMS for one in backends)
+    except (AttributeError, KeyError):
+        return False
 
 
 def ready(session: Any, steps: int, seconds: float) -> bool:

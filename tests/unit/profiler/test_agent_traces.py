@@ -1,0 +1,49 @@
+"""Where the agent takes a trace of a JAX program, and where it keeps its hands off."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+from rightpool_agent import jax_trace  # type: ignore[import-not-found] # noqa: E402
+
+pytestmark = pytest.mark.jax
+
+
+@pytest.fixture
+def backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """What this process' JAX runs on, as JAX itself keeps it."""
+    import jax._src.profiler
+    import jax._src.xla_bridge as bridge
+
+    jax.devices("cpu")
+    found = dict(bridge._backends)
+    monkeypatch.setattr(bridge, "_backends", found)
+    yield found
+    jax_trace.abandon(jax_trace._session)
+
+
+def test_a_program_on_the_cpu_is_traced(backends: dict[str, Any]) -> None:
+    assert jax_trace.begin() is not None
+
+
+@pytest.mark.parametrize("platform", ["cuda", "gpu", "rocm"])
+def test_a_program_with_a_gpu_is_not(backends: dict[str, Any], platform: str) -> None:
+    """Also one whose steps run on the CPU: the trace would be of the GPU as well."""
+    backends[platform] = SimpleNamespace(platform=platform)
+    assert jax_trace.begin() is None
+
+
+def test_nothing_is_traced_before_the_program_has_a_device(backends: dict[str, Any]) -> None:
+    """To ask JAX would make it look for one."""
+    backends.clear()
+    assert jax_trace.begin() is None
+
+
+def test_a_jax_that_keeps_it_elsewhere_is_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax._src.xla_bridge as bridge
+
+    monkeypatch.delattr(bridge, "_backends")
+    assert jax_trace.begin() is None
