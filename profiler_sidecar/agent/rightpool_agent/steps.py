@@ -148,8 +148,12 @@ class StepLog:
         if self.dominant is None:
             self.dominant = best
         elif best is not self.dominant and best.carried > _SWITCH * self.dominant.carried:
-            # The earlier calls of the new one were not steps while the old one was.
+            # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best
+            self.steps = max(self.steps, best.calls)
+            self.samples = max(self.samples, best.rows)
+            self.seconds = max(self.seconds, best.seconds)
+            self.counts = [max(pair) for pair in zip(self.counts, best.counts)]
             best.taken = (best.calls, best.rows, best.seconds, list(best.counts))
 
     def _take(self) -> None:
