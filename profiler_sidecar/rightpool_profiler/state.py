@@ -105,6 +105,10 @@ class State:
     def _living(self, now: float) -> list[_Process]:
         return [one for one in self._processes.values() if now - one.heard <= SILENT_AFTER]
 
+    def _heard(self, now: float) -> float:
+        """When the living were heard last: what they said then holds until they speak again, or count as gone."""
+        return max((one.heard for one in self._living(now)), default=now)
+
     def _on_cpu(self, now: float) -> bool:
         """Does the work run on the CPU itself? Elsewhere CPU time says nothing about the chip."""
         living = self._living(now)
@@ -133,7 +137,8 @@ class State:
             return {}
         traced = [shares for at, shares in self._shares.values() if now - at <= _TRACE_LASTS]
         found = {part: sum(one[part] for one in traced) / len(traced) for part in traced[0]} if traced else {}
-        waited, stepped = self._input[0].mean(now), self._input[1].mean(now)
+        heard = self._heard(now)
+        waited, stepped = self._input[0].mean(heard), self._input[1].mean(heard)
         if waited is not None and stepped:
             found[contract.PART_INPUT] = min(1.0, waited / stepped)
             if contract.PART_IDLE in found:  # a trace of the device sees that wait as idleness
@@ -175,9 +180,10 @@ class State:
 
     def exposition(self, now: float) -> tuple[list[Sample], list[Histogram]]:
         """Everything that is known at this moment."""
-        samples = self._chips.samples(now)
+        heard = self._heard(now)
+        samples = self._chips.samples(heard)
         quality = {sample.metric: _MEASURED for sample in samples}
-        busy, memory = self._cpu.mean(now), self._memory.peak(now)
+        busy, memory = self._cpu.mean(heard), self._memory.peak(heard)
         if not samples and self._on_cpu(now):
             chip = {contract.LABEL_CHIP: _CPU_CHIP}
             if busy is not None:

@@ -67,6 +67,21 @@ def test_counters_outlive_processes() -> None:
     assert metrics(made, later)[contract.SAMPLES] == 104
 
 
+def test_what_is_said_holds_until_the_program_counts_as_gone() -> None:
+    """A program may take its time to end, and a machine to run the agent; an interval may be shorter than that."""
+    made = State(1.0, 1)
+    for step in (1, 2, 3):
+        made.apply(report(steps=step, input_seconds=0.05 * step, memory=7e6), 1.1 * step, 0.0)
+    share = f'{contract.STEP_SHARE}{{part="{contract.PART_INPUT}"}}'
+    busy = f'{contract.CHIP_BUSY}{{chip="cpu"}}'
+    last = metrics(made, 3.3)
+    assert last[share] == pytest.approx(0.5) and busy in last
+    assert metrics(made, 3.3 + SILENT_AFTER) == last
+    gone = metrics(made, 3.4 + SILENT_AFTER)
+    assert share not in gone and busy not in gone
+    assert gone[contract.STEPS] == 3
+
+
 def test_a_program_without_batches_has_no_samples() -> None:
     made = state()
     made.apply(report(samples=None), 0.0, 0.0)
