@@ -60,12 +60,15 @@ def _hook(following: Callable[..., Any] | None) -> Callable[..., Any]:
     clock = time.perf_counter
 
     def after_call(function: Any, args: Any, kwargs: Any, output: Any) -> None:
-        now = clock()
-        entry = known.get(id(function), 0)
-        if entry == 0:
-            entry = _meet(function, function, args, kwargs, output)
-        if entry is not None:
-            append((entry[0], now, entry[1](args, kwargs)))  # type: ignore[index]
+        try:
+            now = clock()
+            entry = known.get(id(function), 0)
+            if entry == 0:
+                entry = _meet(function, function, args, kwargs, output)
+            if entry is not None:
+                append((entry[0], now, entry[1](args, kwargs)))  # type: ignore[index]
+        except Exception:
+            pass
         if following is not None:
             try:
                 following(function, args, kwargs, output)

@@ -23,7 +23,7 @@ from .steps import StepLog
 
 PERIOD = 1.0  # seconds
 _TRACING = 0.05  # seconds between looks at a running trace
-_LAST_WORD = 2.0  # seconds the exit of the program may wait for the thread, which answers in milliseconds
+_LAST_WORD = 10.0  # seconds the program's exit may wait for the thread: milliseconds, unless it is ending a trace
 
 _logs: dict[str, tuple[StepLog, Callable[[], None] | None]] = {}
 _threads: dict[int, _Thread] = {}  # by process id: a forked child starts its own

@@ -8,8 +8,10 @@ Work is queued on the device, so intervals between steps are right on average an
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from . import checkpoint, reporter, torch_trace
@@ -35,6 +37,14 @@ def install() -> None:
     _wrap_loader(sys.modules["torch.utils.data.dataloader"])
     _wrap_save(sys.modules["torch"])
     torch_trace.install()
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def _begin_anew() -> None:
+    """In a forked child: its optimizers are met again, and what its parent has waited for is not its own."""
+    global _first_wait
+    _tracks.clear()
+    _first_wait = None
 
 
 def input_seconds() -> float:
@@ -44,24 +54,27 @@ def input_seconds() -> float:
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     global _waited_at_step, _first_wait
-    now = time.perf_counter()
-    track = _tracks.get(id(optimizer))
-    if track is None:
-        track = _meet(optimizer)
+    try:
+        now = time.perf_counter()
+        track = _tracks.get(id(optimizer))
         if track is None:
-            return
-    rows = _pending.get(_current, 0) if _current is not None else 0
-    _pending.clear()
-    if rows:
-        track.has_rows = True
-    _waited_at_step = _waited
-    if _first_wait is None:
-        _first_wait = _waited  # the first batch, with the start of the workers, belongs to no interval
-    if _log is not None:
-        _log.add(track, now, rows)
-    wanted = torch_trace.session
-    if wanted is not None:
-        torch_trace.on_step(wanted)
+            track = _meet(optimizer)
+            if track is None:
+                return
+        rows = _pending.get(_current, 0) if _current is not None else 0
+        _pending.clear()
+        if rows:
+            track.has_rows = True
+        _waited_at_step = _waited
+        if _first_wait is None:
+            _first_wait = _waited  # the first batch, with the start of the workers, belongs to no interval
+        if _log is not None:
+            _log.add(track, now, rows)
+        wanted = torch_trace.session
+        if wanted is not None:
+            torch_trace.on_step(wanted)
+    except Exception:
+        pass
 
 
 def _meet(optimizer: Any) -> Track | None:
@@ -109,11 +122,11 @@ def _rows(found: Any) -> int:
                 return int(shape[0]) if len(shape) else 0
             if isinstance(found, (list, tuple)):
                 found = found[0]
-            elif hasattr(found, "values"):
+            elif isinstance(found, (dict, Mapping)):
                 found = next(iter(found.values()))
             else:
                 return 0
-    except (AttributeError, IndexError, TypeError, ValueError, StopIteration):
+    except Exception:  # whatever a batch of the program's own making objects with
         pass
     return 0
 
@@ -129,7 +142,10 @@ def _wrap_save(module: Any) -> None:
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
-        checkpoint.observed.append((time.time(), time.perf_counter() - began))
+        try:
+            checkpoint.observed.append((time.time(), time.perf_counter() - began))
+        except Exception:
+            pass
         return result
 
     module.save = save

@@ -1,4 +1,8 @@
-"""A pod without Kubernetes: a shared directory with the agent, a sidecar process, and programs run as a user's."""
+"""A pod without Kubernetes: a shared directory with the agent, a sidecar process, and programs run as a user's.
+
+The installed agents are in a hurry: what they do once a second they do ten times, so that programs can be short, and
+the end of a program waits longer for their last word, so that no test depends on the speed of the machine.
+"""
 
 import hashlib
 import json
@@ -12,9 +16,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -22,11 +27,20 @@ from rightpool import contract
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the token of this Revision"
+PATIENCE: Final = 300.0  # seconds: what is waited for comes at once, but other work may come first
 _SIDECAR = """
 import asyncio, dataclasses, os
 from rightpool_profiler.sidecar import Settings, run
 asyncio.run(run(dataclasses.replace(Settings.read(os.environ), port=int(os.environ["PORT"]))))
 """
+_SOURCES: Final = os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar")))
+_HURRY: Final = {
+    "reporter.py": {"PERIOD = 1.0": "PERIOD = 0.1", "_LAST_WORD = 10.0": "_LAST_WORD = 60.0"},
+    "checkpoint.py": {"_WALK_EVERY = 2.0": "_WALK_EVERY = 0.3"},
+}
+_EAGER: Final = {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"}
+
+Page = dict[str, float]  # `name{labels}` → value
 
 
 def free_port() -> int:
@@ -44,26 +58,49 @@ def clean_environment(**more: str) -> dict[str, str]:
 @dataclass
 class Pod:
     shared: Path
-    port: int
+    port: int = 0
     chips: int = 1
     mode: str = "Signal"
     sidecar: subprocess.Popen[bytes] | None = None
     programs: list[subprocess.Popen[str]] = field(default_factory=list)
+    sockets: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def agent(self) -> Path:
+        return self.shared / "agent" / "rightpool_agent"
+
+    def alter(self, module: str, changes: Mapping[str, str]) -> None:
+        """Change the source of the installed agent."""
+        text = (self.agent / module).read_text()
+        for before, after in changes.items():
+            assert text.count(before) == 1, f"{module}: {before}"
+            text = text.replace(before, after)
+        (self.agent / module).write_text(text)
+
+    def trace_all_the_time(self) -> None:
+        self.alter("trace_schedule.py", _EAGER)
 
     def start_sidecar(self) -> None:
-        environment = clean_environment(
-            PYTHONPATH=os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar"))),
-            PORT=str(self.port),
-            **{
-                contract.ENV_SHARED_DIR: str(self.shared),
-                contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
-                contract.ENV_CHECKPOINT_MODE: self.mode,
-                contract.ENV_CHECKPOINT_SIGNAL: "SIGUSR1",
-                contract.ENV_CHIPS: str(self.chips),
-            },
-        )
-        self.sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=environment, cwd="/")
-        self.until(lambda: self.get(contract.PATH_HEALTH) == "ok\n")
+        for _ in range(5):  # somebody may take the port before the sidecar does
+            self.port = free_port()
+            environment = clean_environment(
+                PYTHONPATH=_SOURCES,
+                PORT=str(self.port),
+                **{
+                    contract.ENV_SHARED_DIR: str(self.shared),
+                    contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
+                    contract.ENV_CHECKPOINT_MODE: self.mode,
+                    contract.ENV_CHECKPOINT_SIGNAL: "SIGUSR1",
+                    contract.ENV_CHIPS: str(self.chips),
+                    contract.ENV_INTERVAL: str(PATIENCE),
+                },
+            )
+            sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=environment, cwd="/")
+            self.until(lambda sidecar=sidecar: sidecar.poll() is not None or self.get(contract.PATH_HEALTH) == "ok\n")
+            if sidecar.poll() is None:
+                self.sidecar = sidecar
+                return
+        pytest.fail("the sidecar does not start")
 
     def environment(self, **more: str) -> dict[str, str]:
         """What the operator sets in the user's container."""
@@ -78,6 +115,7 @@ class Pod:
         program = subprocess.Popen(
             [sys.executable, *command],
             env=self.environment(**environment),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -106,63 +144,89 @@ class Pod:
             with error:
                 return error.code, json.loads(error.read())
 
-    def metrics(self) -> dict[str, float]:
-        """`name{labels}` → value."""
+    def metrics(self) -> Page:
         page = self.get(contract.PATH_METRICS) or ""
         rows = (line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#"))
         return {name: float(value) for name, _, value in rows}
 
-    def page_with(self, name: str) -> dict[str, float]:
-        """The first page that has it; the next one may have it no more."""
-        page: dict[str, float] = {}
+    def page(self, condition: Callable[[Page], object]) -> Page:
+        """The first page of which it is true."""
+        found: Page = {}
 
-        def has() -> bool:
-            page.clear()
-            page.update(self.metrics())
-            return name in page
+        def seen() -> object:
+            nonlocal found
+            found = self.metrics()
+            return condition(found)
 
-        self.until(has)
-        return page
+        self.until(seen)
+        return found
 
-    def until(self, condition: Callable[[], object], seconds: float = 180.0) -> None:
-        deadline = time.monotonic() + seconds
+    def caught_up(self) -> Page:
+        """A page with all that the running program has done until now: the second report from here began after it."""
+        taken = 'rightpool_profiler_datagrams_total{result="taken"}'
+        before = self.page(lambda page: taken in page)[taken]
+        return self.page(lambda page: page.get(taken, 0) >= before + 2)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < deadline, f"not within {seconds} s; last page:\n{self.get(contract.PATH_METRICS)}"
-            time.sleep(0.1)
+            assert time.monotonic() < deadline, f"never came; last page:\n{self.get(contract.PATH_METRICS)}"
+            time.sleep(0.05)
 
     def stop(self) -> None:
         for program in self.programs:
             if program.poll() is None:
                 program.kill()
             program.communicate()
+        for held in self.sockets:
+            held.close()
         if self.sidecar is not None:
             self.sidecar.send_signal(signal.SIGTERM)
-            self.sidecar.wait(60)
+            self.sidecar.wait(PATIENCE)
 
 
-@pytest.fixture
-def make_pod() -> Iterator[Callable[..., Pod]]:
+@pytest.fixture(scope="session")
+def installed() -> Iterator[Path]:
+    """What the init container leaves, by its own command."""
+    shared = Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
+    subprocess.run(
+        [sys.executable, "-m", "rightpool_profiler", "install"],
+        env=clean_environment(PYTHONPATH=_SOURCES, **{contract.ENV_SHARED_DIR: str(shared)}),
+        check=True,
+        cwd="/",
+    )
+    template = Pod(shared)
+    for module, changes in _HURRY.items():
+        template.alter(module, changes)
+    yield shared
+    shutil.rmtree(shared)
+
+
+def _pods(installed: Path) -> Iterator[Callable[..., Pod]]:
     """Pods with an installed agent and no sidecar yet. Their directory must be short: it holds a socket."""
     pods: list[Pod] = []
 
     def make(**settings: object) -> Pod:
         shared = Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
-        subprocess.run(
-            [sys.executable, "-m", "rightpool_profiler", "install"],
-            env=clean_environment(
-                PYTHONPATH=os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar"))),
-                **{contract.ENV_SHARED_DIR: str(shared)},
-            ),
-            check=True,
-            cwd="/",
-        )
-        pods.append(Pod(shared, free_port(), **settings))  # type: ignore[arg-type]
+        shutil.copytree(installed, shared, dirs_exist_ok=True)
+        pods.append(Pod(shared, **settings))  # type: ignore[arg-type]
         return pods[-1]
 
     yield make
     for pod in pods:
         pod.stop()
         shutil.rmtree(pod.shared, ignore_errors=True)
+
+
+@pytest.fixture
+def make_pod(installed: Path) -> Iterator[Callable[..., Pod]]:
+    yield from _pods(installed)
+
+
+@pytest.fixture(scope="module")
+def make_lasting_pod(installed: Path) -> Iterator[Callable[..., Pod]]:
+    """For programs that several tests look at."""
+    yield from _pods(installed)
 
 
 @pytest.fixture

@@ -1,88 +1,141 @@
-"""Real PyTorch programs, unmodified, seen through a real sidecar."""
+"""Real PyTorch programs, unmodified, seen through a real sidecar.
 
-import time
+PyTorch takes long to import, so one program goes through several phases, and each test looks at what one has added.
+"""
+
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
 
 from rightpool import contract
+from tests.integration.profiler.conftest import PATIENCE, ROOT, Page, Pod, free_port
+from tests.integration.profiler.test_profiler_broken import fail
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[3]
-TRAIN = str(ROOT / "examples" / "training" / "train_torch.py")
-INPUT = f'{contract.STEP_SHARE}{{part="{contract.PART_INPUT}"}}'
+TRAIN: Final = str(ROOT / "examples" / "training" / "train_torch.py")
+INPUT: Final = f'{contract.STEP_SHARE}{{part="{contract.PART_INPUT}"}}'
 
-_LOOP = """
-import time, torch
+_PHASES: Final = """
+import os, sys, time
+import torch
 from torch.utils.data import DataLoader, Dataset
+
 class Data(Dataset):
+    def __init__(self, load=0.0): self.load = load
     def __len__(self): return 200
     def __getitem__(self, i):
-        time.sleep({load})
+        time.sleep(self.load)
         return torch.ones(4), 1.0
-if __name__ == "__main__":
-    net = torch.nn.Linear(4, 1)
-    opt = torch.optim.SGD(net.parameters(), lr=0.01)
-    loader = DataLoader(Data(), batch_size=10, num_workers={workers}{context})
+
+def train(loader, accumulate=1, evaluate=False):
     for n, (x, y) in enumerate(loader):
         net(x).mean().backward()
-        if (n + 1) % {accumulate} == 0:
-            opt.step(); opt.zero_grad()
-            for _ in DataLoader(Data(), batch_size=50) if {evaluate} and n == 9 else (): pass
-    print("done")
+        if (n + 1) % accumulate == 0:
+            optimizer.step(); optimizer.zero_grad()
+            for _ in DataLoader(Data(), batch_size=50) if evaluate and n == 9 else (): pass
+
+def forked():
+    child = os.fork()
+    if child == 0:
+        train(DataLoader(Data(), batch_size=10))
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+def compiled():
+    @torch.compile(backend="eager")
+    def update(): optimizer.step()
+    for _ in range(12):
+        net(torch.ones(2, 4)).mean().backward()
+        update()
+
+if __name__ == "__main__":
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for phase, run in {
+        "waits": lambda: train(DataLoader(Data(0.005), batch_size=10)),
+        "accumulates": lambda: train(DataLoader(Data(), batch_size=10), accumulate=4),
+        "evaluates": lambda: train(DataLoader(Data(), batch_size=10), evaluate=True),
+        "forks workers": lambda: train(DataLoader(Data(), 10, num_workers=2, multiprocessing_context="fork")),
+        "spawns workers": lambda: train(DataLoader(Data(), 10, num_workers=1, multiprocessing_context="spawn")),
+        "forks": forked,
+        "compiles": compiled,
+    }.items():
+        run()
+        print(phase, file=sys.stderr)
+        print(phase, flush=True)
+        sys.stdin.readline()
 """
 
 
-def _run(pod: Any, tmp_path: Path, **settings: object) -> dict[str, float]:
-    """The last value of each metric; all 200 samples are counted, and no more."""
-    script = tmp_path / "program.py"
-    defaults: dict[str, object] = {"load": 0.001, "workers": 0, "context": "", "accumulate": 1, "evaluate": False}
-    script.write_text(_LOOP.format(**{**defaults, **settings}))
+@pytest.fixture(scope="module")
+def pages(make_lasting_pod: Callable[..., Pod], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+    """The page after each phase, counters without what was there before it."""
+    pod = make_lasting_pod()
+    pod.start_sidecar()
+    script = tmp_path_factory.mktemp("torch") / "program.py"
+    script.write_text(_PHASES)
     program = pod.start(str(script))
-    found: dict[str, float] = {}
-    while program.poll() is None:  # shares are those of the last seconds, and gone when it takes long to end
-        found |= pod.metrics()
-        time.sleep(0.1)
-    out, err = program.communicate()
-    assert (program.returncode, out, err) == (0, "done\n", "")
-    pod.until(lambda: pod.metrics().get(contract.SAMPLES) == 200)
-    return found | pod.metrics()
+    assert program.stdin is not None and program.stdout is not None
+    found: dict[str, Page] = {}
+    before: Page = {}
+    for line in program.stdout:
+        page = pod.caught_up()
+        found[line.strip()] = {
+            **page,
+            **{name: page[name] - before.get(name, 0) for name in (contract.STEPS, contract.SAMPLES)},
+        }
+        before = page
+        program.stdin.write("\n")
+        program.stdin.flush()
+    _, err = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 0, err
+    assert err.startswith("".join(f"{phase}\n" for phase in found if phase != "compiles")), err
+    assert "rightpool" not in err, "the compiler has something to say, but not of the agent"
+    return found
 
 
-def test_steps_samples_and_the_wait_for_input(pod: Any, tmp_path: Path) -> None:
-    found = _run(pod, tmp_path, load=0.01)
-    assert found[contract.STEPS] == 20
-    assert found[contract.SAMPLES] == 200
-    assert found[INPUT] > 0.5, "most of the step is loading"
+def test_steps_samples_and_the_wait_for_input(pages: dict[str, Page]) -> None:
+    assert pages["waits"][contract.STEPS] == 20
+    assert pages["waits"][contract.SAMPLES] == 200
+    assert pages["waits"][INPUT] > 0.5, "nearly all of the step is loading"
 
 
-def test_accumulated_gradients_are_one_step(pod: Any, tmp_path: Path) -> None:
-    found = _run(pod, tmp_path, accumulate=4)
-    assert found[contract.STEPS] == 5
-    assert found[contract.SAMPLES] == 200
+def test_accumulated_gradients_are_one_step(pages: dict[str, Page]) -> None:
+    assert pages["accumulates"][contract.STEPS] == 5
+    assert pages["accumulates"][contract.SAMPLES] == 200
 
 
-def test_an_evaluation_between_steps_has_no_samples(pod: Any, tmp_path: Path) -> None:
-    assert _run(pod, tmp_path, evaluate=True)[contract.SAMPLES] == 200
+def test_an_evaluation_between_steps_has_no_samples(pages: dict[str, Page]) -> None:
+    assert pages["evaluates"][contract.SAMPLES] == 200
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_workers_that_load_data_report_nothing(pod: Any, tmp_path: Path, context: str) -> None:
-    found = _run(pod, tmp_path, workers=2, context=f', multiprocessing_context="{context}"')
-    assert found[contract.STEPS] == 20
-    assert found[contract.SAMPLES] == 200
+@pytest.mark.parametrize("phase", ["forks workers", "spawns workers"])
+def test_workers_that_load_data_report_nothing(pages: dict[str, Page], phase: str) -> None:
+    assert pages[phase][contract.STEPS] == 20
+    assert pages[phase][contract.SAMPLES] == 200
 
 
-def test_torchrun_counts_steps_once_and_samples_of_all(pod: Any, tmp_path: Path) -> None:
+def test_a_forked_child_that_trains_adds_its_samples(pages: dict[str, Page]) -> None:
+    """And no steps: it trains beside its parent, with an optimizer that it has inherited."""
+    assert pages["forks"][contract.STEPS] == 0
+    assert pages["forks"][contract.SAMPLES] == 200
+
+
+def test_a_compiled_optimizer_step(pages: dict[str, Page]) -> None:
+    """A program that compiles its update runs as before, and is counted."""
+    assert pages["compiles"][contract.STEPS] == 12
+
+
+def test_torchrun_counts_steps_once_and_samples_of_all(pod: Pod, tmp_path: Path) -> None:
     program = pod.start(
         "-m",
         "torch.distributed.run",
         "--nproc-per-node=2",
-        "--master-port=29731",
+        f"--master-port={free_port()}",
         TRAIN,
         "--steps=40",
         "--batch=16",
@@ -90,11 +143,11 @@ def test_torchrun_counts_steps_once_and_samples_of_all(pod: Any, tmp_path: Path)
         CHECKPOINT_DIR=str(tmp_path),
         **{contract.ENV_CHECKPOINT_PATH: str(tmp_path)},
     )
-    out, err = program.communicate(timeout=300)
+    out, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0, err
     assert "saved step 40" in out
-    pod.until(lambda: pod.metrics().get(contract.SAMPLES) == 2 * 40 * 16)  # both ranks'
-    assert 0 < pod.metrics()[contract.STEPS] <= 40, "one rank's"
+    found = pod.page(lambda page: page.get(contract.SAMPLES) == 2 * 40 * 16)  # both ranks'
+    assert 0 < found[contract.STEPS] <= 40, "one rank's"
 
 
 _PROFILED = """
@@ -104,38 +157,33 @@ net = torch.nn.Linear(64, 64)
 opt = torch.optim.SGD(net.parameters(), lr=0.01)
 def steps(n):
     for _ in range(n):
-        net(torch.ones(8, 64)).mean().backward(); opt.step(); time.sleep(0.01)
-steps(150)
-for _ in range(20):
+        net(torch.ones(8, 64)).mean().backward(); opt.step(); time.sleep(0.005)
+steps(60)
+for _ in range(8):
     with torch.profiler.profile() as own: steps(7)
     assert any("addmm" in e.key for e in own.key_averages())
     with torch.autograd.profiler.profile() as own: steps(3)
     assert any("addmm" in e.key for e in own.key_averages())
     steps(9)
-steps(150)
+steps(60)
 print("done")
 """
 
 
-def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Any]) -> None:
+def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Pod]) -> None:
     """With CPU operations, all that can be recorded here, and no pause between traces."""
     pod = make_pod()
-    agent = pod.shared / "agent" / "rightpool_agent"
-    for name, changes in {
-        "torch_trace.py": {
+    pod.trace_all_the_time()
+    pod.alter(
+        "torch_trace.py",
+        {
             'hooks.platform != "cuda"': "False",
             'use_device="cuda", use_cpu=False, use_kineto=True': "use_cpu=True",
             "_taken or not _worth_it()": "False",
         },
-        "trace_schedule.py": {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"},
-    }.items():
-        text = (agent / name).read_text()
-        for before, after in changes.items():
-            assert before in text
-            text = text.replace(before, after)
-        (agent / name).write_text(text)
+    )
     program = pod.start("-c", _PROFILED)
-    out, err = program.communicate(timeout=300)
+    out, err = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out) == (0, "done\n"), err
     assert "rror" not in err
     left = list((pod.shared / "traces").iterdir())
@@ -143,23 +191,30 @@ def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Any
     assert b"aten::addmm" in left[0].read_bytes()
 
 
-def test_a_compiled_optimizer_step(pod: Any) -> None:
-    """A program that compiles its update runs as before, and is counted."""
-    program = pod.start(
-        "-c",
-        """
+_ODD: Final = """
 import torch
+from torch.utils.data import DataLoader
+
+class Odd:
+    @property
+    def shape(self): raise RuntimeError("not yet known")
+
 net = torch.nn.Linear(4, 1)
-opt = torch.optim.SGD(net.parameters(), lr=0.01)
-@torch.compile(backend="eager")
-def update(): opt.step()
-for _ in range(12):
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for batch in DataLoader(range(30), collate_fn=lambda rows: Odd()):
     net(torch.ones(2, 4)).mean().backward()
-    update()
-print("done")
-""",
-    )
-    out, err = program.communicate(timeout=300)
-    assert (program.returncode, out) == (0, "done\n"), err
-    assert "rightpool" not in err
-    pod.until(lambda: pod.metrics().get(contract.STEPS) == 12)
+    optimizer.step()
+torch.save(net.state_dict(), "/dev/null")
+print(type(batch).__name__)
+"""
+
+
+def test_hooks_that_fail(make_pod: Callable[..., Pod]) -> None:
+    """A batch that objects to being looked at, and errors of the agent's own at a step and at a save."""
+    pod = make_pod()
+    fail(pod, "torch_steps.py", "_meet")
+    pod.alter("checkpoint.py", {"observed: collections.deque[tuple[float, float]]": "observed: Any = None; _: Any"})
+    program = pod.start("-c", _ODD)
+    out, err = program.communicate(timeout=PATIENCE)
+    assert (program.returncode, out, err) == (0, "Odd\n", "")
+    assert (pod.shared / "failed").exists()

@@ -1,0 +1,44 @@
+"""The same program, bare and with the agent: all that can be seen of it from outside must be equal."""
+
+import functools
+import subprocess
+import sys
+
+from tests.integration.profiler.conftest import PATIENCE, Pod, clean_environment
+
+# Long enough for several reports of an agent in a hurry.
+STEPS = """
+import jax, jax.numpy as jnp, time
+step = jax.jit(lambda p, x: p + x.sum())
+p = jnp.zeros(())
+for i in range(25):
+    p = step(p, jnp.ones((4,)))
+    time.sleep(0.01)
+print(float(p))
+"""
+
+Outcome = tuple[int, str, str]  # exit code, output, errors
+
+
+@functools.cache
+def bare(arguments: tuple[str, ...], path: str = "") -> Outcome:
+    """Of the program without the agent."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=clean_environment(**({"PYTHONPATH": path} if path else {})),
+        cwd="/",
+        timeout=PATIENCE,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def same(pod: Pod, *arguments: str, path: str = "", **environment: str) -> Outcome:
+    """Run the program with the agent and compare it with the bare one."""
+    program = pod.start(*arguments, **({"PYTHONPATH": path} if path else {}), **environment)
+    out, err = program.communicate(timeout=PATIENCE)
+    outcome = (program.returncode, out, err)
+    assert outcome == bare(arguments, path)
+    return outcome

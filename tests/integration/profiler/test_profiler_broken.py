@@ -1,0 +1,193 @@
+"""Whatever is broken around the agent or in it: the program runs, says and ends as it does without."""
+
+import re
+import socket
+import subprocess
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from rightpool import contract
+from tests.integration.profiler.comparison import STEPS, same
+from tests.integration.profiler.conftest import PATIENCE, ROOT, Pod
+
+pytest.importorskip("jax")
+pytestmark = pytest.mark.jax
+
+Environment = dict[str, str]
+
+
+def _nothing(pod: Pod) -> Environment:
+    return {}
+
+
+def _shared_missing(pod: Pod) -> Environment:
+    return {contract.ENV_SHARED_DIR: "/nonexistent/rightpool"}
+
+
+def _shared_is_file(pod: Pod) -> Environment:
+    (pod.shared / "file").write_text("")
+    return {contract.ENV_SHARED_DIR: str(pod.shared / "file")}
+
+
+def _socket_is_file(pod: Pod) -> Environment:
+    (pod.shared / "profiler.sock").write_text("not a socket")
+    return {}
+
+
+def _socket_of_nobody(pod: Pod) -> Environment:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as gone:
+        gone.bind(str(pod.shared / "profiler.sock"))
+    return {}
+
+
+def _socket_full(pod: Pod) -> Environment:
+    path = str(pod.shared / "profiler.sock")
+    hangs = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    pod.sockets.append(hangs)
+    hangs.bind(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender, pytest.raises(OSError):
+        for _ in range(1 << 20):
+            sender.sendto(b"unread", path)
+    return {}
+
+
+def _command(content: bytes) -> Callable[[Pod], Environment]:
+    def leave(pod: Pod) -> Environment:
+        (pod.shared / "commands" / "checkpoint.json").write_bytes(content)
+        return {}
+
+    return leave
+
+
+def _command_is_directory(pod: Pod) -> Environment:
+    (pod.shared / "commands" / "checkpoint.json").mkdir()
+    return {}
+
+
+def _endless_checkpoints(pod: Pod) -> Environment:
+    return {contract.ENV_CHECKPOINT_PATH: "/proc"}
+
+
+BREAKAGES: Final[dict[str, Callable[[Pod], Environment]]] = {
+    "no sidecar": _nothing,
+    "no shared directory": _shared_missing,
+    "a file for a directory": _shared_is_file,
+    "a file for a socket": _socket_is_file,
+    "a socket that nobody has open": _socket_of_nobody,
+    "a socket that nobody reads": _socket_full,
+    "empty command": _command(b""),
+    "binary command": _command(bytes(range(256))),
+    "nested command": _command(b"[" * 4000),
+    "wrong types": _command(b'{"id": [1], "signal": 9, "at": "now"}'),
+    "a signal that kills": _command(b'{"id": "x", "signal": "SIGKILL", "at": 9e9}'),
+    "not a signal": _command(b'{"id": "x", "signal": "raise_signal", "at": 9e9}'),
+    "infinite time": _command(b'{"id": "x", "signal": "SIGUSR1", "at": Infinity}'),
+    "a directory for a command": _command_is_directory,
+    "an endless checkpoint directory": _endless_checkpoints,
+}
+
+
+@pytest.mark.parametrize("breakage", list(BREAKAGES))
+def test_whatever_the_shared_directory_is_like(make_pod: Callable[..., Pod], breakage: str) -> None:
+    pod = make_pod()
+    assert same(pod, "-c", STEPS, **BREAKAGES[breakage](pod))[0] == 0
+
+
+MODULES: Final = sorted(path.name for path in (ROOT / "profiler_sidecar/agent/rightpool_agent").glob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_whatever_module_of_the_agent_is_broken(make_pod: Callable[..., Pod], module: str) -> None:
+    pod = make_pod()
+    (pod.agent / module).write_text("raise RuntimeError('broken')\n")
+    assert same(pod, "-c", STEPS)[0] == 0
+
+
+def test_an_agent_that_is_half_installed(make_pod: Callable[..., Pod]) -> None:
+    pod = make_pod()
+    for module in pod.agent.glob("*.py"):
+        module.write_text("def (")
+    assert same(pod, "-c", STEPS)[0] == 0
+
+
+def fail(pod: Pod, module: str, *functions: str) -> None:
+    """Let functions of the installed agent raise, and leave a mark that they did."""
+    path = pod.agent / module
+    text = path.read_text()
+    for function in functions:
+        head = rf"^(?P<indent> *)def {function}\((?:[^()]|\([^()]*\))*\)(?: -> [^\n]+)?:\n"
+        body = (
+            f"\\g<0>\\g<indent>    open({str(pod.shared / 'failed')!r}, 'a').close()\n"
+            f"\\g<indent>    raise RuntimeError('broken')\n"
+        )
+        text, found = re.subn(head, body, text, flags=re.MULTILINE)
+        assert found, function
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "batch.py study",
+        "batch.py read",
+        "jax_steps.py _meet",
+        "jax_steps.py rearm",
+        "reporter.py start",
+        "steps.py drain",
+        "checkpoint.py look",
+        "trace_schedule.py turn",
+        "jax_trace.py begin",
+        "jax_trace.py finish",
+    ],
+)
+def test_whatever_function_of_the_agent_fails(make_pod: Callable[..., Pod], where: str) -> None:
+    pod = make_pod()
+    pod.trace_all_the_time()
+    module, *functions = where.split()
+    fail(pod, module, *functions)
+    assert same(pod, "-c", STEPS.replace("range(25)", "range(60)"))[0] == 0
+    assert (pod.shared / "failed").exists(), "it was never called"
+
+
+def test_an_agent_that_hangs(make_pod: Callable[..., Pod]) -> None:
+    """On a dead network file system, say. The program's end does not wait for it for ever."""
+    pod = make_pod()
+    pod.alter("reporter.py", {"_LAST_WORD = 60.0": "_LAST_WORD = 0.1"})
+    pod.alter("checkpoint.py", {"        self._serve(rank)\n": "        time.sleep(1e6)\n"})
+    assert same(pod, "-c", STEPS)[0] == 0
+
+
+def test_a_full_disk(make_pod: Callable[..., Pod]) -> None:
+    pod = make_pod()
+    pod.trace_all_the_time()
+    traces = pod.shared / "traces"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(traces)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("mounting needs privileges")
+    try:
+        assert same(pod, "-c", STEPS.replace("range(25)", "range(60)"))[0] == 0
+        assert not list(traces.glob("*.pb"))
+    finally:
+        subprocess.run(["umount", str(traces)], check=True)
+
+
+def test_a_sidecar_that_dies_and_one_that_comes_back(pod: Pod) -> None:
+    """Nothing is seen of it in the program, and nothing is lost: a report tells all since the start."""
+    pause = "    if i in (10, 20): print('paused', flush=True); input()\n"
+    program = pod.start("-c", STEPS.replace("    time.sleep(0.01)\n", "    time.sleep(0.01)\n" + pause))
+    assert program.stdin is not None and program.stdout is not None and pod.sidecar is not None
+    assert program.stdout.readline() == "paused\n"
+    pod.caught_up()
+    pod.sidecar.kill()
+    pod.sidecar.wait()
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "paused\n"
+    pod.start_sidecar()
+    out, err = program.communicate("\n", timeout=PATIENCE)
+    assert (program.returncode, out, err) == (0, "100.0\n", "")
+    pod.page(lambda page: page.get(contract.STEPS) == 24)
