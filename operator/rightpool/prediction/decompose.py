@@ -31,6 +31,8 @@ DOUBLING_SD: Final = 0.02
 FIRST_DOUBLING_LOSS: Final = -math.log(0.905) - 2 * DOUBLING_LOSS
 FIRST_DOUBLING_SD: Final = 0.15
 ACROSS_GROUPS_SD: Final = 0.25
+# A step that were nothing but communication would have no length on one chip.
+LEAST_WORK: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def decompose(profile: Profile, layout: Layout) -> StepShares:
         host = 1.0 - _ratio(busy) if busy is not None else max(UNKNOWN_HOST, data)
         host = min(host, 1.0 - comm)
         data = min(data, host)
+    comm = min(comm, 1.0 - LEAST_WORK)
     if layout.chips > 1:
         basis.append("usual communication" if exposed is None else "measured communication")
     basis.append("chip activity unknown" if busy is None else "measured chip activity")

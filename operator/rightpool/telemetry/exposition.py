@@ -5,13 +5,12 @@ accepts lines that Prometheus refuses; here lines of other metrics cost next to 
 of ours is refused as a whole, as Prometheus does.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.telemetry.fields import METRICS
+from rightpool.telemetry.fields import LARGEST, METRICS
 
 _PREFIX: Final = "rightpool_"
 _MOST_SERIES: Final = 5_000
@@ -30,7 +29,7 @@ class BadPage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series and its value, which is finite."""
+    """One series and its value, which is finite and no larger than anything that is measured."""
 
     metric: str
     labels: Mapping[str, str]
@@ -59,7 +58,7 @@ def parse(page: str) -> list[Series]:
             found[identity] = series
     if foreign and not count:
         raise BadPage("the page is not a profiler's")
-    return [series for series in found.values() if math.isfinite(series.value)]
+    return [series for series in found.values() if abs(series.value) <= LARGEST]
 
 
 def _series(line: str) -> Series | None:

@@ -78,6 +78,9 @@ _RATIOS: Final = frozenset(
         Field.SLOWEST_CHIP_BUSY,
     }
 )
+# A tenant's pod may say anything. Beyond these nothing of a job is measured, and arithmetic over and under flows.
+LARGEST: Final = 1e18
+_SMALLEST: Final = 1e-12
 _RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio
 
 _FROM_METRIC: Final[Mapping[str, frozenset[Field]]] = {
@@ -92,7 +95,7 @@ _FROM_METRIC: Final[Mapping[str, frozenset[Field]]] = {
 
 def admissible(field: Field, value: float) -> float | None:
     """The value, or None where it can't be one of this field: a wrong number is worse than a missing one."""
-    if not math.isfinite(value) or value < 0:
+    if not (value == 0 or _SMALLEST <= value <= LARGEST):
         return None
     if field in _RATIOS:
         return None if value > 1 + _RATIO_SLACK else min(value, 1.0)

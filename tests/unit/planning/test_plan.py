@@ -19,6 +19,7 @@ from rightpool.planning.plan import Plan, alike, plan, reservations
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field, Quality
+from rightpool.telemetry.fields import admissible
 from tests.unit.planning.jobs import AUTO, DAY, FOUR, NOW, POOLS, fleet, fresh, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
 
@@ -128,6 +129,30 @@ def test_chips_promised_to_migrations_and_starts_are_not_free() -> None:
     begun = replace(job, ref=replace(job.ref, since=None), revisions={})
     assert reservations([begun]) == {"a100": 4}
     assert reservations([replace(begun, spec=spec(suspend=True)), replace(begun, finished="Failed")]) == {}
+
+
+# --- what pods say of themselves -------------------------------------------------------------------------------------
+
+# Of these, sources let through what is admissible.
+SAID = st.sampled_from([0.0, 5e-324, 1e-12, 1e-6, 0.5, 1.0, 638.0, 1e12, 1e18, 1.7e308])
+
+
+@given(
+    said=st.dictionaries(st.sampled_from(list(Field)), st.tuples(SAID, SAID, SAID)),
+    targets=st.sampled_from([{}, {"minScalingEfficiency": "0.5"}, {"budget": "9"}, {"maxCostPerMillionSamples": "3"}]),
+)
+def test_no_job_can_say_anything_that_keeps_others_from_being_planned(
+    said: dict[Field, tuple[float, float, float]], targets: dict[str, str]
+) -> None:
+    liar = running(name="liar", made=spec(targets=targets))
+    assert liar.profile is not None
+    readings = dict(liar.profile.readings)
+    for field, values in said.items():
+        low, middle, high = sorted(values)
+        if None not in (admissible(field, low), admissible(field, middle), admissible(field, high)):
+            readings[field] = Reading(middle, low, high, Quality.MEASURED)
+    liar = replace(liar, profile=replace(liar.profile, readings=readings))
+    assert set(actions(plan(fleet([liar, running(name="saver")])))) == {"liar", "saver"}
 
 
 # --- what is remembered ----------------------------------------------------------------------------------------------
