@@ -56,6 +56,7 @@ class ScrapeSource:
         self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="scrape")
         self._last: dict[_Pod, PodPage] = {}
         self._tried: dict[_Pod, float] = {}
+        self._until: dict[_Pod, float] = {}  # when what is remembered of a pod is of no use any more
 
     def close(self) -> None:
         """Lets the threads go, without waiting for those that still wait for a pod."""
@@ -65,7 +66,8 @@ class ScrapeSource:
         """One reading of all targets."""
         started = self._clock()
         pods = {_Pod(target.key, name, ip): target for target in targets for name, ip in target.pods if ip}
-        self._forget_all_but(pods)
+        self._forget(started)
+        self._until.update((pod, started + _longest_gap(target.interval)) for pod, target in pods.items())
         pages, failures = self._fetch(pods)
         by_revision: dict[RevisionKey, dict[_Pod, PodPage]] = defaultdict(dict)
         for pod, page in pages.items():
@@ -73,7 +75,7 @@ class ScrapeSource:
         samples = {}
         for key, own in by_revision.items():
             newest = max(page.at for page in own.values())
-            longest = max(_READINGS_IN_GAP * max(pods[pod].interval for pod in own), _SHORTEST_GAP)
+            longest = _longest_gap(max(pods[pod].interval for pod in own))
             values = {Field.PODS: float(len(own)), **_gauges(own.values()), **self._rates(own, longest)}
             derived = frozenset[str]().union(*(page.derived for page in own.values()))
             samples[key] = assembled(now + (newest - started), values, derived)
@@ -81,10 +83,11 @@ class ScrapeSource:
         # There is nothing in between that could be down: a pod that does not answer is that job's trouble alone.
         return TelemetryReading(samples, summarised(failures), up=True)
 
-    def _forget_all_but(self, pods: Mapping[_Pod, Target]) -> None:
-        for memory in (self._last, self._tried):
-            for pod in [pod for pod in memory if pod not in pods]:
-                del memory[pod]
+    def _forget(self, now: float) -> None:
+        """By age, not by whether it is asked for: not every reading is about every job."""
+        for pod in [pod for pod, until in self._until.items() if until < now]:
+            for memory in (self._last, self._tried, self._until):
+                memory.pop(pod, None)
 
     def _fetch(self, pods: Mapping[_Pod, Target]) -> tuple[dict[_Pod, PodPage], list[str]]:
         """The pages that came within the budget. Those not tried for longest are asked first."""
@@ -125,6 +128,11 @@ class ScrapeSource:
         if steps > 0:
             found[Field.STEP_SECONDS] = math.fsum(totals[STEP_SUM]) / steps
         return found
+
+
+def _longest_gap(interval: float) -> float:
+    """Seconds between two readings beyond which the difference is no rate of now."""
+    return max(_READINGS_IN_GAP * interval, _SHORTEST_GAP)
 
 
 def _gauges(pages: Collection[PodPage]) -> dict[Field, float]:

@@ -81,6 +81,26 @@ def test_gauges_at_once_and_rates_from_the_second_reading(fleet: Fleet) -> None:
     assert second.at == 11_010.0
 
 
+def test_jobs_that_are_read_in_turn_have_rates_too(fleet: Fleet) -> None:
+    page, other = fleet.pod("rightpool_samples_total 100\n"), fleet.pod("rightpool_samples_total 100\n")
+    mine, theirs = (Target(RevisionKey("ml", pod, 1), ((pod, address),), interval=10.0) for pod, address in fleet.pods)
+    for samples in (200, 300):
+        for target in (mine, theirs):
+            reading = fleet.source.read([target], now=fleet.clock.now)
+        fleet.clock.now += 10
+        for each in (page, other):
+            say(each, f"rightpool_samples_total {samples}\n")
+    reading = fleet.source.read([mine], now=fleet.clock.now)
+    assert reading.samples[mine.key].values[Field.SAMPLES_PER_SECOND] == 10.0
+
+
+@pytest.mark.parametrize("value", ["1.7e308", "5e-324"])
+def test_numbers_at_the_limits_of_arithmetic_are_missing(fleet: Fleet, value: str) -> None:
+    for _ in range(2):
+        fleet.pod(f'rightpool_chip_power_watts{{chip="0"}} {value}\nrightpool_samples_total 1\n')
+    assert fleet.read().samples[KEY].values == {Field.PODS: 2}
+
+
 def test_a_counter_that_fell_was_started_anew(fleet: Fleet) -> None:
     page = fleet.pod("rightpool_samples_total 5000\n")
     fleet.read()
