@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboards.answers import panel_queries, unanswered
+from dashboards.answers import ask, panel_queries, unanswered
 from devcluster.cluster import Running
 
 from .conftest import Told
@@ -30,3 +30,16 @@ def test_every_panel_has_data(told: Told, running: Running) -> None:
 
 def test_every_rare_panel_is_there() -> None:
     assert RARE.keys() <= {(query.dashboard, query.panel) for query in panel_queries()}
+
+
+def test_what_has_no_data_is_named(running: Running) -> None:
+    """The check above can fail."""
+    absent = {"namespace": "vision", "profiledjob": "absent"}
+    of_jobs = [query for query in panel_queries() if query.dashboard == "Rightpool / Job"]
+    found = [query for query, problem in unanswered(running.prometheus_url, absent) if problem == "no data"]
+    assert [query for query in found if query.dashboard == "Rightpool / Job"] == of_jobs
+
+
+def test_what_prometheus_refuses_is_told_in_its_words(running: Running) -> None:
+    with pytest.raises(ValueError, match="parse error"):
+        ask(running.prometheus_url, "sum(")

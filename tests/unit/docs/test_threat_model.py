@@ -29,7 +29,7 @@ def test_every_file_that_is_named_is_there() -> None:
 
 
 def test_a_named_file_holds_the_named_test() -> None:
-    for file, name in re.findall(r"`((?:unit|integration|fuzz)/[^`:]*\.py)::(test_\w+)`", TEXT):
+    for file, name in re.findall(r"`((?:unit|integration|fuzz|e2e)/[^`:]*\.py)::(test_\w+)`", TEXT):
         assert f"def {name}(" in Path(TESTS / file).read_text(), f"{file}::{name}"
 
 
