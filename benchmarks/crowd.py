@@ -102,7 +102,7 @@ class Member:
                 },
                 "elasticity": {"minChips": 1, "maxChips": 8, "chipCounts": list(_SIZES)},
                 "adaptation": {"mode": "Recommend"},
-                "profiling": {"interval": "10s", "window": "40s"},
+                "profiling": {"interval": "10s", "window": "60s"},
             },
         }
 

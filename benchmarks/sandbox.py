@@ -4,6 +4,7 @@ No controllers, scheduler or kubelet: the crowd is made complete, and on two cor
 be measured. kwok gives nodes and pods the status that a kubelet would.
 """
 
+import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Final
 from devcluster import build, cluster, control_plane, pki, simulated
 from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
-from devcluster.spec import Cluster, Ports
+from devcluster.spec import Cluster, DevclusterError, Ports, state_home
 
 SPEC: Final = Cluster(
     name="bench",
@@ -45,8 +46,24 @@ class Sandbox:
 
 @contextmanager
 def sandbox() -> Iterator[Sandbox]:
-    """Up, and down again at the end, whatever happens in between."""
+    """Up, and down again at the end, whatever happens in between. One at a time: a second is refused."""
     build.ensure(build.CONTROL_PLANE, Progress())
+    with _alone():
+        yield from _running()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    state_home().mkdir(parents=True, exist_ok=True)
+    with (state_home() / f"{SPEC.name}.running").open("w") as lock:  # the kernel lets go of it when its holder dies
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DevclusterError(f"another benchmark runs on cluster {SPEC.name}: wait for its end") from None
+        yield
+
+
+def _running() -> Iterator[Sandbox]:
     cluster.down(SPEC)
     SPEC.logs.mkdir(parents=True)
     try:

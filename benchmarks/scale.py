@@ -8,6 +8,7 @@ are what they are; processor seconds are the operator process' own, of all its t
 
 import argparse
 import json
+import os
 import re
 import statistics
 import time
@@ -15,8 +16,9 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.crowd import Member
 from benchmarks.sandbox import Sandbox, sandbox
@@ -27,11 +29,14 @@ KEY: Final = b"0123456789abcdef0123456789abcdef"
 METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
-REST_SECONDS: Final = 600.0  # until there is nothing left to say about a fleet that was just found
-STEADY_CYCLES: Final = 12
-DECISION_SECONDS: Final = 120.0
+REST_SECONDS: Final = 1200.0  # until there is nothing left to say about a fleet that was just found
+FULL_SECONDS: Final = 90.0  # the crowd's windows, and the profiles that are made of them
+QUIET_CYCLES: Final = 4
+STEADY_CYCLES: Final = 8
+DECISION_SECONDS: Final = 150.0
+RESTART_SECONDS: Final = 100.0
 CHANGED: Final = 3  # jobs
-NAIVE_SECONDS: Final = 60.0
+NAIVE_SECONDS: Final = 40.0
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _SAMPLE: Final = re.compile(r'^rightpool_operator_cycle_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$', re.MULTILINE)
 _WRITTEN: Final = re.compile(r"^rightpool_operator_status_writes_total\{.*\} (\S+)$", re.MULTILINE)
@@ -62,6 +67,9 @@ class Result:
     writes_per_minute: float
     noticed: Sequence[float]
     decided: Sequence[float]
+    again: float
+    again_cpu: float
+    repeated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,60 +144,86 @@ class OperatorRun:
                 yield Cycle((now[1] - spent) / (now[0] - count), (used - cpu) / (now[0] - count), now[2] - written)
                 (count, spent, written, _), cpu = now, used
 
-    def decisions(self, member: Member, since: float) -> list[float]:
-        """Seconds from then to each change of decision about a job."""
+    def rest(self) -> float:
+        """Until there is nothing left to say; the number of statuses written on the way.
+
+        Windows must have been full for a while, and no status been written in several cycles.
+        """
+        began, written, quiet = time.time(), 0.0, 0
+        for cycle in self.cycles(REST_SECONDS):
+            written += cycle.writes
+            quiet = 0 if cycle.writes else quiet + 1
+            tell(f"cycle of {cycle.seconds:.1f} s, {cycle.cpu:.2f} CPU s, {cycle.writes:.0f} statuses")
+            if quiet >= QUIET_CYCLES and time.time() - began > FULL_SECONDS:
+                return written
+        tell(f"still not settled after {REST_SECONDS:.0f} s: what follows is no steady state")
+        return written
+
+    def told_of(self, changed: Sequence[Member]) -> list[list[float]]:
+        """Jobs whose speed is halved now: seconds until each change of decision about them."""
+        since = time.time()
+        for member in changed:
+            _post(f"http://127.0.0.1:{PROMETHEUS_PORT}/change/{member.number}")
+        told: list[list[float]] = []
+        while time.time() - since < DECISION_SECONDS:
+            time.sleep(2.0)
+            told = [self._decisions(member, since) for member in changed]
+            if all(len(times) > 1 for times in told):
+                break
+        return told
+
+    def _decisions(self, member: Member, since: float) -> list[float]:
         found = []
-        for line in self.worker.log.read_text().splitlines():
-            if "decided: " in line and f'"{member.key}"' in line:
-                at = datetime.fromisoformat(json.loads(line)["time"]).timestamp() - since
-                if at > 0:
-                    found.append(at)
+        with self.worker.log.open() as lines:
+            for line in lines:
+                if "decided: " in line and f'"{member.key}"' in line:
+                    at = datetime.fromisoformat(json.loads(line)["time"]).timestamp() - since
+                    if at > 0:
+                        found.append(at)
         return found
 
 
 def measure(box: Sandbox, jobs: int) -> Result:
-    """One run: start, rest, steady state, a few jobs that change."""
+    """One run: start, rest, steady state, a few jobs that change, and a start over a fleet that has been told all."""
     prometheus = _prometheus(box, jobs)
     operator = OperatorRun(box)
     try:
         first = operator.first_plan()
         first_cpu = cpu_seconds(operator.worker.pid)
-        settling, quiet, cycles = 0.0, 0, list[Cycle]()
-        for cycle in operator.cycles(REST_SECONDS):
-            settling += cycle.writes
-            old_enough = time.time() - operator.worker.began - first > 120.0  # windows, and what follows
-            quiet = quiet + 1 if cycle.writes <= 1 and old_enough else 0
-            if quiet == 4:
-                break
+        tell(f"first plan after {first:.0f} s")
+        settling = operator.rest()
         settled = time.time() - operator.worker.began
         began, api_cpu = time.time(), cpu_seconds(box.pid("kube-apiserver"))
-        for cycle in operator.cycles(REST_SECONDS):
-            cycles.append(cycle)
-            if len(cycles) == STEADY_CYCLES:
-                break
+        cycles = list(islice(operator.cycles(REST_SECONDS), STEADY_CYCLES))
         ended = time.time()
         api_cpu = (cpu_seconds(box.pid("kube-apiserver")) - api_cpu) / len(cycles)
-        writes = len(list(_written(box.audit_log, began, ended, "rightpool")))
+        steady = writes(box.audit_log, began, ended, "rightpool")
         rss, peak = memory(operator.worker.pid)
-        changed = [Member(jobs - 1 - 4 * number) for number in range(CHANGED)]
-        since = time.time()
-        for member in changed:
-            _post(f"http://127.0.0.1:{PROMETHEUS_PORT}/change/{member.number}")
-        time.sleep(DECISION_SECONDS)
-        told = [operator.decisions(member, since) for member in changed]
+        tell(f"{steady} writes in {ended - began:.0f} s, {rss:.0f} MB")
+        told = operator.told_of([Member(jobs - 1 - 4 * number) for number in range(CHANGED)])
+        operator.worker.end()
+        operator = OperatorRun(box)
+        again = operator.first_plan()
+        again_cpu = cpu_seconds(operator.worker.pid)
+        tell(f"first plan after a restart: {again:.0f} s")
+        time.sleep(RESTART_SECONDS)
+        repeated = writes(box.audit_log, operator.worker.began, time.time(), "rightpool")
         return Result(
-            jobs,
-            first,
-            first_cpu,
-            settled,
-            settling,
-            cycles,
-            api_cpu,
-            rss,
-            peak,
-            60.0 * writes / (ended - began),
-            [times[0] for times in told if times],
-            [times[-1] for times in told if len(times) > 1],
+            jobs=jobs,
+            first_plan=first,
+            first_plan_cpu=first_cpu,
+            settled=settled,
+            settling_writes=settling,
+            cycles=cycles,
+            api_cpu_per_cycle=api_cpu,
+            rss=rss,
+            peak=max(peak, memory(operator.worker.pid)[1]),
+            writes_per_minute=60.0 * steady / (ended - began),
+            noticed=[times[0] for times in told if times],
+            decided=[times[-1] for times in told if len(times) > 1],
+            again=again,
+            again_cpu=again_cpu,
+            repeated=repeated,
         )
     finally:
         operator.worker.end()
@@ -209,9 +243,9 @@ def measure_naive(box: Sandbox, jobs: int) -> Naive:
         time.sleep(NAIVE_SECONDS)
         seconds = time.time() - since
         used, looked = cpu_seconds(naive.pid) - cpu, _ticks(naive.log) - ticks
-        writes = len(list(_written(box.audit_log, naive.began, time.time(), "kopf")))
+        written = writes(box.audit_log, naive.began, time.time(), "kopf")
         peak = memory(naive.pid)[1]
-        return Naive(jobs, used / seconds * 10.0, looked / (jobs * seconds / 10.0), writes, peak)
+        return Naive(jobs, used / seconds * 10.0, looked / (jobs * seconds / 10.0), written, peak)
     finally:
         naive.end()
         prometheus.end()
@@ -233,8 +267,9 @@ def _ticks(log: Path) -> int:
     return int(lines[-1].split()[1]) if lines else 0
 
 
-def _written(log: Path, began: float, ended: float, agent: str) -> Iterator[dict[str, Any]]:
+def writes(log: Path, began: float, ended: float, agent: str) -> int:
     """Writes that a program asked the API server for, but for the renewal of its Lease, by the audit log."""
+    count = 0
     for path in sorted(log.parent.glob("audit*.log")):
         with path.open() as lines:
             for line in lines:
@@ -243,8 +278,13 @@ def _written(log: Path, began: float, ended: float, agent: str) -> Iterator[dict
                 entry = json.loads(line)
                 at = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
                 lease = entry.get("objectRef", {}).get("resource") == "leases"
-                if entry["verb"] in _WRITES and began <= at <= ended and not lease:
-                    yield entry
+                count += entry["verb"] in _WRITES and began <= at <= ended and not lease
+    return count
+
+
+def tell(what: str) -> None:
+    """A line of progress."""
+    print(f"{datetime.now(UTC):%H:%M:%S} {what}", flush=True)
 
 
 def _median(values: Sequence[float]) -> str:
@@ -276,6 +316,9 @@ def table(results: Sequence[Result], naive: Sequence[Naive]) -> str:
         ("API writes a minute, nothing changes", [f"{r.writes_per_minute:.1f}" for r in results]),
         ("changed counter to first new Decision, s", [_median(r.noticed) for r in results]),
         ("… to the Decision on a full new window, s", [_median(r.decided) for r in results]),
+        ("restart to first plan, s", [f"{r.again:.1f}" for r in results]),
+        ("… CPU s", [f"{r.again_cpu:.1f}" for r in results]),
+        (f"… API writes in {RESTART_SECONDS:.0f} s", [f"{r.repeated}" for r in results]),
     ]
     compared: list[tuple[str, list[str]]] = [
         ("CPU s in 10 s", [f"{n.cpu_per_interval:.2f}" for n in naive]),
@@ -299,20 +342,28 @@ def main() -> None:
     """Print a table after each size, so that a run that is cut short has said something."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, nargs="+", default=[100, 1_000, 10_000], metavar="N")
-    sizes = sorted(parser.parse_args().jobs)
+    parser.add_argument("--output", type=Path, help="the tables go here too, as Markdown")
+    options = parser.parse_args()
     results: list[Result] = []
     naive: list[Naive] = []
+
+    def show() -> None:
+        tables = table(results, naive)
+        tell(f"load {os.getloadavg()[0]:.1f}\n{tables}")
+        if options.output is not None:
+            options.output.write_text(tables + "\n")
+
     with sandbox() as box:
         settlement = Settlement(box.kubeconfig, KEY)
         settlement.found()
-        for size in sizes:
+        for size in sorted(options.jobs):
             began = time.time()
             settlement.grow(size)
-            print(f"{datetime.now(UTC):%H:%M:%S} {size:,} jobs made in {time.time() - began:.0f} s", flush=True)
+            tell(f"{size:,} jobs made in {time.time() - began:.0f} s, load {os.getloadavg()[0]:.1f}")
             results.append(measure(box, size))
-            print(f"{datetime.now(UTC):%H:%M:%S}\n{table(results, naive)}", flush=True)
+            show()
             naive.append(measure_naive(box, size))
-            print(f"{datetime.now(UTC):%H:%M:%S}\n{table(results, naive)}", flush=True)
+            show()
 
 
 if __name__ == "__main__":

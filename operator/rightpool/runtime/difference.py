@@ -17,7 +17,7 @@ SHARE_TOLERANCE: Final = 0.03  # absolute, for shares between 0 and 1
 MONEY_TOLERANCE: Final = 0.25  # of spent and saved, which only ever grow
 CENT: Final = 0.01
 
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?%?")
 _SHARES: Final = frozenset(
     {
         "chipBusy",
@@ -111,17 +111,17 @@ def _readings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
 
 
 def alike(old: str, new: str, tolerance: float = TOLERANCE) -> bool:
-    """The same sentence with about the same numbers."""
+    """The same sentence with about the same numbers. Shares are compared by percentage points, as in fields."""
     if old == new:
         return True
     if _NUMBER.sub("#", old) != _NUMBER.sub("#", new):
         return False
     for before, after in zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=True):
-        one, two = _float(before.replace(",", "")), _float(after.replace(",", ""))
-        if one is None or two is None:
+        one, two = _float(before.replace(",", "").rstrip("%")), _float(after.replace(",", "").rstrip("%"))
+        if one is None or two is None or before.endswith("%") != after.endswith("%"):
             if before != after:
                 return False
-        elif abs(one - two) > tolerance * max(abs(one), abs(two)):
+        elif abs(one - two) > (100.0 * SHARE_TOLERANCE if before.endswith("%") else tolerance * max(one, two)):
             return False
     return True
 

@@ -51,6 +51,11 @@ def test_difference(old: dict[str, Any], new: dict[str, Any], expected: Differen
         ("measured 2,557 samples/s", "measured 3,557 samples/s", False),
         ("r1 on a10g", "r2 on a10g", False),
         ("1e-7 dollars", "1.01e-7 dollars", True),
+        ("16% less than now", "15% less than now", True),
+        ("0.7% less than now", "0.9% less than now", True),
+        ("16% less than now", "12% less than now", False),
+        ("1 of 8 pods", "2 of 8 pods", False),
+        ("on 4% chips", "on 4 chips", False),
         ("waits", "runs", False),
     ],
 )
