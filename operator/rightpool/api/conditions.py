@@ -52,6 +52,9 @@ class Reason(StrEnum):
     RUNNING = "Running"  # every pod of the Revision runs
     STARTING = "Starting"  # pods exist and do not all run yet
     SUSPENDED = "Suspended"  # spec.suspend is true
+    STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
+    NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
+    OPERATOR_FAILED = "OperatorFailed"  # the operator itself failed on this job, which is a defect of it
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
     INVALID_TEMPLATE = "InvalidTemplate"  # the API server's dry run refused the child
     NO_FEASIBLE_POOL = "NoFeasiblePool"  # every pool is ruled out; the message says by what

@@ -45,7 +45,7 @@ class FleetLimits:
         judged: list[LedgerEntry] = []
         for job in jobs:
             migration = job.migration
-            if migration is not None:
+            if migration is not None and not job.deleting:
                 self._under_way += 1
                 self._moves += migration.created_at > now - HOUR and not migration.demanded
             for entry in job.history:

@@ -94,17 +94,17 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
     if job.finished is not None:
         reason = Reason.JOB_COMPLETED if job.finished == COMPLETED else Reason.JOB_FAILED
         return _Said("False", reason, "the job has ended and holds no chips")
-    if job.spec.suspend:
-        return _Said("False", Reason.SUSPENDED, "spec.suspend is true; set it to false to run the job")
-    if around.problem is not None:
-        return _Said("Unknown", Reason.INVALID_SPEC, f"the operator failed on this job: {around.problem}")
+    if job.deleting or job.spec.suspend:
+        return _stopped(job)
+    if around.problem is not None and not _all_run(job):
+        return _Said("Unknown", Reason.OPERATOR_FAILED, _operator_failed(around.problem))
     if around.refusal is not None:
         return _Said("False", around.refusal.reason, around.refusal.message)
     if job.ref is None:
         return _unplaced(around)
     state = job.revision(job.ref.revision)
     place = _place(job.ref)
-    if state.running >= job.ref.placement.replicas and not state.deleting:
+    if _all_run(job):
         return _Said("True", Reason.RUNNING, place)
     if state.exists and state.suspended and job.spec.queue_name is not None:
         return _Said("False", Reason.WAITING_FOR_QUOTA, f"{place}: queue {job.spec.queue_name} has not admitted it yet")
@@ -118,6 +118,33 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
         return _Said("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.ref.placement.replicas} pods run"
     return _Said("False", Reason.STARTING, f"{place}: {running}")
+
+
+def _all_run(job: JobState) -> bool:
+    if job.ref is None:
+        return False
+    state = job.revision(job.ref.revision)
+    return state.running >= job.ref.placement.replicas and not state.deleting
+
+
+def _stopped(job: JobState) -> _Said:
+    why = "the job is being deleted" if job.deleting else "spec.suspend is true"
+    ending = sum(revision.active for revision in job.revisions.values())
+    if ending:
+        still = (
+            "1 pod is still ending and holds its" if ending == 1 else f"{ending} pods are still ending and hold their"
+        )
+        return _Said("False", Reason.STOPPING, f"{why}; {still} chips")
+    if job.deleting:
+        return _Said("False", Reason.STOPPING, f"{why}, and holds no chips any more")
+    return _Said("False", Reason.SUSPENDED, f"{why}; set it to false to run the job")
+
+
+def _operator_failed(problem: str) -> str:
+    return (
+        f"the operator failed on this job, which is a defect of it: {problem}. What runs is left as it is. Report it "
+        "with this message, the ProfiledJob as YAML, and the operator's log"
+    )
 
 
 def _unplaced(around: Circumstances) -> _Said:
@@ -352,10 +379,10 @@ def _last_verified(job: JobState) -> _Said | None:
 
 
 def _degraded(job: JobState, around: Circumstances) -> _Said | None:
+    if around.problem is not None and job.finished is None:
+        return _Said("True", Reason.OPERATOR_FAILED, _operator_failed(around.problem))
     if job.ref is None or job.finished is not None:
         return None
-    if around.problem is not None:
-        return _Said("True", Reason.INVALID_SPEC, f"the operator failed on this job: {around.problem}")
     if around.pool is None:
         return _Said(
             "True",

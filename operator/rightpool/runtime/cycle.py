@@ -181,3 +181,8 @@ def at_rest(stored: StoredJob) -> bool:
     """Nothing will ever be said about this job again, unless its spec changes: it has ended, and its status says so."""
     job = stored.state
     return job.finished is not None and stored.observed_generation == job.generation and job.migration is None
+
+
+def never_ran(stored: StoredJob) -> bool:
+    """Whether the job is being deleted and has never had a place, so that there is nothing to say of its end."""
+    return stored.state.deleting and stored.state.ref is None

@@ -93,10 +93,12 @@ class Executor:
         """Whether the cluster, as the store shows it, does not comply with the command yet. Costs no request."""
         if isinstance(command, EnsureRevision):
             child = self._store.child(job.key, job.uid, command.ref.revision)
+            refusal = self.refusal(job)
+            refused = refusal is not None and refusal.revision == command.ref.revision
+            if refused and refusal is not None and self._clock() - refusal.at < REFUSAL_SECONDS:
+                return False
             if child is None:
-                refusal = self.refusal(job)
-                held = refusal is not None and refusal.revision == command.ref.revision
-                return not (held and refusal is not None and self._clock() - refusal.at < REFUSAL_SECONDS)
+                return True
             wanted = suspend_wanted(command.suspend, job.spec.queue_name)
             if child.deleting or child.succeeded or child.failed:
                 return False
@@ -137,8 +139,7 @@ class Executor:
     def _ensure(self, job: JobState, command: EnsureRevision, pools: Mapping[str, Pool]) -> bool:
         child = self._store.child(job.key, job.uid, command.ref.revision)
         if child is not None:
-            self._serve(job, command, child)
-            return self._match_suspend(job, command, child)
+            return self._serve(job, command, child) and self._match_suspend(job, command, child)
         pool = pools.get(command.ref.placement.pool)
         if pool is None:
             raise Refused(f"pool {command.ref.placement.pool} is not there")
@@ -157,21 +158,26 @@ class Executor:
         except (Invalid, Forbidden) as error:
             return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
         created = self._create(job, manifest)
+        if created is None:
+            return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Job", str(manifest["metadata"]["name"])))
         self._refusals.pop(job.uid, None)
         logger.info(
             "created %s",
             created.name,
             extra={"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips},
         )
-        self._serve(job, command, created)
-        self._match_suspend(job, command, created)
+        if self._serve(job, command, created):
+            self._match_suspend(job, command, created)
         return True
 
-    def _create(self, job: JobState, manifest: Mapping[str, Any]) -> ChildFacts:
+    def _create(self, job: JobState, manifest: Mapping[str, Any]) -> ChildFacts | None:
+        """The Revision's Job; None where its name is somebody else's."""
         body = self._create_or_get(JOBS, manifest)
         child = child_facts(body)
+        if child is not None and child.named and child.owner != job.uid:
+            raise Refused(f"{child.name} of an earlier job of this name is still there")
         if child is None or child.owner != job.uid:
-            raise Refused(f"Job {manifest['metadata']['name']} exists and belongs to somebody else")
+            return None
         self._store.assume(JOBS, body)
         return child
 
@@ -179,17 +185,20 @@ class Executor:
         """Whether it may still lack the Service that its pods find each other by. A running one has had it before."""
         return child.pods > 1 and child.suspended and child.uid not in self._served
 
-    def _serve(self, job: JobState, command: EnsureRevision, child: ChildFacts) -> None:
-        """The Service is the child's own: whoever deletes the child, and whenever we are killed, it goes along."""
+    def _serve(self, job: JobState, command: EnsureRevision, child: ChildFacts) -> bool:
+        """Whether the child has the Service that it needs, which is its own: whoever deletes the child, and whenever we
+        are killed, it goes along."""
         if not self._unserved(child) or child.deleting:
-            return
+            return True
         manifest = self._children.service(job, command.ref, child)
         if manifest is not None:
             self._fence.persisted(job, command)
             service = self._create_or_get(SERVICES, manifest)
             if controller_of(meta(service)) != child.uid:
-                raise Refused(f"Service {meta(service)['name']} exists and belongs to somebody else")
+                return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Service", child.name))
+        self._refusals.pop(job.uid, None)
         self._served.add(child.uid)
+        return True
 
     def _create_or_get(self, resource: Resource, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         """Never an apply: what is there may be somebody else's, and would be ours by that."""
@@ -281,3 +290,10 @@ class Executor:
             logger.info("checkpoint %s: %s", command.id, summary, extra={"job": str(job.key)})
         self._checkpoints[job.uid] = (command.id, summary)
         return not problems
+
+
+def _taken(kind: str, name: str) -> str:
+    return (
+        f"{kind} {name} exists and is not this ProfiledJob's: delete it, or give the ProfiledJob another name. What is "
+        "somebody else's is never changed"
+    )

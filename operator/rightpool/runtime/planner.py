@@ -35,7 +35,7 @@ from rightpool.planning.hysteresis import FleetLimits
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.transitions import commands
 from rightpool.runtime.announcements import announcements
-from rightpool.runtime.cycle import Decide, Step, Stepper, at_rest
+from rightpool.runtime.cycle import Decide, Step, Stepper, at_rest, never_ran
 from rightpool.runtime.executor import Executor
 from rightpool.runtime.facts import meta
 from rightpool.runtime.fence import Fence, Refused
@@ -167,7 +167,7 @@ class Planner:
         with self._timed("snapshot"):
             fleet = self._fleet()
             stored = {key: job for key, job in parts.store.jobs().items() if job.state.spec.ours}
-            live = {key: job for key, job in stored.items() if not job.state.deleting and not at_rest(job)}
+            live = {key: job for key, job in stored.items() if not (at_rest(job) or never_ran(job))}
             selected = {key for job in live.values() for key in node_selector(job.state.spec)}
             pools = with_node_labels(fleet.inventory, parts.store.objects(NODES), selected)
             self._forget({job.state.uid for job in stored.values()})

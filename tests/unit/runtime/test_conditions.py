@@ -183,3 +183,30 @@ def test_columns_are_for_people_and_the_account_is_exact() -> None:
     body = draft_status(StoredJob(job, b"{}", None, ""), job, around(job, ALONE)).body
     assert body["columns"] == {"perHour": "32.77", "perMillionSamples": "4.44", "saved": "0.00"}
     assert float(body["cost"]["saved"]) == pytest.approx(-0.00000001)
+
+
+# --- Placed ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_stopped_says_how_many_pods_still_hold_chips() -> None:
+    for job, why in (
+        (running(made=spec(suspend=True)), "spec.suspend"),
+        (replace(running(), deleting=True), "being deleted"),
+    ):
+        condition = told(ConditionType.PLACED, job)
+        assert (condition.status, condition.reason) == ("False", Reason.STOPPING)
+        assert why in condition.message and "1 pod is still ending" in condition.message
+    ended = replace(running(made=spec(suspend=True)), revisions={})
+    assert said(ConditionType.PLACED, ended) == ("False", Reason.SUSPENDED)
+
+
+def test_the_operators_own_failure_is_called_one_and_what_runs_is_said_to_run() -> None:
+    problem = "KeyError: 'x'"
+    assert said(ConditionType.PLACED, running(), problem=problem) == ("True", Reason.RUNNING)
+    waits = replace(running(), revisions={})
+    for kind, status in ((ConditionType.PLACED, "Unknown"), (ConditionType.DEGRADED, "True")):
+        condition = told(kind, waits, problem=problem)
+        assert (condition.status, condition.reason) == (status, Reason.OPERATOR_FAILED)
+        assert problem in condition.message and "Report it" in condition.message
+    unplaced = replace(waits, ref=None, profile=None)
+    assert said(ConditionType.DEGRADED, unplaced, problem=problem) == ("True", Reason.OPERATOR_FAILED)

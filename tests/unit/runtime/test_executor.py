@@ -209,7 +209,11 @@ def test_a_refusal_is_told_and_not_repeated_in_every_cycle(world: World) -> None
 def test_a_job_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:
     theirs = world.cluster.put(JOBS, child(owner="stranger", kind="Pipeline"))
     world.store.observe(JOBS, "ADDED", theirs)
-    assert world.run(world.persist()) == []
+    job = world.persist()
+    assert world.run(job) == []
+    refusal = world.executor.refusal(job)
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN
+    assert "Job bert-r1" in refusal.message and "another name" in refusal.message
 
 
 def earlier(world: World, revision: int = 3, **more: Any) -> None:
@@ -337,6 +341,12 @@ def test_a_service_of_that_name_which_is_somebody_elses_is_left_alone(world: Wor
     assert world.run(world.persist()) == ["create bert-r1 suspend=True"], "without one it is not started"
     assert world.run(world.read()) == []
     assert world.cluster.objects[SERVICES, "bert-r1"] == theirs
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN and "Service bert-r1" in refusal.message
+    del world.cluster.objects[SERVICES, "bert-r1"]
+    world.clock = 61.0
+    assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+    assert world.executor.refusal(world.read()) is None
 
 
 def test_a_pod_that_only_wears_the_labels_is_sent_no_token(world: World) -> None:
