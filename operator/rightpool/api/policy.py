@@ -39,7 +39,8 @@ class PlacementPolicySpec(ApiModel):
     """Least time that a Revision runs before the job is moved again."""
 
     start_deadline: Annotated[Duration, at_least("1s", "10m")] = Field(default="10m", validate_default=True)
-    """How long a new Revision may take until all its pods run; after that the job goes back to where it was."""
+    """How long a new Revision may take until all its pods run. After that the job goes back to where it was; one that
+    has never run is started elsewhere."""
 
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
     """Stops all moves when too many of the last ones had to be rolled back."""

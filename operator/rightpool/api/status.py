@@ -195,7 +195,7 @@ class Recommendation(ApiModel):
     """Decision id, to be named in the annotation rightpool.dev/approve."""
 
     action: str
-    """Move, Resize or Update."""
+    """Start, Move, Resize or Update."""
 
     placement: TargetPlacement
     """Where to."""
@@ -223,7 +223,7 @@ class MigrationStatus(ApiModel):
     """Decision id."""
 
     action: str
-    """Move, Resize or Update."""
+    """Start, Move, Resize or Update."""
 
     phase: str
     """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying."""
@@ -293,7 +293,7 @@ class MigrationStatus(ApiModel):
 
 
 class AvoidedPool(ApiModel):
-    """A place where a move of this job had to be rolled back."""
+    """A place where a move of this job had to be rolled back, or where it did not start."""
 
     pool: str
     """AcceleratorPool."""
@@ -315,7 +315,7 @@ class LedgerEntry(ApiModel):
     """Decision id."""
 
     action: str
-    """Move, Resize or Update."""
+    """Start, Move, Resize or Update."""
 
     from_: Annotated[TargetPlacement | None, Field(alias="from")] = None
     """The placement before."""
@@ -408,7 +408,7 @@ class ProfiledJobStatus(ApiModel):
     """When the last move was over."""
 
     avoid: list[AvoidedPool] = Field(default_factory=list, max_length=64, json_schema_extra=ATOMIC)
-    """Places where a move of this job had to be rolled back."""
+    """Places where a move of this job had to be rolled back, or where it did not start."""
 
     history: list[LedgerEntry] = Field(default_factory=list, max_length=MAX_HISTORY, json_schema_extra=ATOMIC)
     """The last ten decisions, the newest last."""

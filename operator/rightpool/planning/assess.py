@@ -6,6 +6,7 @@ takes the best wanted candidate that has room at this moment, and is made anew w
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from rightpool.api.choices import AdaptationMode, CheckpointMode, Switch
 from rightpool.api.conditions import Reason
@@ -16,11 +17,17 @@ from rightpool.planning import gates, messages
 from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.snapshot import JobState
-from rightpool.planning.start import forbidden, survey_leave, survey_start, survey_update
+from rightpool.planning.start import forbidden, late, survey_leave, survey_start, survey_update
 from rightpool.planning.survey import Intent, Survey, action_reason, demanded, survey_running
 from rightpool.planning.wording import share, span
 from rightpool.prediction.predict import unusable
 from rightpool.profiles.profile import Profile, Steadiness
+
+_UNDER_WAY: Final = {
+    Action.RESIZE: Reason.RESIZING,
+    Action.UPDATE: Reason.UPDATING,
+    Action.START: Reason.STARTING,
+}
 
 # Chips that a job could have on a pool: free ones, growth, and its own, less what is promised to others.
 Room = Callable[[str], int]
@@ -54,7 +61,8 @@ def assess(
 
     The limits of the fleet (hysteresis.py) are not applied here: `plan` does, when it admits decisions one by one.
     """
-    return choose(job, survey(job, pools, now, telemetry), pools, policy, room_for(job, pools, reserved))
+    surveyed = survey(job, pools, now, telemetry, late(job, policy, now))
+    return choose(job, surveyed, pools, policy, room_for(job, pools, reserved))
 
 
 def room_for(job: JobState, pools: Mapping[str, Pool], reserved: Mapping[str, int]) -> Room:
@@ -77,8 +85,13 @@ def room_for(job: JobState, pools: Mapping[str, Pool], reserved: Mapping[str, in
     return room
 
 
-def survey(job: JobState, pools: Mapping[str, Pool], now: float, telemetry: bool = True) -> Survey:
-    """Everything about a job that does not depend on free chips, nor on the limits of the fleet."""
+def survey(
+    job: JobState, pools: Mapping[str, Pool], now: float, telemetry: bool = True, overdue: bool = False
+) -> Survey:
+    """Everything about a job that does not depend on free chips, nor on the limits of the fleet.
+
+    overdue: whether it does not start where it was placed (`start.late`).
+    """
     rest = _at_rest(job)
     if rest is not None:
         return Survey(Intent.NONE, None, (), (), rest)
@@ -100,6 +113,8 @@ def survey(job: JobState, pools: Mapping[str, Pool], now: float, telemetry: bool
     if why is not None:
         return survey_leave(job, pools, now, why)
     start = survey_start(job, pools, now)
+    if overdue and start.wanted:
+        return start
     unknown = Rejection(RejectionReason.NOT_PREDICTABLE, gap.message)
     candidates = tuple(
         replace(candidate, rejection=candidate.rejection or unknown)
@@ -134,7 +149,7 @@ def choose(
         assert crowded.rejection is not None
         message = messages.waiting(crowded, crowded.rejection)
         best = replace(crowded, rejection=None)
-        purpose = None if job.ref is None else action_reason(surveyed, best, job.spec.targets.objective)
+        purpose = None if surveyed.intent is Intent.START else action_reason(surveyed, best, job.spec.targets.objective)
         decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, message, best, purpose)
     if job.migration is not None:
         decision = _under_way(job)
@@ -223,6 +238,10 @@ def _second(candidate: Candidate, taken: Candidate) -> Rejection:
 def _act(job: JobState, surveyed: Survey, taken: Candidate, policy: PlacementPolicySpec) -> Decision:
     """Act on a candidate that has room, where the user and the platform team let it."""
     objective = job.spec.targets.objective
+    if surveyed.intent is Intent.START and job.ref is not None:
+        blocked = job.revision(job.ref.revision).blocked
+        message = messages.restarted(job.ref.placement, taken, blocked)
+        return Decision(Action.START, Reason.START_DEADLINE_EXCEEDED, message, taken)
     if surveyed.intent is Intent.START:
         return Decision(Action.START, Reason.STARTING, f"starts on {messages.place(taken.placement)}", taken)
     if surveyed.intent is Intent.UPDATE:
@@ -254,6 +273,6 @@ def _under_way(job: JobState) -> Decision:
     if migration.rolling_back:
         reason = Reason.ROLLING_BACK
     else:
-        reason = {Action.RESIZE: Reason.RESIZING, Action.UPDATE: Reason.UPDATING}.get(migration.action, Reason.MOVING)
+        reason = _UNDER_WAY.get(migration.action, Reason.MOVING)
     message = f"{migration.id} is under way: {migration.phase}, to {messages.place(migration.target.placement)}"
     return Decision(Action.HOLD, reason, message)

@@ -18,7 +18,7 @@ class RejectionReason(StrEnum):
     MEMORY = "InsufficientMemory"  # peak use does not fit the chip
     PRICE_UNKNOWN = "PriceUnknown"
     NO_CAPACITY = "NoCapacity"  # not enough free chips now
-    AVOIDED = "RolledBackBefore"  # a move there was undone
+    AVOIDED = "RolledBackBefore"  # a move there was undone, or the job did not start there
     COST_PER_HOUR = "MaxCostPerHour"
     COST_PER_SAMPLE = "MaxCostPerMillionSamples"
     BUDGET = "BudgetExceeded"

@@ -248,7 +248,7 @@ def avoided_gate(job: JobState, placement: Placement, now: float) -> Rejection |
             again = "until the spec changes" if entry.until is None else f"for another {span(entry.until - now)}"
             return Rejection(
                 RejectionReason.AVOIDED,
-                f"a move to {chips(entry.chips)} of {entry.pool} was undone ({entry.reason}); not tried again {again}",
+                f"{chips(entry.chips)} of {entry.pool}: tried and left ({entry.reason}); not tried again {again}",
             )
     return None
 

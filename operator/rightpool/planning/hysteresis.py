@@ -131,5 +131,6 @@ def _breaker(judged: list[LedgerEntry], policy: PlacementPolicySpec, now: float)
 
 
 def _chosen(entry: LedgerEntry) -> bool:
-    """Whether the operator chose the move; what the user edits is not the operator's to answer for."""
-    return entry.action != Action.UPDATE
+    """Whether the operator chose the move; what the user edits is not the operator's to answer for, and a start is no
+    move."""
+    return entry.action not in (Action.UPDATE, Action.START)

@@ -43,7 +43,8 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class AvoidedPlacement:
-    """A pool on which a move of this job did not pay. until: Unix seconds; None: until the job's spec changes."""
+    """A pool on which a move of this job did not pay, or where it did not start. until: Unix seconds; None: until the
+    job's spec changes."""
 
     pool: str
     chips: int

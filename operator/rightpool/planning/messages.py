@@ -146,6 +146,12 @@ def stuck(why: Rejection, candidates: Sequence[Candidate]) -> str:
     return f"{why.message}, and there is nowhere else to go: {by_pool(candidates)}"
 
 
+def restarted(here: Placement, candidate: Candidate, blocked: str | None) -> str:
+    """The job did not start where it was placed."""
+    why = blocked or "its pods say nothing of why"
+    return f"does not start on {place(here)} ({why}): starts on {place(candidate.placement)}"
+
+
 def waiting(best: Candidate, room: Rejection) -> str:
     """The chips are taken."""
     return f"{place(best.placement)} would be next: {room.message}"

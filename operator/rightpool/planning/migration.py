@@ -58,11 +58,17 @@ class Migration:
     failure_message: str | None = None
 
     @property
+    def promises(self) -> bool:
+        """Whether it promised anything: what did not is not verified, and has nowhere to go back to."""
+        return self.action not in (Action.UPDATE, Action.START)
+
+    @property
     def demanded(self) -> bool:
-        """Whether an edit of the user's asked for it: limits of the operator's own moves do not hold it back."""
+        """Whether the user asked for it, by an edit or for a start: limits of the operator's own moves do not hold it
+        back."""
         before, after = self.source.generation, (self.abandoned or self.target).generation
         left = self.reason is Reason.NOT_ALLOWED_ANY_MORE and before is not None and before != after
-        return self.action is Action.UPDATE or left
+        return not self.promises or left
 
     @property
     def moving(self) -> RevisionRef:

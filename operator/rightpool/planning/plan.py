@@ -22,6 +22,7 @@ from rightpool.planning.migration import Phase
 from rightpool.planning.progress import age_class
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
+from rightpool.planning.start import late
 from rightpool.planning.survey import Intent, Survey, demanded
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field
@@ -137,7 +138,8 @@ def _assessed(
             return before
         assessment = choose(job, before.survey, snapshot.pools, snapshot.policy, room)
         return replace(before, fits=possible, assessment=assessment)
-    surveyed = survey(job, snapshot.pools, snapshot.now, snapshot.telemetry)
+    overdue = late(job, snapshot.policy, snapshot.now)
+    surveyed = survey(job, snapshot.pools, snapshot.now, snapshot.telemetry, overdue)
     assessment = choose(job, surveyed, snapshot.pools, snapshot.policy, room)
     return _Remembered(state, job.profile, surveyed, snapshot.now, fits(surveyed, room), assessment)
 
@@ -161,6 +163,7 @@ def _state(job: JobState, snapshot: Snapshot) -> tuple[object, ...]:
         tuple(entry for entry in job.avoid if entry.until is None or entry.until > now) if job.avoid else (),
         age_class(job, now),
         job.revision(ref.revision).blocked if ref is not None and ref.since is None else None,
+        late(job, snapshot.policy, now),
         snapshot.telemetry,
         snapshot.policy.default_adaptation_mode,
     )

@@ -31,6 +31,7 @@ class RevisionState:
 
     active: pods that are neither succeeded nor failed nor gone (terminating ones count). running: pods with all
     containers ready. blocked: why pods do not run (unschedulable, image), None where nothing is known to block.
+    started_at: Unix seconds when Kubernetes last began to run it; None while it never has, or is suspended.
     earlier: a child of that number is there, and it is an earlier ProfiledJob's of this name, which is gone.
     """
 
@@ -45,3 +46,4 @@ class RevisionState:
     blocked: str | None = None
     failure: str | None = None
     earlier: bool = False
+    started_at: float | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.accelerator import Vendor
 from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
@@ -18,7 +19,8 @@ from rightpool.prediction.transfer import nominal_rate
 
 
 def survey_start(job: JobState, pools: Mapping[str, Pool], now: float) -> Survey:
-    """Every pool at the asked size, then smaller ones, in the order in which they would be taken.
+    """Every pool at the asked size, then smaller ones, in the order in which they would be taken; without the place
+    where the job already is.
 
     Pools named in placement.pools.allow come in that order. Otherwise the objective ranks them by what a chip can do by
     its specifications for its price; pools without a price come last.
@@ -41,6 +43,17 @@ def survey_leave(job: JobState, pools: Mapping[str, Pool], now: float, why: Reje
         return Survey(Intent.LEAVE, current, survey.candidates, survey.wanted, survey.otherwise)
     message = messages.stuck(why, survey.candidates)
     return Survey(Intent.LEAVE, current, survey.candidates, (), Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, message))
+
+
+def late(job: JobState, policy: PlacementPolicySpec, now: float) -> bool:
+    """Whether a job that has never run does not start where it was placed. Its own queue and its user's suspending do
+    not count: Kubernetes begins to run it after them."""
+    if job.ref is None or job.ref.since is not None or job.migration is not None or job.spec.suspend:
+        return False
+    state = job.revision(job.ref.revision)
+    if state.started_at is None or state.suspended or state.deleting or state.running >= job.ref.placement.replicas:
+        return False
+    return now - state.started_at > policy.start_deadline.total_seconds()
 
 
 def forbidden(job: JobState, pools: Mapping[str, Pool]) -> Rejection | None:
@@ -83,7 +96,7 @@ def _survey(job: JobState, pools: Mapping[str, Pool], now: float, intent: Intent
             else:
                 rejected.append(_candidate(placement, pool, rejection))
     possible = _ranked(job, possible, wish)
-    if intent is Intent.LEAVE and job.ref is not None:
+    if intent in (Intent.START, Intent.LEAVE) and job.ref is not None:
         possible = [(placement, pool) for placement, pool in possible if placement != job.ref.placement]
     candidates = tuple(_candidate(placement, pool, None) for placement, pool in possible)
     if not candidates:

@@ -119,7 +119,7 @@ def _ended(job: JobState, now: float) -> JobState | None:
     on_trial = (
         migration is not None
         and not migration.rolling_back
-        and migration.action is not Action.UPDATE
+        and migration.promises
         and migration.phase in (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
     )
     if state.failed and not on_trial:
@@ -163,7 +163,7 @@ def _begun(job: JobState, assessment: Assessment, now: float) -> JobState:
     if decision.action is Action.START and job.ref is None:
         target = _revision(job, decision, next_revision(job), now)
         return replace(job, ref=target, decisions=job.decisions + 1)
-    if decision.action not in MIGRATING_ACTIONS or job.ref is None:
+    if job.ref is None or decision.action not in (*MIGRATING_ACTIONS, Action.START):
         return job
     number = job.decisions + 1
     current = assessment.current
@@ -223,7 +223,7 @@ def _step(
 def _planned(job: JobState, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> JobState:
     if edited or job.spec.suspend:
         return _closed(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
-    if migration.action is not Action.UPDATE and assessment is not None and assessment.candidates:
+    if migration.promises and assessment is not None and assessment.candidates:
         # Time has passed since the decision was written (an approval may take days): it must still hold.
         same = [c for c in assessment.candidates if c.placement == migration.target.placement]
         if not same or not same[0].eligible:
@@ -237,7 +237,12 @@ def _checkpointing(job: JobState, migration: Migration, edited: bool, now: float
     if (edited or job.spec.suspend) and not migration.rolling_back:
         return _closed(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
-    nothing_to_save = leaving.running == 0 and leaving.active == 0
+    if migration.action is Action.START:
+        if _all_running(leaving, migration.moving.placement):
+            return _closed(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
+        why = f"the job did not start there: {leaving.blocked or 'no reason known'}"
+        return _entered(_avoiding(job, migration.moving, why, now), migration, Phase.DRAINING, now)
+    nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
     if nothing_to_save or job.spec.checkpoint.mode is CheckpointMode.NONE:
         return _entered(job, migration, Phase.DRAINING, now)
     saved = job.checkpoint_at
@@ -277,16 +282,23 @@ def _starting(job: JobState, migration: Migration, policy: PlacementPolicySpec, 
         migration = replace(migration, target=target, running_at=now, lost_seconds=lost)
         if migration.rolling_back:
             return _closed(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
-        if migration.action is Action.UPDATE:
-            return _closed(job, migration, Outcome.CARRIED_OUT, Reason.UPDATING, now)
+        if not migration.promises:
+            return _closed(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return _entered(job, migration, Phase.WARMING_UP, now)
     if migration.rolling_back or migration.action is Action.UPDATE:
         # There is nowhere left to go: wait, and say what for.
         return job
+    overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
+    why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {state.blocked or 'no reason known'}"
+    if migration.action is Action.START:
+        if not overdue:
+            return job
+        # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
+        job = _avoiding(job, migration.target, why, now)
+        return _closed(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
         return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
-    if now - migration.phase_since > policy.start_deadline.total_seconds():
-        why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {state.blocked or 'no reason known'}"
+    if overdue:
         return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, why, now)
     return job
 
@@ -363,16 +375,8 @@ def _closed(job: JobState, migration: Migration, outcome: Outcome, reason: Reaso
         cost=cost,
     )
     moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
-    avoid = tuple(a for a in job.avoid if a.until is None or a.until > now)
     if outcome is Outcome.ROLLED_BACK:
-        avoid += (
-            AvoidedPlacement(
-                pool=tried.placement.pool,
-                chips=tried.placement.chips,
-                reason=migration.failure_message or str(reason),
-                until=now + AVOID_SECONDS,
-            ),
-        )
+        job = _avoiding(job, tried, migration.failure_message or str(reason), now)
         account = account.charged(cost + _excess(migration, now))
     elif outcome is Outcome.VERIFIED:
         account = account.charged(cost).moved(
@@ -387,10 +391,16 @@ def _closed(job: JobState, migration: Migration, outcome: Outcome, reason: Reaso
         migration=None,
         moves=job.moves + (1 if moved and not migration.demanded else 0),
         last_move_at=now if moved or outcome is Outcome.HELD else job.last_move_at,
-        avoid=avoid,
+        avoid=tuple(a for a in job.avoid if a.until is None or a.until > now),
         account=account,
         history=((*job.history, entry)[-MAX_HISTORY:]),
     )
+
+
+def _avoiding(job: JobState, ref: RevisionRef, why: str, now: float) -> JobState:
+    """Remember that this placement was tried and left."""
+    at = ref.placement
+    return replace(job, avoid=(*job.avoid, AvoidedPlacement(at.pool, at.chips, why, now + AVOID_SECONDS)))
 
 
 def _excess(migration: Migration, now: float) -> float:

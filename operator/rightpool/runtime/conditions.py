@@ -41,8 +41,13 @@ _TARGET_MISSED: Final = {
     RejectionReason.BUDGET: Reason.BUDGET_EXCEEDED,
     RejectionReason.DEADLINE: Reason.DEADLINE_MISSED,
 }
-_MOVING: Final = {Action.MOVE: Reason.MOVING, Action.RESIZE: Reason.RESIZING, Action.UPDATE: Reason.UPDATING}
-_UNDER_WAY: Final = frozenset({*_MOVING.values(), Reason.ROLLING_BACK})
+_MOVING: Final = {
+    Action.MOVE: Reason.MOVING,
+    Action.RESIZE: Reason.RESIZING,
+    Action.UPDATE: Reason.UPDATING,
+    Action.START: Reason.STARTING,
+}
+_UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, Reason.ROLLING_BACK})
 _NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED_OUT})
 
 
@@ -360,14 +365,18 @@ def _migrating(job: JobState, around: Circumstances) -> _Said | None:
 
 def _verified(job: JobState, around: Circumstances) -> _Said | None:
     if job.migration is not None and not job.migration.rolling_back:
-        if job.migration.action is Action.UPDATE or job.migration.phase is Phase.PLANNED:
+        if not job.migration.promises or job.migration.phase is Phase.PLANNED:
             return _last_verified(job)
         return _Said("Unknown", Reason.VERIFICATION_PENDING, f"{job.migration.id} is {job.migration.phase.value}")
     return _last_verified(job)
 
 
+def _was_tried(entry: LedgerEntry) -> bool:
+    return entry.outcome not in _NOT_TRIED and entry.action != Action.START
+
+
 def _last_verified(job: JobState) -> _Said | None:
-    entry: LedgerEntry | None = next((e for e in reversed(job.history) if e.outcome not in _NOT_TRIED), None)
+    entry: LedgerEntry | None = next((e for e in reversed(job.history) if _was_tried(e)), None)
     if entry is None:
         return None
     message = f"{entry.id}: {entry.message}" if entry.message else entry.id

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
@@ -46,7 +47,10 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChildFacts:
-    """The Job of a Revision. owner: uid of its controller; named: which is a ProfiledJob of the name in its label."""
+    """The Job of a Revision. owner: uid of its controller; named: which is a ProfiledJob of the name in its label.
+
+    started_at: Unix seconds; Kubernetes takes it back while the Job is suspended, and sets it anew afterwards.
+    """
 
     uid: str
     namespace: str
@@ -61,6 +65,7 @@ class ChildFacts:
     succeeded: bool
     failed: bool
     failure: str | None
+    started_at: float | None = None
 
 
 def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,7 +129,13 @@ def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
         succeeded=_is_true(conditions, "Complete"),
         failed=failed is not None,
         failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+        started_at=moment(status.get("startTime")),
     )
+
+
+def moment(timestamp: object) -> float | None:
+    """A time as the API server writes it, as Unix seconds."""
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() if isinstance(timestamp, str) else None
 
 
 def node_facts(body: Mapping[str, Any]) -> NodeFacts:

@@ -58,6 +58,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         blocked=_cut(blocked),
         failure=_cut(failure),
         earlier=earlier,
+        started_at=child.started_at,
     )
 
 

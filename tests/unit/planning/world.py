@@ -73,6 +73,7 @@ class Child:
     succeeded: bool = False
     failed: bool = False
     stuck: bool = False  # its pods never run
+    started_at: float | None = None
 
 
 @dataclass
@@ -114,6 +115,7 @@ class World:
                 running=c.running,
                 succeeded=c.succeeded,
                 failed=c.failed,
+                started_at=c.started_at,
             )
             for n, c in self.children.items()
         }
@@ -163,7 +165,9 @@ class World:
                 continue
             if child.suspended or child.succeeded or child.failed:
                 child.pods = child.running = 0
+                child.started_at = None
                 continue
+            child.started_at = child.started_at or self.now
             child.running = 0 if child.stuck else child.pods
             child.pods = child.replicas
 
