@@ -255,10 +255,8 @@ def _entry_from_wire(entry: wire.LedgerEntry) -> LedgerEntry | None:
 
 
 def account_to_wire(account: Account, per_million: float | None = None) -> wire.CostStatus | None:
-    """Absent while nothing was ever spent: a zero would read as a measurement."""
-    if account == Account():
-        return None
-    return wire.CostStatus(
+    """Absent while nothing was ever spent, to the last digit that is kept: a zero would read as a measurement."""
+    status = wire.CostStatus(
         per_hour=_number(account.cost_per_hour),
         per_million_samples=None if per_million is None else format_money(per_million),
         spent=_money(account.spent),
@@ -267,6 +265,7 @@ def account_to_wire(account: Account, per_million: float | None = None) -> wire.
         saving_per_hour=_number(account.saving_per_hour),
         unpriced_seconds=_number(account.unpriced_seconds) if account.unpriced_seconds else None,
     )
+    return None if account_from_wire(status) == Account() else status
 
 
 def account_from_wire(status: wire.CostStatus | None) -> Account:

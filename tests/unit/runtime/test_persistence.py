@@ -210,6 +210,11 @@ def close(one: object, two: object, name: str = "") -> bool:
     return one == two
 
 
+@pytest.mark.parametrize("account", [Account(), Account(saved=6e-20), Account(saving_per_hour=-1e-30)])
+def test_what_is_nothing_when_written_is_not_written(account: Account) -> None:
+    assert account_to_wire(account) is None or account_from_wire(account_to_wire(account)) != Account()
+
+
 @settings(max_examples=100)
 @given(st.integers(1, 999_999), st.lists(st.integers(1, 60_000), min_size=1, max_size=100))
 def test_money_is_neither_lost_nor_made_by_writing_it_often(price: int, waits: list[int]) -> None:
