@@ -63,6 +63,12 @@ class Track:
         self.last = at
 
 
+def _any_within(moments: list[float], after: float, until: float) -> bool:
+    """Does one of the sorted moments lie in (after, until]?"""
+    place = bisect.bisect_right(moments, after)
+    return place < len(moments) and moments[place] <= until
+
+
 class StepLog:
     """Events in, totals out. Times are time.perf_counter() seconds."""
 
@@ -108,28 +114,30 @@ class StepLog:
     def drain(self) -> None:
         """Digest what the hooks have left. Called from the agent's thread alone."""
         self._decay()
-        interrupted = list(self.interruptions)
+        interrupted = sorted(self.interruptions)
+        newest = interrupted[-1] if interrupted else 0.0
         usual = self.median()
-        while True:
-            try:
-                track, at, rows = self._events.popleft()
-            except IndexError:
-                break
-            if track not in self._tracks:
+        take, dominant = self._events.popleft, self.dominant
+        before, moment = self._previous or (None, 0.0)
+        for _ in range(len(self._events)):
+            track, at, rows = take()
+            if track is not before and track not in self._tracks:
                 self._tracks.append(track)
                 del self._tracks[:-64]
             last = track.last
-            flagged = last is not None and any(last < moment <= at for moment in interrupted)
+            flagged = last is not None and last < newest and _any_within(interrupted, last, at)
             track.step(at, rows, flagged)
-            if self._previous is not None:
-                before, moment = self._previous
+            if before is not None and at > moment and not (moment < newest and _any_within(interrupted, moment, at)):
                 owner = track if track.weight >= before.weight else before
-                owner.carried += max(0.0, at - moment)
-            self._previous = (track, at)
-            if track is self.dominant and last is not None and not flagged:
-                self.recent.append(at - last)
-                if usual is not None and at - last > _SLOW * usual:
-                    self.slow.append((at, at - last))
+                owner.carried += at - moment
+            before, moment = track, at
+            if track is dominant and last is not None and not flagged:
+                interval = at - last
+                self.recent.append(interval)
+                if usual is not None and interval > _SLOW * usual:
+                    self.slow.append((at, interval))
+        if before is not None:
+            self._previous = before, moment
         self._choose()
         self._take()
 

@@ -54,6 +54,17 @@ def test_a_helper_that_was_counted_too_early() -> None:
     assert (log.steps, log.samples) == (20, 80)
 
 
+def test_the_time_of_a_compilation_is_nobodys() -> None:
+    """The step's first call compiles and is not seen: what passes then is not the helper's that was called before."""
+    log, helper, step = StepLog(), Track(1.0, False), Track(1000.0, True)
+    at = play(log, helper, steps=2, each=0.001)
+    log.interruptions.append(at + 60.0)
+    at = play(log, helper, steps=3, each=0.001, start=at + 61.0)
+    at = play(log, helper, step, steps=20, start=at)
+    assert log.dominant is step
+    assert log.steps == 20
+
+
 def test_an_interval_with_a_compilation_is_not_a_step_time() -> None:
     log, track = StepLog(), Track(1.0, True)
     at = play(log, track, steps=5)
