@@ -74,7 +74,7 @@ LINT: Final = Part(
 # Templates need helm and promtool; everything else under unit/ needs nothing.
 UNIT: Final = Part("unit", (_pytest("tests/unit", "tests/fuzz", "--ignore=tests/unit/chart", "-n", "2"),))
 TEMPLATES: Final = Part("templates", (_pytest("tests/unit/chart"),), after=BUILD)
-PROFILER: Final = Part("profiler", (_pytest(f"{INTEGRATION}/profiler", "-n", "3"),))
+PROFILER: Final = Part("profiler", (_pytest(f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile"),))
 DEVCLUSTER: Final = Part("devcluster", (_pytest(f"{INTEGRATION}/devcluster"),), after=BUILD, cleanup=_down("crash"))
 API: Final = Part(
     "api-telemetry-workloads",
