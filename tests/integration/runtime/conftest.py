@@ -13,6 +13,7 @@ from rightpool.cluster.resources import Resource
 from tests.integration.runtime.harness import ROOT, Fleet, OperatorProcess, eventually
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 Start = Callable[..., OperatorProcess]
 
 
@@ -24,6 +25,11 @@ def client(kubeconfig: Path) -> Iterator[ClusterClient]:
         client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
         name = definition["metadata"]["name"]
         eventually(lambda name=name: "Established" in str(client.get(CRDS, name).get("status")))  # type: ignore[misc]
+    releases = client.list_all(DEPLOYMENTS, labels="app.kubernetes.io/name=rightpool")
+    if releases:
+        client.close()
+        where = releases[0]["metadata"]["namespace"]
+        pytest.fail(f"a release in {where} would act in place of the operators under test: helm uninstall it")
     yield client
     client.close()
 
