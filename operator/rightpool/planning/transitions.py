@@ -115,12 +115,16 @@ def _ended(job: JobState, now: float) -> JobState | None:
         state = job.revision(migration.moving.revision)
     if state.succeeded:
         return _finished(job, COMPLETED, now)
-    # On a target that is still to be verified, failing is the move's failure: it is undone, not called the job's.
+    # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
     on_trial = (
         migration is not None
-        and not migration.rolling_back
         and migration.promises
-        and migration.phase in (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+        and migration.phase
+        in (
+            (Phase.CHECKPOINTING, Phase.DRAINING)
+            if migration.rolling_back
+            else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+        )
     )
     if state.failed and not on_trial:
         return _finished(job, FAILED, now)
@@ -237,6 +241,8 @@ def _checkpointing(job: JobState, migration: Migration, edited: bool, now: float
     if (edited or job.spec.suspend) and not migration.rolling_back:
         return _closed(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
+    if leaving.finishing:
+        return job  # to start it anew elsewhere would do its last part twice
     if migration.action is Action.START:
         if _all_running(leaving, migration.moving.placement):
             return _closed(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)

@@ -43,6 +43,7 @@ class PodFacts:
     chips: tuple[tuple[str, int], ...]
     blocked: str | None
     failure: str | None
+    succeeded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         chips=requested(spec),
         blocked=None if done else _blocked(status),
         failure=_failure(status) if phase == "Failed" else None,
+        succeeded=phase == "Succeeded",
     )
 
 

@@ -146,6 +146,35 @@ def test_a_job_that_completes_in_any_phase_is_completed(phase: Phase) -> None:
     assert world.job.account.since is None
 
 
+def test_a_job_whose_pods_have_just_ended_well_is_not_started_anew_elsewhere() -> None:
+    world = on_a100()
+    world.answers = False
+    moved(world)
+    world.children[1].finishing = True
+    world.settle(3)
+    assert world.job.migration is not None and world.job.migration.phase is Phase.CHECKPOINTING
+    world.children[1].succeeded = True
+    world.settle(3)
+    assert (world.job.finished, world.created) == (COMPLETED, [1])
+
+
+@pytest.mark.parametrize("phase", [Phase.CHECKPOINTING, Phase.DRAINING])
+def test_a_program_that_fails_on_the_way_back_from_a_target_is_back(phase: Phase) -> None:
+    world = moved(on_a100())
+    world.rates["a10g"] = 10.0
+    for _ in range(60):
+        migration = world.job.migration
+        if migration is not None and migration.rolling_back and migration.phase is phase:
+            break
+        world.live()
+        world.cycle()
+    world.children[2].failed = True
+    world.settle()
+    assert world.job.finished is None
+    assert world.job.history[-1].outcome is Outcome.ROLLED_BACK
+    assert world.job.ref is not None and world.job.ref.placement == A100
+
+
 def test_a_job_that_fails_is_failed() -> None:
     world = on_a100()
     world.children[1].failed = True

@@ -74,6 +74,7 @@ class Child:
     failed: bool = False
     stuck: bool = False  # its pods never run
     started_at: float | None = None
+    finishing: bool = False  # its pods have ended, and the Job does not say so yet
 
 
 @dataclass
@@ -116,6 +117,7 @@ class World:
                 succeeded=c.succeeded,
                 failed=c.failed,
                 started_at=c.started_at,
+                finishing=c.finishing,
             )
             for n, c in self.children.items()
         }
@@ -163,7 +165,7 @@ class World:
                 else:
                     del self.children[number]
                 continue
-            if child.suspended or child.succeeded or child.failed:
+            if child.suspended or child.succeeded or child.failed or child.finishing:
                 child.pods = child.running = 0
                 child.started_at = None
                 continue

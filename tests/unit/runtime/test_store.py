@@ -56,6 +56,9 @@ def test_revisions_follow_children_and_pods(store: Store) -> None:
     store.observe(PODS, "MODIFIED", pod(version=32, metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
     state = store.revisions(KEY, "uid-1")[1]
     assert (state.active, state.running) == (1, 0), "a terminating pod may still write to the checkpoint"
+    store.observe(PODS, "MODIFIED", pod(version=33, phase="Succeeded"))
+    state = store.revisions(KEY, "uid-1")[1]
+    assert (state.active, state.succeeded, state.finishing) == (0, False, True), "the Job itself has not told yet"
     store.observe(JOBS, "DELETED", child(version=33))
     assert store.revisions(KEY, "uid-1")[1].exists is False
     store.observe(PODS, "DELETED", pod(version=34))
