@@ -15,7 +15,7 @@ from typing import Final
 
 from devcluster import host
 from devcluster.spec import TEST
-from suite.lanes import Suite, selected
+from suite.lanes import COMMON, Suite, selected
 from suite.parts import LANES, Lane
 from suite.results import table, tail, total
 
@@ -43,9 +43,11 @@ def main() -> int:
         signal.signal(number, lambda *_: suite.stop())
     began = time.monotonic()
     results = suite.run()
-    for result in results:
-        if not result.ok:
-            print(f"\n--- {result.part}: the end of {suite.log(result.part)} ---\n{tail(suite.log(result.part))}")
+    logs = [suite.log(result.part) for result in results if not result.ok]
+    if any(str(suite.log(COMMON)) in result.note for result in results):
+        logs.append(suite.log(COMMON))
+    for log in logs:
+        print(f"\n--- the end of {log} ---\n{tail(log)}")
     print(f"\n{table(results)}\n\n{time.monotonic() - began:.0f} s, logs in {FOLDER}/\n{total(results)}", flush=True)
     if suite.stopped:
         return 130

@@ -15,6 +15,8 @@ from suite.parts import Command, Lane, Part
 from suite.results import Result, counts
 
 DOWN_SECONDS = 300.0
+HEARTBEAT_SECONDS = 60.0
+COMMON = "common"  # the log of what a lane's parts share
 
 
 class Suite:
@@ -28,6 +30,7 @@ class Suite:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._ended = {part.name: threading.Event() for lane in lanes for part in lane.parts}
+        self._running: dict[str, None] = {}
         self.results: list[Result] = []
 
     def log(self, name: str) -> Path:
@@ -39,9 +42,12 @@ class Suite:
         threads = [threading.Thread(target=self._run_lane, args=(lane,)) for lane in self._lanes]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            while thread.is_alive():  # a wait without limit would keep signals from the handler
-                thread.join(0.2)
+        told = time.monotonic()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.1)  # a wait without limit would keep signals from the handler
+            if time.monotonic() - told >= HEARTBEAT_SECONDS:
+                told = time.monotonic()
+                self._tell(f"running: {', '.join(list(self._running))}")
         return self.results
 
     def stop(self) -> None:
@@ -70,7 +76,7 @@ class Suite:
             for part in waiting:  # only after a mistake of ours: nobody may wait for it for ever
                 self._ended[part.name].set()
             if is_up and lane.down:
-                self._command(lane.down, self.log("common"), DOWN_SECONDS, stoppable=False)
+                self._command(lane.down, self.log(COMMON), DOWN_SECONDS, stoppable=False)
 
     def _unmet(self, part: Part) -> str:
         """Waits for what the part comes after; why it can't run where that failed."""
@@ -83,7 +89,7 @@ class Suite:
         return "" if first is not None and first.ok else f"not run, because {part.after} failed"
 
     def _up(self, lane: Lane) -> str:
-        log = self.log("common")
+        log = self.log(COMMON)
         log.unlink(missing_ok=True)
         end, status = self._command(lane.up, log, DOWN_SECONDS * 2)
         if end is End.BY_ITSELF and status == 0:
@@ -102,12 +108,14 @@ class Suite:
             result = Result(part.name, 0.0, Counter(failed=1), complaint)
         else:
             self._tell(f"{part.name} begins")
+            self._running[part.name] = None
             found, note = self._run_commands(part, log)
             result = Result(part.name, time.monotonic() - began, found, note)
             if not result.ok:
                 for command in part.cleanup:
                     self._command(command, log, DOWN_SECONDS, stoppable=False)
         with self._lock:
+            self._running.pop(part.name, None)
             self.results.append(result)
         self._ended[part.name].set()
         self._tell(f"{part.name} {'passed' if result.ok else 'FAILED'} after {result.seconds:.0f} s: {result}")
