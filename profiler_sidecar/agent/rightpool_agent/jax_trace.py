@@ -14,6 +14,7 @@ import os
 import sys
 from typing import Any
 
+ENDING = ".xplane.pb"
 _STEPS = 5
 _SHORTEST = 0.2  # seconds
 _PLATFORMS = ("cpu", "tpu")  # a session traces all that the process has
@@ -90,20 +91,19 @@ def abandon(session: Any) -> None:
     finish(session)
 
 
-def finish(session: Any, path: str | None = None) -> str | None:
-    """End the session; write it to `path` plus an ending, which is returned. None if it has been ended before."""
+def finish(session: Any, path: str | None = None) -> bool:
+    """End the session and write it to `path`; False if there is nothing, or it has been ended before."""
     global _session
     with _lock:
         if session is None or session is not _session:
-            return None
+            return False
         _session = None
         try:
             body = session.stop()
         except Exception:
-            return None
+            return False
     if path is None or not body or len(body) > _MAX_BYTES:
-        return None
-    name = path + ".xplane.pb"
-    with open(name + ".tmp", "wb") as file:
+        return False
+    with open(path, "wb") as file:
         file.write(body)
-    return name
+    return True

@@ -18,6 +18,7 @@ import os
 import sys
 from typing import Any
 
+ENDING = ".kineto.json"
 _STEPS = 4
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
 
@@ -100,8 +101,8 @@ def ready(current: Session, steps: int, seconds: float) -> bool:
     return current.ended
 
 
-def finish(current: Session, path: str) -> str | None:
-    """Write the trace to `path` plus an ending, which is returned; None if there is none."""
+def finish(current: Session, path: str) -> bool:
+    """Write the trace to `path`; False if there is none."""
     global session
     if not current.ended:
         if current.profiler is None:
@@ -110,13 +111,12 @@ def finish(current: Session, path: str) -> str | None:
         else:
             current.given_up = True  # running: only its own thread can end it, at the next step
             current.left = 0
-        return None
+        return False
     session = None
     if current.result is None:
-        return None
-    name = path + ".kineto.json"
-    current.result.save(name + ".tmp")
-    return name
+        return False
+    current.result.save(path)
+    return True
 
 
 def abandon(current: Session) -> None:

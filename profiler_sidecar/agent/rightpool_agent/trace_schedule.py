@@ -66,14 +66,12 @@ class Schedule:
 
     def _finish(self, tracer: Any, session: Any) -> None:
         """Leave the finished trace for the sidecar, under its name only once it is whole."""
-        path = os.path.join(self._directory, str(os.getpid()))
-        name: str | None = None
+        path = os.path.join(self._directory, str(os.getpid()) + tracer.ENDING)
         try:
-            name = tracer.finish(session, path)
-            if name is not None:
-                os.replace(name + ".tmp", name)
-        except OSError:
+            if tracer.finish(session, path + ".tmp"):
+                os.replace(path + ".tmp", path)
+        except Exception:  # a full disk, say: the trace is lost, and nothing else
             try:
-                os.unlink(f"{name or path}.tmp")
+                os.unlink(path + ".tmp")
             except OSError:
                 pass

@@ -17,6 +17,11 @@ for i in range(25):
 print(float(p))
 """
 
+# Until there is a file named by UNTIL, which is there at once for the bare program.
+STEPS_UNTIL = STEPS.replace(
+    "for i in range(25):", "import os\nwhile not os.path.exists(os.environ.get('UNTIL', '/')):"
+).replace("print(float(p))", "print('done')")
+
 Outcome = tuple[int, str, str]  # exit code, output, errors
 
 
