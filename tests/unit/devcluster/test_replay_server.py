@@ -219,6 +219,6 @@ async def test_what_is_not_http_is_refused_and_closed(serve: Callable[..., Any],
     served = await serve(pod(0))
     reader, writer = await asyncio.open_connection("127.9.0.1", served.port)
     writer.write(head)
-    answer = await asyncio.wait_for(reader.read(), 5)
+    answer = await asyncio.wait_for(reader.read(), 60)
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
     writer.close()

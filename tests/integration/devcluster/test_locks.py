@@ -1,0 +1,55 @@
+"""Locks hold between processes, and end with whoever held them."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from devcluster import locks
+
+SECONDS = 60
+HOLD = """
+import sys
+from pathlib import Path
+from devcluster import locks
+with locks.held(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_who_comes_second_waits_until_the_first_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        got = threading.Event()
+
+        def wait() -> None:
+            with locks.held(path):
+                got.set()
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        assert not got.wait(0.3)
+        holder.kill()  # it had no time to let go
+        assert got.wait(SECONDS)
+        waiter.join()
+
+
+def test_those_who_share_it_hold_it_together_and_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    got = threading.Event()
+
+    def wait() -> None:
+        with locks.held(path):
+            got.set()
+
+    with locks.held(path, shared=True), locks.held(path, shared=True):
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        assert not got.wait(0.3)
+    assert got.wait(SECONDS)
+    waiter.join()
