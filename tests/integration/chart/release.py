@@ -16,12 +16,14 @@ import yaml
 from devcluster import build
 from devcluster.cluster import Running
 from devcluster.kubectl import Kubectl
+from devcluster.spec import DevclusterError
 
 CHART = Path(__file__).parents[3] / "charts" / "rightpool"
 NAME = "rightpool"
 SYSTEM = "rightpool-system"
 OPERATORS = "app.kubernetes.io/name=rightpool"
-COLUMN = "LastMove"  # what the previous version's definition has not
+# What the previous version's definition has not: a field of the spec, and the column that shows it.
+FIELD, COLUMN = "queueName", "Queue"
 
 Object = dict[str, Any]
 
@@ -38,6 +40,7 @@ def previous_chart(folder: Path) -> Path:
         kept = [column for column in version["additionalPrinterColumns"] if column["name"] != COLUMN]
         assert len(kept) < len(version["additionalPrinterColumns"])
         version["additionalPrinterColumns"] = kept
+        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][FIELD]
     path.write_text(yaml.safe_dump(definition))
     return chart
 
@@ -81,9 +84,22 @@ class Release:
         logs = self.kubectl("logs", f"--namespace={SYSTEM}", f"--selector={OPERATORS}", "--prefix", "--tail=20")
         return f"{listed}\n{events}\n{logs}"
 
-    def columns(self) -> set[str]:
-        definition = self.kubectl.json("get", "crd", "profiledjobs.rightpool.dev")
-        return {column["name"] for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]}
+    def until_defined(self, *, new: bool) -> None:
+        """Until the API server takes a job with the new field, and its definition shows it; or neither."""
+
+        def taken_and_shown() -> tuple[bool, bool]:
+            definition = self.kubectl.json("get", "crd", "profiledjobs.rightpool.dev")
+            columns = {column["name"] for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]}
+            job = Workload(self.kubectl, "research", "queued").body()
+            job["spec"][FIELD] = "team-a"
+            try:
+                self.kubectl("create", "--dry-run=server", "--validate=strict", "-f-", stdin=json.dumps(job))
+            except DevclusterError as error:
+                assert f'unknown field "spec.{FIELD}"' in str(error), str(error)
+                return False, COLUMN in columns
+            return True, COLUMN in columns
+
+        eventually(lambda: taken_and_shown() == (new, new), lambda: f"not {new=}: {taken_and_shown()}")
 
     def key(self) -> str:
         return str(self.kubectl.json("get", "secret", f"--namespace={SYSTEM}", "rightpool-sidecar-key")["data"]["key"])
@@ -132,7 +148,7 @@ class Workload:
     namespace: str
     name: str
 
-    def start(self) -> None:
+    def body(self) -> Object:
         template = {
             "metadata": {"annotations": {"simulation.rightpool.dev/workload": "resnet50"}},
             "spec": {"containers": [{"name": "trainer", "image": "example.com/train:1"}]},
@@ -144,9 +160,10 @@ class Workload:
             "adaptation": {"mode": "Recommend"},
         }
         metadata = {"name": self.name, "namespace": self.namespace}
-        self.kubectl.apply(
-            [{"apiVersion": "rightpool.dev/v1alpha1", "kind": "ProfiledJob", "metadata": metadata, "spec": spec}]
-        )
+        return {"apiVersion": "rightpool.dev/v1alpha1", "kind": "ProfiledJob", "metadata": metadata, "spec": spec}
+
+    def start(self) -> None:
+        self.kubectl.apply([self.body()])
 
     def identity(self) -> Object:
         """Everything that would be another one had anybody touched the job: its object, its child, its pods."""

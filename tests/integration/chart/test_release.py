@@ -19,7 +19,7 @@ from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from devcluster.spec import DevclusterError
 
-from .release import CHART, COLUMN, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
+from .release import CHART, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +63,7 @@ def untouched(release: Release, workload: Workload, tmp_path_factory: pytest.Tem
 
 
 def test_the_previous_version_runs(release: Release, workload: Workload, untouched: Object) -> None:
-    assert COLUMN not in release.columns()
+    release.until_defined(new=False)
     assert len(release.pods()) == 2
     assert workload.identity() == untouched
 
@@ -85,7 +85,7 @@ def test_images_are_run_by_digest(release: Release, workload: Workload, untouche
 def test_an_upgrade_brings_the_new_definition(release: Release, workload: Workload, untouched: Object) -> None:
     key, before = release.key(), release.pods()
     release.install(CHART, "podAnnotations.version=new")
-    assert COLUMN in release.columns()
+    release.until_defined(new=True)
     assert release.key() == key
     assert not before & release.pods()
     release.until_led()
@@ -144,7 +144,7 @@ def test_no_alert_is_raised_where_all_is_well(release: Release, untouched: Objec
 def test_a_rollback_brings_the_old_definition_back(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
     release.helm("rollback", NAME, "1", "--wait", "--timeout=400s")
-    assert COLUMN not in release.columns()
+    release.until_defined(new=False)
     assert release.key() == key
     release.until_led()
     assert workload.identity() == untouched
@@ -169,7 +169,7 @@ def test_a_new_installation_takes_over_what_was_left(release: Release, workload:
     release.install(CHART)
     release.until_led()
     assert release.key() == key
-    assert COLUMN in release.columns()
+    release.until_defined(new=True)
     # It has seen the job, and found nothing to do.
     eventually(lambda: _seen(release), release.operators)
     assert workload.identity() == untouched
