@@ -46,6 +46,16 @@ def panel_queries(folder: Path = FOLDER) -> Iterator[PanelQuery]:
                 yield PanelQuery(board["title"], panel["title"], target["expr"], required, target.get("range", False))
 
 
+def variable_queries(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
+    """(what it is, PromQL) of every variable that Grafana offers values of: what `label_values` stands for."""
+    for path in sorted(folder.glob("*.json")):
+        board = json.loads(path.read_text())
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
+                yield f"{board['title']}: ${variable['name']}", f"count by ({label}) ({selector})"
+
+
 def filled(expression: str, variables: Mapping[str, str]) -> str:
     """The expression as Grafana would send it; a variable that is not given matches everything."""
 

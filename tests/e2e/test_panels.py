@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboards.answers import ask, panel_queries, unanswered
+from dashboards.answers import ask, filled, panel_queries, unanswered, variable_queries
 from devcluster.cluster import Running
 
 from .conftest import Told
@@ -26,6 +26,12 @@ def test_every_panel_has_data(told: Told, running: Running) -> None:
         if problem != "no data" or (query.dashboard, query.panel) not in RARE
     ]
     assert found == []
+
+
+def test_every_variable_has_values_to_choose_from(told: Told, running: Running) -> None:
+    asked = dict(variable_queries())
+    assert len(asked) > 3
+    assert [name for name, query in asked.items() if not ask(running.prometheus_url, filled(query, {}))] == []
 
 
 def test_every_rare_panel_is_there() -> None:
