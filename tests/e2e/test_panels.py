@@ -7,6 +7,7 @@ import pytest
 from dashboards.answers import ask, filled, panel_queries, unanswered, variable_queries
 from devcluster.cluster import Running
 
+from ..integration.chart.release import eventually
 from .conftest import Told
 
 pytestmark = pytest.mark.cluster
@@ -20,12 +21,15 @@ RARE = {
 
 
 def test_every_panel_has_data(told: Told, running: Running) -> None:
-    found = [
-        f"{query}: {problem}"
-        for query, problem in unanswered(running.prometheus_url, since=told.since)
-        if problem != "no data" or (query.dashboard, query.panel) not in RARE
-    ]
-    assert found == []
+    def wrong() -> list[str]:
+        return [
+            f"{query}: {problem}"
+            for query, problem in unanswered(running.prometheus_url, since=told.since)
+            if problem != "no data" or (query.dashboard, query.panel) not in RARE
+        ]
+
+    # On a busy machine scrapes fail now and then, and what is asked for the present moment is missing then.
+    eventually(lambda: wrong() == [], lambda: "\n".join(wrong()))
 
 
 def test_every_variable_has_values_to_choose_from(told: Told, running: Running) -> None:
