@@ -10,7 +10,9 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -353,6 +355,7 @@ def main() -> None:
         if options.output is not None:
             options.output.write_text(tables + "\n")
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what runs is taken down
     with sandbox() as box:
         settlement = Settlement(box.kubeconfig, KEY)
         settlement.found()

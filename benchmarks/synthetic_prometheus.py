@@ -8,6 +8,7 @@ the operator sends, and the one that the naive operator sends. `POST /change/<nu
 
 import gzip
 import json
+import math
 import random
 import re
 import sys
@@ -26,6 +27,7 @@ from rightpool.telemetry.fields import GAUGES, Aggregate
 SCRAPE_INTERVAL: Final = 10.0
 _ONE_JOB: Final = re.compile(r'profiledjob="job-(\d+)"')
 _SLOWED: Final = 0.5
+_STEPS_SO_FAR: Final = 10_000.0
 _NOISE: Final = 0.004
 _WITH_SPEED: Final = (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE)
 _QUERIED_AT: Final = "1800000000"  # the operator goes by the time of the scrape
@@ -41,6 +43,8 @@ class Crowd:
         self._steady = [member.reading(0.0) for member in self._members]
         self._slowed: set[int] = set()
         self._scraped_at = 0.0
+        self._counted_at = 0.0
+        self._steps = [_STEPS_SO_FAR] * count
         self._readings: list[dict[Field, float]] = []
         texts = queries.queries(4 * SCRAPE_INTERVAL)
         self._rows = {texts.presence: self._named((queries.PODS, Field.PODS), (queries.AT, Field.CHECKPOINT_SECONDS))}
@@ -74,11 +78,13 @@ class Crowd:
         if now - self._scraped_at < SCRAPE_INTERVAL / 2:
             return
         self._scraped_at = now
+        self._counted_at = self._counted_at or now
         draw = random.Random(int(now))
         noise = [1.0 + draw.uniform(-_NOISE, _NOISE) for _ in range(997)]
         self._readings = [
             self._reading(number, steady, noise[number % len(noise)], now) for number, steady in enumerate(self._steady)
         ]
+        self._counted_at = now
 
     def _reading(self, number: int, steady: dict[Field, float], noise: float, now: float) -> dict[Field, float]:
         speed = noise * (_SLOWED if number in self._slowed else 1.0)
@@ -86,7 +92,9 @@ class Crowd:
         for field in _WITH_SPEED:
             reading[field] *= speed
         reading[Field.STEP_SECONDS] /= speed
-        reading[Field.STEPS] = now // reading[Field.STEP_SECONDS]
+        # Counted, not computed from this moment's speed: steps that go down are of a program that was started anew.
+        self._steps[number] += (now - self._counted_at) / reading[Field.STEP_SECONDS]
+        reading[Field.STEPS] = math.floor(self._steps[number])
         reading[Field.CHECKPOINT_TIMESTAMP] = now // 600.0 * 600.0
         return reading
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import kopf
+from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
 
 from rightpool.contract import GROUP, MANAGED_BY
 from rightpool.handlers.feeds import register_feeds
@@ -32,6 +33,14 @@ class NoDifferences(kopf.DiffBaseStorage):  # type: ignore[misc, unused-ignore]
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
         """Nothing is written."""
+
+
+class NoMemories(ResourceMemories):  # type: ignore[misc, unused-ignore]
+    """kopf keeps a record of every object, for handlers that ours are not: a kilobyte for each of 30,000."""
+
+    async def recall(self, raw_body: kopf.RawBody, **options: Any) -> ResourceMemory:
+        """A new record, which is forgotten with the event that it is for."""
+        return await super().recall(raw_body, **{**options, "ephemeral": True})
 
 
 def build_registry(operator: Operator) -> tuple[kopf.OperatorRegistry, kopf.OperatorSettings]:
@@ -74,7 +83,7 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
     settings.queueing.worker_limit = None  # a limit would throttle the start to limit / idle_timeout objects a second
-    settings.queueing.idle_timeout = 1.0
+    settings.queueing.idle_timeout = 0.1  # until then kopf holds on to the last version of the object
     settings.scanning.disabled = True
     settings.peering.standalone = True  # a Lease decides who leads; followers keep watching
     settings.process.ultimate_exiting_timeout = EXIT_SECONDS
@@ -98,6 +107,7 @@ async def run_operator(
     await kopf.operator(
         registry=registry,
         settings=kopf_settings,
+        memories=NoMemories(),
         # Without one kopf asks for the user's name, and in a container the uid has none.
         identity=settings.identity,
         standalone=True,

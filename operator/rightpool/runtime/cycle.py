@@ -21,6 +21,7 @@ from rightpool.runtime.conditions import Circumstances
 from rightpool.runtime.difference import Difference
 from rightpool.runtime.executor import Refusal
 from rightpool.runtime.jobs import StoredJob
+from rightpool.runtime.lull import Lull
 from rightpool.runtime.recovery import recovering
 from rightpool.runtime.status import COSMETIC_SECONDS, StatusDraft, draft_status
 
@@ -94,13 +95,15 @@ class Stepper:
     written_at: dict[str, float] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     quiet: dict[str, _Quiet] = field(default_factory=dict)
+    _lull: Lull = field(default_factory=Lull)
     _drafts: int = DRAFTS
     _money: float = MONEY_WRITES
     _money_at: float = 0.0
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """A new cycle."""
         self._drafts = DRAFTS
+        self._lull.forget(now)
 
     def step(
         self,
@@ -144,7 +147,7 @@ class Stepper:
             return Step(stored, job, job, None, commands(job))
         around = Circumstances(assessment, pool, refusal, telemetry, now, problem, again)
         draft = draft_status(stored, after, around)
-        worth = after is not job or self._worth_writing(job, draft, now)
+        worth = after is not job or self._worth_writing(stored, job, draft, now)
         if not worth and problem is None and draft.difference <= Difference.MONEY:
             self.quiet[job.uid] = made_from
         else:
@@ -154,9 +157,15 @@ class Stepper:
         self._drafts -= after is job
         return Step(stored, job, after, draft, ())
 
-    def _worth_writing(self, job: JobState, draft: StatusDraft, now: float) -> bool:
-        if draft.difference in (Difference.NONE, Difference.STATE):
-            return draft.difference is Difference.STATE
+    def _worth_writing(self, stored: StoredJob, job: JobState, draft: StatusDraft, now: float) -> bool:
+        if draft.difference is Difference.NONE:
+            return False
+        if draft.difference is Difference.STATE:
+            before = stored.status.conditions
+            if not draft.only_verdicts or not self._lull.holds(job.uid, before, draft.conditions, now):
+                self._lull.told(job.uid, before, draft.conditions, now)
+                return True
+            return False
         if now - self.written_at.get(job.uid, 0.0) < COSMETIC_SECONDS:
             return False
         return draft.difference is Difference.COSMETIC or self._money_is_due(now)

@@ -254,7 +254,7 @@ class Planner:
     ) -> Iterator[Step]:
         parts = self._parts
         leading_for = snapshot.now - (self._leading_since or snapshot.now)
-        self._stepper.begin()
+        self._stepper.begin(snapshot.now)
         for key, job in snapshot.jobs.items():
             if key not in live or job.uid in self._busy:
                 continue

@@ -42,15 +42,20 @@ _QUANTITIES: Final = {
     "power_watts": Field.POWER,
 }
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
+_VERDICTS: Final = frozenset({"conditions", "profile", "recommendation", "cost"})
 
 
 @dataclass(frozen=True, slots=True)
 class StatusDraft:
-    """body: the whole status in wire form. difference: against what is stored. conditions: as in body."""
+    """body: the whole status in wire form. difference: against what is stored. conditions: as in body.
+
+    only_verdicts: whether nothing has changed but conditions, and the numbers and the advice behind them.
+    """
 
     body: Mapping[str, Any]
     difference: Difference
     conditions: tuple[Condition, ...]
+    only_verdicts: bool
 
 
 def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> StatusDraft:
@@ -86,8 +91,14 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         **persisted_fields(settled, per_million),
     )
     body = status.to_dict()
-    found = difference(stored.status_body, body)
-    return StatusDraft(body, found, tuple(conditions))
+    before = stored.status_body
+    facts = {*before, *body} - _VERDICTS
+    return StatusDraft(
+        body,
+        difference(before, body),
+        tuple(conditions),
+        all(before.get(fact) == body.get(fact) for fact in facts),
+    )
 
 
 def _columns(account: Account, per_million: float | None) -> wire.ColumnsStatus | None:
