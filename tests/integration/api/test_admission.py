@@ -255,7 +255,8 @@ def test_columns_are_shown(server: Server, namespace: str) -> None:
     status = {
         "placement": {"revision": 3, "pool": "a10g", "chips": 8, "replicas": 2},
         "profile": {"bottleneck": "MemoryBandwidth", "samplesPerSecond": "1180"},
-        "cost": {"perHour": "8.05", "perMillionSamples": "1.90", "saved": "96.10"},
+        "cost": {"perHour": "8.0482", "perMillionSamples": "1.9", "saved": "96.09871234"},
+        "columns": {"perHour": "8.05", "perMillionSamples": "1.90", "saved": "96.10"},
     }
     server.apply_status(JOB, namespace, "rightpool", status)
     table = server.call("GET", server.path(JOB, namespace), accept=AS_TABLE)
