@@ -39,7 +39,7 @@ _NEXT: Final[Mapping[str, frozenset[str | None]]] = {
 # Reasons of Placed=False for which a job is rightly without a child.
 _EXCUSED: Final = frozenset(
     {"InvalidTemplate", "InvalidSpec", "Suspended", "NoFeasiblePool", "WaitingForCapacity", "WaitingForQuota"}
-    | {"JobCompleted", "JobFailed"}
+    | {"JobCompleted", "JobFailed", "Stopping", "NameTaken"}
 )
 
 
