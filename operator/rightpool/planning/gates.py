@@ -98,19 +98,20 @@ def node_selector_gate(spec: ProfiledJobSpec, pool: Pool) -> Rejection | None:
     wanted = node_selector(spec)
     if not wanted:
         return None
-    remedy = "remove it from template.spec.nodeSelector, and say which pools may be used with spec.placement.pools"
+    asks = "template.spec.nodeSelector asks for"
     for key, value in sorted(wanted.items()):
         given = pool.node_selector.get(key, value)
         if given != value:
-            message = f"nodes of {pool.name} have {key}={given} and the template asks for {key}={value}: {remedy}"
-            return Rejection(RejectionReason.NODE_SELECTOR, message)
+            message = f"nodes of {pool.name} have {key}={given}, and {asks} {key}={value}"
+            remedy = "remove it there, and choose pools with spec.placement.pools"
+            return Rejection(RejectionReason.NODE_SELECTOR, f"{message}: {remedy}")
     asked = frozenset(wanted.items())
     if not pool.node_labels or pool.growable or any(asked <= labels for labels in pool.node_labels):
         return None
     there = frozenset().union(*pool.node_labels)
     missing = sorted(asked - there) or sorted(asked)
     said = " and ".join(f"{key}={value}" for key, value in missing)
-    message = f"no node of {pool.name} has {said}, which the template asks for: label its nodes, or {remedy}"
+    message = f"{asks} {said}, which no node of {pool.name} has: label its nodes, or remove it there"
     return Rejection(RejectionReason.NODE_SELECTOR, message)
 
 

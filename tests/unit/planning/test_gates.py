@@ -59,7 +59,7 @@ def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> No
     assert reason(both, "a100") is RejectionReason.NODE_SELECTOR
     none = judged(fresh(made=selecting(disk="tape")), pools).decision
     assert (none.action, none.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
-    assert "no node of a100 has disk=tape" in none.message and "spec.placement.pools" in none.message
+    assert "asks for disk=tape, which no node of a100 has: label its nodes" in none.message
 
 
 def test_labels_that_are_not_known_rule_nothing_out() -> None:
