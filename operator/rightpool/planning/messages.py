@@ -148,8 +148,7 @@ def stuck(why: Rejection, candidates: Sequence[Candidate]) -> str:
 
 def restarted(here: Placement, candidate: Candidate, blocked: str | None) -> str:
     """The job did not start where it was placed."""
-    why = blocked or "its pods say nothing of why"
-    return f"does not start on {place(here)} ({why}): starts on {place(candidate.placement)}"
+    return f"does not start on {place(here)} ({blocked}): starts on {place(candidate.placement)}"
 
 
 def waiting(best: Candidate, room: Rejection) -> str:

@@ -46,12 +46,14 @@ def survey_leave(job: JobState, pools: Mapping[str, Pool], now: float, why: Reje
 
 
 def late(job: JobState, policy: PlacementPolicySpec, now: float) -> bool:
-    """Whether a job that has never run does not start where it was placed. Its own queue and its user's suspending do
-    not count: Kubernetes begins to run it after them."""
+    """Whether a job that has never run can't start where it was placed: its pods say why, and have for long enough.
+
+    Being slow is no reason. Its queue and its user's suspending do not count: Kubernetes begins to run it after them.
+    """
     if job.ref is None or job.ref.since is not None or job.migration is not None or job.spec.suspend:
         return False
     state = job.revision(job.ref.revision)
-    if state.started_at is None or state.suspended or state.deleting or state.running >= job.ref.placement.replicas:
+    if state.started_at is None or state.blocked is None or state.suspended or state.deleting:
         return False
     return now - state.started_at > policy.start_deadline.total_seconds()
 

@@ -297,7 +297,7 @@ def _starting(job: JobState, migration: Migration, policy: PlacementPolicySpec, 
     overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
     why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {state.blocked or 'no reason known'}"
     if migration.action is Action.START:
-        if not overdue:
+        if not overdue or state.blocked is None:
             return job
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
         job = _avoiding(job, migration.target, why, now)

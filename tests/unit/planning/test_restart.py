@@ -105,6 +105,14 @@ def test_without_another_place_it_waits_where_it_is(pools: dict[str, Pool]) -> N
     assert judged(world, only).decision.action is Action.HOLD
 
 
+def test_being_slow_is_no_reason_to_go() -> None:
+    world = stuck("a100", "a10g", "tpu")
+    run(world, 120.0)
+    slow = world.observed()
+    state = replace(slow.revisions[1], blocked=None)
+    assert not late(replace(slow, revisions={1: state}), STRICT, world.now + 1e6)
+
+
 def test_who_waits_in_a_queue_or_is_suspended_is_not_late() -> None:
     world = stuck("a100", "a10g", "tpu")
     run(world, 120.0)

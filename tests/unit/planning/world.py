@@ -117,6 +117,7 @@ class World:
                 succeeded=c.succeeded,
                 failed=c.failed,
                 started_at=c.started_at,
+                blocked="Unschedulable: 0/4 nodes" if c.stuck and not c.running else None,
                 finishing=c.finishing,
             )
             for n, c in self.children.items()
