@@ -33,7 +33,7 @@ class RevisionState:
     containers ready. blocked: why pods do not run (unschedulable, image), None where nothing is known to block.
     started_at: Unix seconds when Kubernetes last began to run it; None while it never has, or is suspended.
     earlier: a child of that number is there, and it is an earlier ProfiledJob's of this name, which is gone.
-    finishing: no pod is left to end, and one has ended well: what that makes of the Job is told a moment later.
+    finishing: how it ends is certain by its pods, or known to Kubernetes, and the Job itself tells a moment later.
     """
 
     revision: int

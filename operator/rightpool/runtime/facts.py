@@ -51,6 +51,7 @@ class ChildFacts:
     """The Job of a Revision. owner: uid of its controller; named: which is a ProfiledJob of the name in its label.
 
     started_at: Unix seconds; Kubernetes takes it back while the Job is suspended, and sets it anew afterwards.
+    ending: Kubernetes has decided how it ends, and ends its pods before it says so.
     """
 
     uid: str
@@ -67,6 +68,7 @@ class ChildFacts:
     failed: bool
     failure: str | None
     started_at: float | None = None
+    ending: bool = False
 
 
 def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,6 +119,8 @@ def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
     spec, status = body.get("spec") or {}, body.get("status") or {}
     conditions = status.get("conditions") or ()
     failed = next((c for c in conditions if c.get("type") == "Failed" and c.get("status") == "True"), None)
+    succeeded = _is_true(conditions, "Complete")
+    decided = _is_true(conditions, "SuccessCriteriaMet") or _is_true(conditions, "FailureTarget")
     return ChildFacts(
         uid=str(about["uid"]),
         namespace=sys.intern(str(about.get("namespace"))),
@@ -128,10 +132,11 @@ def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
         pods=int(spec.get("parallelism") or 0),
         suspended=bool(spec.get("suspend")),
         deleting=bool(about.get("deletionTimestamp")),
-        succeeded=_is_true(conditions, "Complete"),
+        succeeded=succeeded,
         failed=failed is not None,
         failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
         started_at=moment(status.get("startTime")),
+        ending=decided and not succeeded and failed is None,
     )
 
 

@@ -59,7 +59,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         failure=_cut(failure),
         earlier=earlier,
         started_at=child.started_at,
-        finishing=not own and any(pod.succeeded and pod.owner == child.uid for pod in pods),
+        finishing=child.ending or (not own and any(pod.succeeded and pod.owner == child.uid for pod in pods)),
     )
 
 

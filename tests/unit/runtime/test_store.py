@@ -46,6 +46,19 @@ def test_a_job_that_was_made_anew_under_its_name_is_another_one(store: Store) ->
     assert job.state.uid == "new"
 
 
+@pytest.mark.parametrize(("decided", "said"), [("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")])
+def test_how_a_job_ends_is_decided_before_it_is_said(store: Store, decided: str, said: str) -> None:
+    conditions = [{"type": decided, "status": "True"}]
+    store.observe(JOBS, "ADDED", child(status={"conditions": conditions}))
+    store.observe(PODS, "ADDED", pod(metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
+    state = store.revisions(KEY, "uid-1")[1]
+    assert (state.finishing, state.succeeded, state.failed) == (True, False, False)
+    conditions.append({"type": said, "status": "True"})
+    store.observe(JOBS, "MODIFIED", child(version=40, status={"conditions": conditions}))
+    state = store.revisions(KEY, "uid-1")[1]
+    assert (state.finishing, state.succeeded, state.failed) == (False, said == "Complete", said == "Failed")
+
+
 def test_revisions_follow_children_and_pods(store: Store) -> None:
     store.observe(JOBS, "ADDED", child())
     store.observe(PODS, "ADDED", pod(ready=False))
