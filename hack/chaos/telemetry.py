@@ -39,9 +39,10 @@ class Mood(StrEnum):
 class Telemetry:
     """Listens on a port of its own. mood may be set at any time."""
 
-    def __init__(self, upstream: str, seed: int = 0) -> None:
+    def __init__(self, upstream: str, seed: int = 0, slow_seconds: float = SLOW_SECONDS) -> None:
         self.upstream = upstream
         self.mood = Mood.WELL
+        self._slow_seconds = slow_seconds
         self.random = random.Random(seed)
         self.asked = 0
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -64,7 +65,7 @@ class Telemetry:
         if mood is Mood.GARBAGE:
             return 200, self.random.choice(_GARBAGE)
         if mood is Mood.SLOW:
-            time.sleep(SLOW_SECONDS)
+            time.sleep(self._slow_seconds)
         request = urllib.request.Request(self.upstream + path, data=body, headers={"Content-Type": kind})
         try:
             with urllib.request.urlopen(request, timeout=5) as response:

@@ -1,4 +1,4 @@
-"""A cluster of these tests' own, operators that die where they are told to, and the checker that looks on.
+"""A cluster of these tests' own, operators that die where they are told to, and a checker that looks on.
 
 An operator that looks after all namespaces, such as a release on the common test cluster, would do what the dead ones
 left undone; and the control plane of a cluster that others use can't be restarted.
@@ -7,36 +7,37 @@ left undone; and the control plane of a cluster that others use can't be restart
 from __future__ import annotations
 
 import os
-import threading
-import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chaos.invariants import Checker
 from chaos.operators import Nursery, Replica
-from chaos.stream import Stream
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import FAULTS
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import NotFound
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES
-from tests.integration.faults.fleet import POLICY, POOLS, Tenant, make_node, nodes
-from tests.integration.runtime.conftest import client, start
+from rightpool.cluster.errors import AlreadyExists, Conflict
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, Resource
+from tests.integration.faults.fleet import CONFIG_MAPS, POLICY, POOLS, SHORT, SIMULATED, SIMULATION_MAP, Tenant, nodes
+from tests.integration.faults.site import Site, Watchman
+from tests.integration.runtime.conftest import client
+from tests.integration.runtime.harness import eventually
 
-__all__ = ["client", "start"]
+__all__ = ["client"]
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 @pytest.fixture(scope="session")
-def own_cluster() -> Iterator[Running | None]:
-    """None where RIGHTPOOL_TEST_KUBECONFIG names a cluster that is not ours to break."""
+def own_cluster() -> Iterator[Running]:
+    """A cluster that is ours to break. KEEP=1 leaves it up, which makes the next run start faster."""
     if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
-        yield None
-        return
+        pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster, and these tests break theirs")
     if os.geteuid() != 0:
         pytest.skip("simulated pods answer only in network namespaces, and those need root")
     yield clusters.up(FAULTS, Progress(quiet=True))
@@ -45,53 +46,59 @@ def own_cluster() -> Iterator[Running | None]:
 
 
 @pytest.fixture(scope="session")
-def kubeconfig(own_cluster: Running | None) -> Path:
+def kubeconfig(own_cluster: Running) -> Path:
     """In place of the common test cluster's."""
-    return Path(os.environ["RIGHTPOOL_TEST_KUBECONFIG"]) if own_cluster is None else own_cluster.kubeconfig
+    return own_cluster.kubeconfig
 
 
-@pytest.fixture
-def breakable(own_cluster: Running | None) -> Running:
-    """The cluster, for those that break its control plane."""
-    if own_cluster is None:
-        pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster whose control plane is not ours to break")
-    return own_cluster
+def put(
+    client: ClusterClient, resource: Resource, name: str, body: dict[str, Any], namespace: str | None = None
+) -> None:
+    """Create it, or replace what is there."""
+    about = {"name": name, **({"namespace": namespace} if namespace else {})}
+    try:
+        client.create(resource, {"metadata": about, **body})
+        return
+    except AlreadyExists:
+        pass
+    while True:
+        try:
+            client.replace(resource, {**client.get(resource, name, namespace), **body})
+            return
+        except Conflict:
+            continue  # operators write its status
 
 
 @pytest.fixture(scope="package")
-def machines(client: ClusterClient) -> Iterator[None]:
-    """Nodes, pools and a policy of these tests' own; what others left is put back afterwards."""
+def machines(client: ClusterClient) -> None:
+    """Nodes, pools, a policy, and how the pools behave. They go with the cluster."""
+    namespace, name = SIMULATION_MAP
+    put(client, CONFIG_MAPS, name, {"data": SIMULATED}, namespace)
+    put(client, PLACEMENT_POLICIES, "default", {"spec": POLICY})
+    for pool, spec in POOLS.items():
+        put(client, ACCELERATOR_POOLS, pool, {"spec": spec})
     for body in nodes():
-        make_node(client, body)
-    for name, spec in POOLS.items():
-        _put(client, ACCELERATOR_POOLS, name, spec)
-    before = None
-    try:
-        before = client.get(PLACEMENT_POLICIES, "default")["spec"]
-    except NotFound:
-        pass
-    _put(client, PLACEMENT_POLICIES, "default", POLICY)
-    yield
-    for name in POOLS:
-        client.delete(ACCELERATOR_POOLS, name)
-    for body in nodes():
-        client.delete(NODES, body["metadata"]["name"])
-    if before is None:
-        client.delete(PLACEMENT_POLICIES, "default")
-    else:
-        _put(client, PLACEMENT_POLICIES, "default", before)
+        try:
+            client.create(NODES, body)
+        except AlreadyExists:
+            pass
+    eventually(lambda: all(ready(body) for body in client.list_all(NODES)), what="every node is ready")
 
 
-def _put(client: ClusterClient, resource: Any, name: str, spec: dict[str, Any]) -> None:
-    try:
-        client.replace(resource, {**client.get(resource, name), "spec": spec})
-    except NotFound:
-        client.create(resource, {"metadata": {"name": name}, "spec": spec})
+def ready(node: dict[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 @pytest.fixture
-def tenant(machines: None, client: ClusterClient, namespace: str) -> Tenant:
-    return Tenant(client, namespace)
+def impatient(client: ClusterClient, machines: None) -> Iterator[Callable[[], None]]:
+    """From the call to the end of the test, a target is given up soon."""
+
+    def shorten() -> None:
+        put(client, PLACEMENT_POLICIES, "default", {"spec": {**POLICY, "startDeadline": SHORT}})
+
+    yield shorten
+    put(client, PLACEMENT_POLICIES, "default", {"spec": POLICY})
 
 
 @pytest.fixture(scope="package")
@@ -101,61 +108,45 @@ def nursery(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     nursery.close()
 
 
-@pytest.fixture
-def operate(nursery: Nursery, namespace: str) -> Iterator[Callable[..., Replica]]:
-    """Starts operators that watch this test's namespace alone; whatever still runs afterwards is ended."""
-    started: list[Replica] = []
-
-    def begin(identity: str = "a", die: str | None = None, **settings: str) -> Replica:
-        environment = {
-            "RIGHTPOOL_WATCH_NAMESPACES": namespace,
-            "RIGHTPOOL_LEASE_NAMESPACE": namespace,
-            "RIGHTPOOL_LEASE_DURATION": "5",
-            **settings,
-        }
-        replica = nursery.start(f"{namespace}-{identity}", die=die, environment=environment)
-        started.append(replica)
-        return replica
-
-    yield begin
-    for replica in started:
-        replica.thaw()
-        replica.kill()
-        assert nursery.wait(replica, 60)
-
-
-class Watchman:
-    """Feeds the checker with what happens in one namespace, in the background."""
-
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self.checker = Checker(limit=120.0)
-        self._namespace = namespace
-        self._stream = Stream(kubeconfig)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        last = time.monotonic()
-        while not self._stop.wait(0.05):
-            for event in self._stream.take():
-                if event.body["metadata"].get("namespace") == self._namespace:
-                    self.checker.see(event)
-            now = time.monotonic()
-            self.checker.tick(now - last)
-            last = now
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(60)
-        self._stream.stop()
-
-
-@pytest.fixture
-def watchman(kubeconfig: Path, namespace: str) -> Iterator[Watchman]:
-    """Whatever a test does, nothing that must never happen may happen."""
-    watchman = Watchman(kubeconfig, namespace)
+@pytest.fixture(scope="package")
+def watchman(kubeconfig: Path, machines: None) -> Iterator[Watchman]:
+    watchman = Watchman(kubeconfig)
     yield watchman
     watchman.stop()
-    assert watchman.checker.events > 0
-    assert [str(violation) for violation in watchman.checker.violations] == []
+
+
+@contextmanager
+def make_site(client: ClusterClient, nursery: Nursery, watchman: Watchman, folder: Path) -> Iterator[Site]:
+    """Whatever is done in it, nothing that must never happen may happen."""
+    namespace = f"test-{uuid.uuid4().hex[:10]}"
+    client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    site = Site(client, namespace, nursery, watchman, folder)
+    try:
+        yield site
+        site.sound()
+    finally:
+        site.close()
+        client.delete(NAMESPACES, namespace, propagation="Background")
+
+
+@pytest.fixture
+def site(client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path: Path) -> Iterator[Site]:
+    with make_site(client, nursery, watchman, tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def sites(client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path: Path) -> Iterator[Callable[[], Site]]:
+    """As many as a test wants, for what takes its time and can be awaited side by side."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(make_site(client, nursery, watchman, tmp_path))
+
+
+@pytest.fixture
+def tenant(site: Site) -> Tenant:
+    return site.tenant
+
+
+@pytest.fixture
+def operate(site: Site) -> Callable[..., Replica]:
+    return site.operate

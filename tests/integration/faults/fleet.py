@@ -5,44 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import AlreadyExists, Conflict
-from rightpool.cluster.resources import JOBS, NODES, PODS, SERVICES, Resource
+from rightpool.cluster.errors import Conflict
+from rightpool.cluster.resources import JOBS, PODS, SERVICES, Resource
 from rightpool.contract import LABEL_JOB
 from tests.integration.runtime.harness import Fleet, eventually
 
 Body = dict[str, Any]
 SIMULATION = "simulation.rightpool.dev/"
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
-START_DEADLINE = 20.0  # long enough for those that can start
+SIMULATION_MAP = ("kube-system", "simulation")
 
 NODE_LABEL = "faults.rightpool.dev/pool"
 
+_A10G: Body = {"accelerator": "A10G-24GB", "chipsPerNode": 4, "price": {"perChipHour": "1.006"}}
 POOLS: dict[str, Body] = {
     "faults-a100": {"accelerator": "A100-SXM4-80GB", "chipsPerNode": 8, "price": {"perChipHour": "5.07"}},
-    "faults-a10g": {"accelerator": "A10G-24GB", "chipsPerNode": 4, "price": {"perChipHour": "1.006"}},
+    "faults-a10g": {**_A10G},
+    "faults-slow": {**_A10G},  # delivers a quarter of what it should: a move there is undone
+    "faults-dead": {**_A10G},  # its chips are free and its nodes take no pod: nothing ever starts there
+    "faults-full": {**_A10G},  # others may take all of it, whom an operator of one namespace can't see
+    "faults-price": {"accelerator": "A10-24GB", "chipsPerNode": 4},  # neither here nor in the catalog has it a price
+    "faults-typo": {"accelerator": "A100-SMX4", "chipsPerNode": 8, "price": {"perChipHour": "0.01"}},
 }
 for _name, _spec in POOLS.items():
     _spec.update(resourceName="nvidia.com/gpu", nodeSelector={NODE_LABEL: _name})
-NODES_OF_EACH = 8
-A100, A10G = POOLS
+A100, A10G, SLOW, DEAD, FULL, PRICELESS, TYPO = POOLS
+NODES = dict.fromkeys(POOLS, 2) | {A100: 16, A10G: 16, SLOW: 16}
+SIMULATED: Body = {SLOW: '{"throughput": 0.25}'}
 POLICY: Body = {
     "defaultAdaptationMode": "Auto",
-    "maxConcurrentMigrations": 100,
-    "maxMovesPerHour": 10_000,
+    "maxConcurrentMigrations": 1000,
+    "maxMovesPerHour": 100_000,
     "minRunTime": "1s",
-    "startDeadline": f"{START_DEADLINE:.0f}s",
+    "startDeadline": "10m",
     "circuitBreaker": {"window": 10, "maxRolledBackShare": "1.0"},
 }
+# A target that takes no pod is given up after this long where a test waits for that. Elsewhere a machine that is busy
+# must not let a move look like a failed one.
+SHORT = "3s"
 
 
 def nodes() -> list[Body]:
     """Simulated nodes that no pool but these tests' own may count."""
     made = []
     for pool, spec in POOLS.items():
-        for index in range(NODES_OF_EACH):
+        for index in range(NODES[pool]):
             name, chips = f"{pool}-{index}", str(spec["chipsPerNode"])
-            room = {"cpu": "512", "memory": "4Ti", "pods": "250", "nvidia.com/gpu": chips}
+            pods = "0" if pool == DEAD else "250"
+            room = {"cpu": "512", "memory": "4Ti", "pods": pods, "nvidia.com/gpu": chips}
             labels = {"kubernetes.io/hostname": name, NODE_LABEL: pool, SIMULATION + "accelerator": spec["accelerator"]}
             about = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
             taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -52,18 +62,9 @@ def nodes() -> list[Body]:
     return made
 
 
-def make_node(client: ClusterClient, body: Body) -> None:
-    """A node that is there and Ready."""
-    try:
-        client.create(NODES, body)
-    except AlreadyExists:
-        pass
-
-    def ready() -> bool:
-        conditions = client.get(NODES, body["metadata"]["name"]).get("status", {}).get("conditions") or ()
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-    eventually(ready)
+def new_image(spec: Body) -> None:
+    """A user's edit of what runs."""
+    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
 
 
 class Tenant(Fleet):
@@ -90,7 +91,7 @@ class Tenant(Fleet):
                 "job": {"chipsPerReplica": 1, "replicas": replicas},
                 "elasticity": {"minChips": replicas, "maxChips": replicas},
                 "placement": {"pools": {"allow": [A100, A10G]}},
-                "checkpoint": {"mode": "Signal", "timeout": "30s"},
+                "checkpoint": {"mode": "Signal", "timeout": "10m"},
                 "profiling": {"interval": "1s", "window": "6s"},
                 "adaptation": {"cooldown": "1h"},
                 **spec,

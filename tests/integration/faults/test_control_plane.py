@@ -12,11 +12,11 @@ from chaos.operators import Replica
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.processes import Supervisor
-from tests.integration.faults.fleet import A10G, Tenant
-from tests.integration.faults.test_every_write import new_image
+from rightpool.cluster.errors import ClusterError
+from tests.integration.faults.fleet import A10G, Tenant, new_image
 from tests.integration.runtime.harness import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("watchman")]
+pytestmark = pytest.mark.cluster
 
 HERE = {"pools": {"allow": [A10G]}}
 
@@ -24,14 +24,14 @@ HERE = {"pools": {"allow": [A10G]}}
 @pytest.mark.parametrize("how", ["restarted", "frozen"])
 @pytest.mark.parametrize("phase", ["Checkpointing", "Starting"])
 def test_the_api_server_goes_away(
-    operate: Callable[..., Replica], tenant: Tenant, breakable: Running, how: str, phase: str
+    operate: Callable[..., Replica], tenant: Tenant, own_cluster: Running, how: str, phase: str
 ) -> None:
     operator = operate()
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s", "start-delay": "1s"})
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
     eventually(lambda: tenant.phase("bert") == phase, what=phase)
-    supervisor = Supervisor(breakable.spec.state)
+    supervisor = Supervisor(own_cluster.spec.state)
     record = supervisor.record("kube-apiserver")
     assert record is not None
     if how == "frozen":
@@ -42,7 +42,7 @@ def test_the_api_server_goes_away(
         record.identity.signal(signal.SIGKILL)
         while record.identity.alive():
             time.sleep(0.02)
-        programs = clusters.programs(breakable.spec, root=True)
+        programs = clusters.programs(own_cluster.spec, root=True)
         program = next(program for program in programs if program.name == "kube-apiserver")
         supervisor.ensure(program)
         supervisor.wait(program, seconds=240)
@@ -54,8 +54,6 @@ def test_the_api_server_goes_away(
 
 def answers(tenant: Tenant) -> bool:
     """Whether the API server is back."""
-    from rightpool.cluster.errors import ClusterError
-
     try:
         tenant.job("bert")
     except ClusterError:

@@ -12,12 +12,14 @@ from rightpool.cluster.errors import ClusterError
 from tests.integration.faults.fleet import A10G, A100, Tenant
 from tests.integration.runtime.harness import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("watchman")]
+pytestmark = pytest.mark.cluster
 
 Operate = Callable[..., Replica]
 
 
-def test_an_image_that_cannot_be_pulled_on_the_target(operate: Operate, tenant: Tenant) -> None:
+def test_an_image_that_cannot_be_pulled_on_the_target(
+    operate: Operate, tenant: Tenant, impatient: Callable[[], None]
+) -> None:
     operate()
     stop = threading.Event()
 
@@ -32,6 +34,7 @@ def test_an_image_that_cannot_be_pulled_on_the_target(operate: Operate, tenant: 
 
     tenant.train("bert", play={"start-delay": "6s"})
     eventually(lambda: tenant.settled("bert"))
+    impatient()
     thread = threading.Thread(target=spoil)
     thread.start()
     eventually(lambda: tenant.outcomes("bert"))
