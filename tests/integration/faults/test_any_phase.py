@@ -1,0 +1,264 @@
+"""What the job's user does, or happens to the job itself, in the middle of a move: it wins, at whatever phase it comes.
+
+One operator moves a job for every phase and act side by side; each is acted on the moment its phase is seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from chaos.operators import Nursery
+from chaos.stream import Seen
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound
+from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS
+from rightpool.contract import ANNOTATION_APPROVE, LABEL_JOB
+from tests.integration.faults.conftest import make_site
+from tests.integration.faults.fleet import A10G, A100, SLOW, Body, Tenant, new_image
+from tests.integration.faults.site import Site, Watchman
+from tests.integration.runtime.harness import eventually
+
+pytestmark = pytest.mark.cluster
+
+# A phase in lower case is one of the way back: the target is slow, and the move is undone.
+AHEAD = ("Planned", "Checkpointing", "Draining", "Starting", "WarmingUp", "Verifying")
+BACK = ("checkpointing", "draining", "starting")
+PHASES = (*AHEAD, *BACK)
+PLAY = {"checkpoint-delay": "2s", "start-delay": "1500ms", "stop-delay": "1500ms"}
+SECONDS = 400.0
+
+
+# --- acts ------------------------------------------------------------------------------------------------------------
+
+
+def persistently(act: Callable[[], bool]) -> None:
+    """Again until it is done: there may be nothing to do it to yet, or somebody else is faster."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if act():
+                return
+        except ClusterError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"{act} could not be done")
+
+
+def edit(tenant: Tenant, name: str) -> None:
+    tenant.edit(name, new_image)
+
+
+def suspend(tenant: Tenant, name: str) -> None:
+    tenant.edit(name, lambda spec: spec.update(suspend=True))
+
+
+def delete(tenant: Tenant, name: str) -> None:
+    tenant.client.delete(PROFILED_JOBS, name, tenant.namespace, propagation="Background")
+
+
+def finish(tenant: Tenant, name: str) -> None:
+    """The program of a pod that runs comes to its end."""
+
+    def end() -> bool:
+        running = [pod for pod in tenant.pods(name) if pod["status"].get("phase") == "Running"]
+        for pod in running:
+            over = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+            containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
+            pod["status"].update(phase="Succeeded", containerStatuses=containers)
+            path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
+            tenant.client._call("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+        return bool(running)
+
+    persistently(end)
+
+
+def fail(tenant: Tenant, name: str) -> None:
+    """The whole Job fails, as it does when its pods have failed too often."""
+
+    def end() -> bool:
+        children = tenant.client.list_all(JOBS, tenant.namespace, labels=f"{LABEL_JOB}={name}")
+        for child in children:
+            child["spec"]["activeDeadlineSeconds"] = 1
+            tenant.client.replace(JOBS, child)
+        return bool(children)
+
+    persistently(end)
+
+
+def evict(tenant: Tenant, name: str) -> None:
+    """As a drained node does it."""
+
+    def go() -> bool:
+        pods = tenant.pods(name)
+        for pod in pods:
+            about = {"name": pod["metadata"]["name"], "namespace": tenant.namespace}
+            path = PODS.path(tenant.namespace, about["name"], "eviction")
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
+            tenant.client._call("POST", path, body=body)
+        return bool(pods)
+
+    persistently(go)
+
+
+# --- what must come of it --------------------------------------------------------------------------------------------
+
+
+def edited(tenant: Tenant, name: str, phase: str) -> None:
+    eventually(lambda: rests(tenant, name) and image_of(tenant, name) == "example.com/trainer:2", SECONDS, name)
+    tenant.only_child(name)
+
+
+def rests(tenant: Tenant, name: str) -> bool:
+    """It runs, and nothing is under way; or it waits for an approval again."""
+    runs = tenant.condition(name, "Placed").get("status") == "True"
+    return runs and tenant.phase(name) in (None, "Planned")
+
+
+def suspended(tenant: Tenant, name: str, phase: str) -> None:
+    def asleep() -> bool:
+        return tenant.condition(name, "Placed").get("reason") == "Suspended" and not tenant.revisions_alive(name)
+
+    eventually(asleep, SECONDS, f"{name} sleeps")
+    tenant.edit(name, lambda spec: spec.update(suspend=False))
+    settled(tenant, name, phase)
+
+
+def deleted(tenant: Tenant, name: str, phase: str) -> None:
+    def gone() -> bool:
+        try:
+            tenant.job(name)
+        except NotFound:
+            return not tenant.children(name) and not tenant.pods(name)
+        return False
+
+    eventually(gone, SECONDS, f"{name} is gone")
+
+
+def finished(tenant: Tenant, name: str, phase: str) -> None:
+    """Ended; or, where its pods were being ended at that moment anyway, it runs where it was meant to."""
+    came_to_an_end(tenant, name, phase, "Completed", {"Draining", "draining"})
+
+
+def failed(tenant: Tenant, name: str, phase: str) -> None:
+    """The job's failure is the job's; on a target that is on trial it is the move's, and the job is back."""
+    came_to_an_end(
+        tenant, name, phase, "Failed", {"Draining", "Starting", "WarmingUp", "Verifying", "checkpointing", "draining"}
+    )
+
+
+def came_to_an_end(tenant: Tenant, name: str, phase: str, how: str, may_live: set[str]) -> None:
+    def over() -> bool:
+        ended = tenant.condition(name, how).get("status") == "True"
+        return ended and not tenant.revisions_alive(name) and not tenant.status(name).get("migration")
+
+    def lives() -> bool:
+        return phase in may_live and tenant.settled(name) and bool(tenant.outcomes(name))
+
+    eventually(lambda: over() or lives(), SECONDS, f"{name} is over")
+    if how == "Failed" and phase in ("Starting", "WarmingUp", "checkpointing"):
+        assert (tenant.outcomes(name)[-1], tenant.pool(name)) == ("RolledBack", A100)
+    if not over():
+        tenant.only_child(name)
+
+
+def settled(tenant: Tenant, name: str, phase: str) -> None:
+    eventually(lambda: rests(tenant, name), SECONDS, f"{name} runs")
+    tenant.only_child(name)
+
+
+ACTS = {edit: edited, suspend: suspended, delete: deleted, finish: finished, fail: failed, evict: settled}
+
+
+def image_of(tenant: Tenant, name: str) -> str:
+    child = tenant.child(f"{name}-r{tenant.status(name)['placement']['revision']}")
+    container: Body = {} if child is None else child["spec"]["template"]["spec"]["containers"][0]
+    return str(container.get("image"))
+
+
+# --- the play --------------------------------------------------------------------------------------------------------
+
+
+def called(act: Callable[[Tenant, str], None], phase: str) -> str:
+    return f"{act.__name__}-{'back-' if phase in BACK else ''}{phase.lower()}"
+
+
+class Director:
+    """Looks at every job's phase, and acts on each the moment it is in its own."""
+
+    def __init__(self, site: Site) -> None:
+        self.acts: dict[str, Future[None]] = {}
+        self._site = site
+        self._tenant = site.tenant
+        self._parts = {called(act, phase): (act, phase) for act, phase in product(ACTS, PHASES)}
+        self._threads = ThreadPoolExecutor(16)
+        site.watchman.listen(site.namespace, self._hear)
+
+    def _hear(self, event: Seen) -> None:
+        name = event.body["metadata"]["name"]
+        if event.resource is not PROFILED_JOBS or name not in self._parts or name in self.acts:
+            return
+        act, wanted = self._parts[name]
+        migration = (event.body.get("status") or {}).get("migration")
+        if migration is None:
+            return
+        phase = migration["phase"].lower() if migration.get("rollingBack") else migration["phase"]
+        if phase == wanted:
+            self.acts[name] = self._threads.submit(act, self._tenant, name)
+
+    def _missing(self) -> list[str]:
+        assert self._site.watchman.awake
+        return sorted(self._parts.keys() - self.acts.keys())
+
+    def play(self) -> None:
+        """Until everything was done to everyone."""
+        for name, (_, phase) in self._parts.items():
+            target = SLOW if phase in BACK else A10G
+            adaptation = {"cooldown": "1h", "requireApproval": phase == "Planned"}
+            self._tenant.train(name, play=PLAY, placement={"pools": {"allow": [A100, target]}}, adaptation=adaptation)
+        deadline = time.monotonic() + SECONDS
+        while missing := self._missing():
+            assert time.monotonic() < deadline, f"these never came to their phase: {missing}"
+            time.sleep(0.1)
+        for act in self.acts.values():
+            act.result()
+        for name, (_, phase) in self._parts.items():
+            if phase == "Planned":
+                approve(self._tenant, name)
+
+
+def approve(tenant: Tenant, name: str) -> None:
+    """Let a move go on that waits for it; of one that is gone, nothing."""
+    while True:
+        try:
+            job = tenant.job(name)
+            job["metadata"].setdefault("annotations", {})[ANNOTATION_APPROVE] = "d-2"
+            tenant.client.replace(PROFILED_JOBS, job)
+        except Conflict:
+            continue
+        except NotFound:
+            pass
+        return
+
+
+@pytest.fixture(scope="module")
+def played(
+    client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    folder: Path = tmp_path_factory.mktemp("phases")
+    with make_site(client, nursery, watchman, folder) as site:
+        site.operate()
+        Director(site).play()
+        yield site
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_it_wins_at_every_phase(played: Site, act: Callable[[Tenant, str], None], phase: str) -> None:
+    name = called(act, phase)
+    ACTS[act](played.tenant, name, phase)
