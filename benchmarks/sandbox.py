@@ -48,12 +48,13 @@ class Sandbox:
 def sandbox() -> Iterator[Sandbox]:
     """Up, and down again at the end, whatever happens in between. One at a time: a second is refused."""
     build.ensure(build.CONTROL_PLANE, Progress())
-    with _alone():
+    with alone():
         yield from _running()
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
+    """No other benchmark with processes and ports of its own at the same time."""
     state_home().mkdir(parents=True, exist_ok=True)
     with (state_home() / f"{SPEC.name}.running").open("w") as lock:  # the kernel lets go of it when its holder dies
         try:

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.crowd import Member
+from benchmarks.memory_api import KEY
 from benchmarks.sandbox import Sandbox, sandbox
 from benchmarks.settlement import Settlement
 from benchmarks.worker import Worker, cpu_seconds, memory
 
-KEY: Final = b"0123456789abcdef0123456789abcdef"
 METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
@@ -107,8 +107,8 @@ class Page:
 class OperatorRun:
     """`rightpool operator` with its own settings, but for a rate limit that lets it settle in the time there is."""
 
-    def __init__(self, box: Sandbox) -> None:
-        key = box.logs / "key"
+    def __init__(self, kubeconfig: Path, logs: Path) -> None:
+        key = logs / "key"
         key.write_bytes(KEY)
         environment = {
             "RIGHTPOOL_PROMETHEUS_URL": f"http://127.0.0.1:{PROMETHEUS_PORT}",
@@ -119,8 +119,8 @@ class OperatorRun:
             "RIGHTPOOL_API_QPS": "500",
             "RIGHTPOOL_API_BURST": "500",
         }
-        arguments = ["operator", "--kubeconfig", str(box.kubeconfig)]
-        self.worker = Worker("rightpool.cli.main", arguments, box.logs / "operator.log", environment)
+        arguments = ["operator", "--kubeconfig", str(kubeconfig)]
+        self.worker = Worker("rightpool.cli.main", arguments, logs / "operator.log", environment)
         self._page = Page()
 
     def first_plan(self) -> float:
@@ -187,8 +187,8 @@ class OperatorRun:
 
 def measure(box: Sandbox, jobs: int) -> Result:
     """One run: start, rest, steady state, a few jobs that change, and a start over a fleet that has been told all."""
-    prometheus = _prometheus(box, jobs)
-    operator = OperatorRun(box)
+    prometheus = prometheus_for(jobs, box.logs)
+    operator = OperatorRun(box.kubeconfig, box.logs)
     try:
         first = operator.first_plan()
         first_cpu = cpu_seconds(operator.worker.pid)
@@ -204,7 +204,7 @@ def measure(box: Sandbox, jobs: int) -> Result:
         tell(f"{steady} writes in {ended - began:.0f} s, {rss:.0f} MB")
         told = operator.told_of([Member(jobs - 1 - 4 * number) for number in range(CHANGED)])
         operator.worker.end()
-        operator = OperatorRun(box)
+        operator = OperatorRun(box.kubeconfig, box.logs)
         again = operator.first_plan()
         again_cpu = cpu_seconds(operator.worker.pid)
         tell(f"first plan after a restart: {again:.0f} s")
@@ -234,7 +234,7 @@ def measure(box: Sandbox, jobs: int) -> Result:
 
 def measure_naive(box: Sandbox, jobs: int) -> Naive:
     """The same crowd, looked after by a timer for each job."""
-    prometheus = _prometheus(box, jobs)
+    prometheus = prometheus_for(jobs, box.logs)
     environment = {"KUBECONFIG": str(box.kubeconfig), "NAIVE_PROMETHEUS": f"http://127.0.0.1:{PROMETHEUS_PORT}"}
     naive = Worker("benchmarks.naive_operator", [], box.logs / "naive.log", environment)
     try:
@@ -253,9 +253,10 @@ def measure_naive(box: Sandbox, jobs: int) -> Naive:
         prometheus.end()
 
 
-def _prometheus(box: Sandbox, jobs: int) -> Worker:
+def prometheus_for(jobs: int, logs: Path) -> Worker:
+    """Measurements of so many jobs."""
     arguments = [str(PROMETHEUS_PORT), str(jobs)]
-    worker = Worker("benchmarks.synthetic_prometheus", arguments, box.logs / "synthetic-prometheus.log", {})
+    worker = Worker("benchmarks.synthetic_prometheus", arguments, logs / "synthetic-prometheus.log", {})
     time.sleep(2.0)
     return worker
 
@@ -293,7 +294,8 @@ def _median(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.1f}" if values else "none"
 
 
-def _p95(values: Sequence[float]) -> float:
+def p95(values: Sequence[float]) -> float:
+    """The 95th percentile."""
     return sorted(values)[max(0, round(0.95 * len(values)) - 1)]
 
 
@@ -305,9 +307,9 @@ def table(results: Sequence[Result], naive: Sequence[Naive]) -> str:
         ("start to nothing left to say, s", [f"{r.settled:.0f}" for r in results]),
         ("… statuses written", [f"{r.settling_writes:.0f}" for r in results]),
         ("cycle, median s", [f"{statistics.median(c.seconds for c in r.cycles):.2f}" for r in results]),
-        ("cycle, p95 s", [f"{_p95([c.seconds for c in r.cycles]):.2f}" for r in results]),
+        ("cycle, p95 s", [f"{p95([c.seconds for c in r.cycles]):.2f}" for r in results]),
         ("CPU s a cycle, median", [f"{statistics.median(c.cpu for c in r.cycles):.2f}" for r in results]),
-        ("CPU s a cycle, p95", [f"{_p95([c.cpu for c in r.cycles]):.2f}" for r in results]),
+        ("CPU s a cycle, p95", [f"{p95([c.cpu for c in r.cycles]):.2f}" for r in results]),
         (
             "CPU ms a cycle and job",
             [f"{1000 * statistics.median(c.cpu for c in r.cycles) / r.jobs:.2f}" for r in results],
