@@ -22,8 +22,10 @@ def rows_of(result: object) -> list[Row]:
     rows: list[Row] = []
     for element in result:
         try:
-            labels, (_, text) = element["metric"], element["value"]
+            labels, (at, text) = element["metric"], element["value"]
             value = float(text)
+            if not math.isfinite(at):
+                raise BadAnswer("a time in the answer is not finite")
             if type(text) is not str or not _TEXT.issuperset(map(type, labels.values())):
                 raise BadAnswer("a label or a value of the answer is not text")
         except ValueError:
