@@ -325,6 +325,8 @@ def _proving(job: JobState, migration: Migration, now: float) -> JobState:
     if migration.phase is Phase.WARMING_UP:
         return _entered(job, migration, Phase.VERIFYING, now)
     result = verify(migration, profile, job.spec)
+    if not result.settled and now - migration.phase_since < job.spec.profiling.window.total_seconds():
+        return job
     migration = replace(
         migration, realised=result.samples_per_second, realised_cost=result.cost_per_million, message=result.message
     )

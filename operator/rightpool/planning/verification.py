@@ -14,6 +14,8 @@ from rightpool.profiles.sample import Field
 
 # Two windows of the same job on the same chips differ by a few percent; less than this is never called worse.
 NOISE_FLOOR = 0.03
+# A window noisier than this proves little. Where it leaves the verdict open, another one is worth waiting for.
+NOISE_CEILING = 0.10
 
 # What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
@@ -36,13 +38,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """samples_per_second, cost_per_million: realised. reason: Delivered, BelowPrediction or RolledBack."""
+    """samples_per_second, cost_per_million: realised. reason: Delivered, BelowPrediction or RolledBack.
+
+    settled: whether another window could hardly say otherwise.
+    """
 
     verdict: Verdict
     reason: Reason
     message: str
     samples_per_second: float
     cost_per_million: float | None
+    settled: bool = True
 
 
 def cost_per_million(samples_per_second: float, cost_per_hour: float | None) -> float | None:
@@ -111,7 +117,8 @@ def verify(migration: Migration, profile: Profile, spec: ProfiledJobSpec) -> Ver
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, message, realised, realised_cost)
     if ratio >= 1 - doubt:
         message = f"{said}: no better than before the move; it stays, since moving back would only cost again"
-        return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, message, realised, realised_cost)
+        settled = doubt <= NOISE_CEILING
+        return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, message, realised, realised_cost, settled)
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
     tail = "" if kept else ", less than promised, yet better than before"

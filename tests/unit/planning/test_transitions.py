@@ -54,6 +54,26 @@ def test_a_move_that_pays_is_verified() -> None:
     assert world.job.moves == 1
 
 
+def test_a_noisy_window_that_leaves_the_verdict_open_is_waited_out() -> None:
+    world = on_a100(profiling={"window": "10m"})
+    moved(world)
+    world.rates["a10g"], world.spread = 190.0, 0.5
+    world.settle(60)
+    assert world.job.migration is not None and world.job.migration.phase is Phase.VERIFYING
+    world.rates["a10g"], world.spread = 900.0, 0.01
+    world.settle(1)
+    assert world.job.history[-1].reason is Reason.DELIVERED
+
+
+def test_noise_that_does_not_end_is_not_waited_for_for_ever() -> None:
+    world = on_a100()
+    moved(world)
+    world.rates["a10g"], world.spread = 190.0, 0.5
+    world.settle(200)
+    assert world.job.migration is None
+    assert (world.job.history[-1].outcome, world.job.history[-1].reason) == (Outcome.VERIFIED, Reason.BELOW_PREDICTION)
+
+
 def test_a_move_that_does_not_pay_is_undone_after_a_save() -> None:
     world = on_a100()
     world.rates["a10g"] = 150.0

@@ -96,7 +96,9 @@ def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
     profile = complete_profile(2, 180.0, 100.0)
     assert verify(MOVE, profile, spec()).verdict is Verdict.WORSE
     noisy = Reading(180.0, 120.0, 270.0, Quality.MEASURED)
-    assert verify(MOVE, replace(profile, readings={Field.SAMPLES_PER_SECOND: noisy}), spec()).verdict is Verdict.SAME
+    result = verify(MOVE, replace(profile, readings={Field.SAMPLES_PER_SECOND: noisy}), spec())
+    assert (result.verdict, result.settled) == (Verdict.SAME, False)
+    assert judged(200.0).settled, "a clear window that says the same is no reason to wait"
 
 
 def test_another_revision_or_half_a_window_is_a_callers_mistake() -> None:

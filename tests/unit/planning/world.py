@@ -88,6 +88,7 @@ class World:
     saves: float | None = None
     answers: bool = True  # the program saves when asked
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
+    spread: float = 0.01  # of the samples/s in a window, to either side
     stuck_pools: set[str] = field(default_factory=set)
     created: list[int] = field(default_factory=list)
 
@@ -127,7 +128,7 @@ class World:
             child = self.children.get(self.job.ref.revision)
             pool = self.job.ref.placement.pool
             if child is not None and child.running >= child.replicas and pool in self.rates:
-                profile = complete_profile(self.job.ref.revision, self.rates[pool], self.now)
+                profile = complete_profile(self.job.ref.revision, self.rates[pool], self.now, self.spread)
         return replace(self.job, revisions=revisions, profile=profile, checkpoint_at=self.saves)
 
     def persist(self, job: JobState) -> None:
@@ -202,9 +203,9 @@ class World:
         assert self.job.account.spent >= 0
 
 
-def complete_profile(revision: int, rate: float, now: float) -> Profile:
+def complete_profile(revision: int, rate: float, now: float, spread: float = 0.01) -> Profile:
     """A steady window at `rate` samples/s."""
-    reading = Reading(rate, rate * 0.99, rate * 1.01, Quality.MEASURED)
+    reading = Reading(rate, rate * (1 - spread), rate * (1 + spread), Quality.MEASURED)
     return Profile(
         key=RevisionKey("ns", "job", revision),
         chips=8,
