@@ -84,7 +84,8 @@ def build_pools(
     """Pools with what is there, free, and could be added.
 
     usage: chips that pods request, by node name; absent is none. discovered: names of the specs that discovery wrote;
-    one of them whose nodes all belong to declared pools is dropped without a word. labels: of the AcceleratorPools.
+    one of them whose nodes all belong to other pools is dropped without a word. labels: of the AcceleratorPools that
+    are stored, by name.
     """
     problems: list[Problem] = []
     usable: dict[str, Accelerator] = {}
@@ -99,7 +100,7 @@ def build_pools(
         if reason is not None:
             del usable[name]
             problems.append(Problem(name, ProblemKind.INVALID_SLICE, reason, left_out=True))
-    owners, overlaps = _owners(specs, nodes, frozenset(discovered))
+    owners, overlaps = _owners(specs, nodes, frozenset(discovered), frozenset(labels or ()))
     members: defaultdict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
         owner = owners.get(node.name)
@@ -125,14 +126,21 @@ def build_pools(
 
 
 def _owners(
-    specs: Mapping[str, AcceleratorPoolSpec], nodes: Iterable[NodeFacts], discovered: frozenset[str]
+    specs: Mapping[str, AcceleratorPoolSpec],
+    nodes: Iterable[NodeFacts],
+    discovered: frozenset[str],
+    stored: frozenset[str],
 ) -> tuple[dict[str, str], dict[tuple[str, ...], list[str]]]:
     """The pool of each node, and nodes on which declared pools are at odds, by those pools.
 
-    Declared before discovered, then the selector with most labels, then the name. Nodes with equal labels at the keys
-    that selectors use are judged once, so that ten thousand nodes cost no more than their reading.
+    Declared before discovered, what is there before what is only found now, then the selector with most labels, then
+    the name. So a discovered pool whose selector somebody has edited keeps its nodes, and jobs their pool. Nodes with
+    equal labels at the keys that selectors use are judged once, so that ten thousand nodes cost no more than their
+    reading.
     """
-    order = sorted(specs, key=lambda name: (name in discovered, -len(specs[name].node_selector), name))
+    order = sorted(
+        specs, key=lambda name: (name in discovered, name not in stored, -len(specs[name].node_selector), name)
+    )
     keys = sorted({key for spec in specs.values() for key in spec.node_selector})
     resources = sorted({spec.resource_name for spec in specs.values()})
     judged: dict[tuple[object, ...], tuple[str, ...]] = {}

@@ -140,6 +140,17 @@ def test_a_discovered_pool_keeps_what_is_not_declared() -> None:
     assert not found.pools["mine"].discovered
 
 
+def test_a_discovered_pool_whose_selector_was_edited_keeps_its_nodes() -> None:
+    nodes = [gfd("n1", pool="a100"), gfd("n2")]
+    (discovered,) = discover(nodes, CATALOG).pools
+    edited = discovered.spec().model_copy(update={"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}})
+    again = discover(nodes, CATALOG, {"a100": edited.node_selector}).pools[0]
+    assert len(again.spec().node_selector) > 1, "found anew, by more labels, since nobody knows the edited selector"
+    specs = {"a100": edited, again.name: again.spec()}
+    found = build(specs, nodes, discovered=list(specs), labels={"a100": {}})
+    assert set(found.nodes.values()) == set(found.pools) == {"a100"}, "jobs that run there keep their pool"
+
+
 def test_declared_pools_at_odds() -> None:
     wide = spec(nodeSelector={})
     found = build({"wide": wide, "a100": spec()}, [node("n1"), node("n2", "other")])
