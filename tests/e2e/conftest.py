@@ -37,7 +37,9 @@ def running(kubeconfig: Path) -> Running:
 
 @pytest.fixture(scope="session")
 def stage(running: Running) -> Stage:
-    """With the chart installed in it."""
+    """With the chart installed in it, and no pool that operators of other tests have discovered."""
+    if running.kubectl("get", "crd", "acceleratorpools.rightpool.dev", "--ignore-not-found", "--output=name"):
+        running.kubectl("delete", "acceleratorpools", "--selector=rightpool.dev/source=discovered")
     return prepare(running, Progress())
 
 

@@ -77,8 +77,7 @@ def test_children_can_be_interrupted_where_the_shell_ignores_it(tmp_path: Path) 
         "raise SystemExit(suite.main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
