@@ -39,13 +39,16 @@ def place(placement: Placement) -> str:
 
 
 def predicted(candidate: Judged, *, interval: bool = True) -> str:
-    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million."""
-    verb = "is" if candidate.placement.chips == 1 else "are"
+    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million. Or: was measured at."""
+    one = candidate.placement.chips == 1
     rate = candidate.samples_per_second
     if rate is None:
         return f"{place(candidate.placement)} can't be predicted"
-    known = "measured before" if rate.basis == ("measured there before",) else "predicted"
-    text = f"{place(candidate.placement)} {verb} {known} at {number(rate.median)} samples/s"
+    if rate.basis == ("measured there before",):
+        known = "was measured" if one else "were measured"
+    else:
+        known = "is predicted" if one else "are predicted"
+    text = f"{place(candidate.placement)} {known} at {number(rate.median)} samples/s"
     if rate.sd > 0.0 and interval:
         text += f" ({number(rate.low)}–{number(rate.high)})"
     if candidate.cost_per_million is not None:
