@@ -64,7 +64,7 @@ def commands(job: JobState) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
     if job.deleting or job.finished or job.invalid:
         return ()
-    # Kubernetes' garbage collector misses what a ProfiledJob has left that was deleted and made anew while its watch
+    # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
     # nobody gains by forging one.
     earlier = [r.revision for r in job.revisions.values() if r.earlier]
