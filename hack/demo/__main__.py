@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from demo.job import Job, StoryFailed
 from demo.stage import SYSTEM, Stage, logs, prepare
 from demo.stories import AFTERWARDS, TOGETHER, Story
-from devcluster import cluster
+from devcluster import cluster, host
 from devcluster.progress import Progress
 from devcluster.spec import DEMO, DevclusterError
 
@@ -55,10 +55,11 @@ def main() -> int:
             progress.say(message)
 
     try:
-        running = cluster.up(DEMO, progress)
-        if not running.with_node:
+        if not host.is_root():
+            # Said before ten minutes of building, not after.
             print("the demo runs real pods, and those need root: run it again with sudo", file=sys.stderr)
             return 1
+        running = cluster.up(DEMO, progress)
         stage = prepare(running, progress)
         say("telling three stories at once; the lines are what the objects' conditions say")
         results: dict[str, Job | Exception] = {}
