@@ -20,7 +20,8 @@ units and dollars. What can't be read is absent, never 0.
 
 ## The operator
 At port 9090 of each replica. Gauges of the fleet (*leader*) are exported by the leader alone, from its first cycle on.
-No label grows with the fleet: there are no names of jobs, pods or nodes.
+No label grows with the fleet: there are no names of jobs, pods or nodes. What may be counted is there at 0 from the
+start, so that `increase()` sees the first one.
 """
 _JOBS: Final = """
 ## Jobs

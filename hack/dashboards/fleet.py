@@ -76,7 +76,7 @@ def fleet() -> dashboard.Dashboard:
             "In an hour, each counted when it differs from the job's last one.",
             COUNT,
             Query(
-                f"sum by (action, reason) (increase(rightpool_operator_decisions_total{{{_OPERATOR}}}[1h]))",
+                f"sum by (action, reason) (increase(rightpool_operator_decisions_total{{{_OPERATOR}}}[1h])) > 0",
                 "{{action}}: {{reason}}",
             ),
         ),

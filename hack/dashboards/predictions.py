@@ -96,7 +96,8 @@ def predictions() -> dashboard.Dashboard:
                 "Decisions of an hour to hold: what looked better and was not certain, not allowed, or not worth it.",
                 COUNT,
                 Query(
-                    f'sum by (reason) (increase(rightpool_operator_decisions_total{{{_OPERATOR},action="Hold"}}[1h]))',
+                    "sum by (reason) "
+                    f'(increase(rightpool_operator_decisions_total{{{_OPERATOR},action="Hold"}}[1h])) > 0',
                     "{{reason}}",
                 ),
                 stacked=True,

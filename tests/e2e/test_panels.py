@@ -16,7 +16,6 @@ pytestmark = pytest.mark.cluster
 RARE = {
     ("Rightpool / Job", "Chip errors"): "no chip breaks",
     ("Rightpool / Job", "Links"): "no chip here counts the bytes of its links",
-    ("Rightpool / Operator", "Jobs that could not be handled"): "each would be a bug",
 }
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.hardware.placement import Placement
@@ -21,6 +22,77 @@ class Action(StrEnum):
 
 
 MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
+
+_BETTER: Final = frozenset(
+    {
+        Reason.CHEAPER_POOL_MEETS_TARGETS,
+        Reason.CHEAPER_SIZE_MEETS_TARGETS,
+        Reason.FASTER_PLACEMENT_MEETS_TARGETS,
+        Reason.NOT_ALLOWED_ANY_MORE,
+        Reason.MAX_COST_PER_HOUR_EXCEEDED,
+        Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
+        Reason.BUDGET_EXCEEDED,
+        Reason.DEADLINE_MISSED,
+        Reason.MIN_SCALING_EFFICIENCY_MISSED,
+    }
+)
+
+# For what reasons each is decided, for who has to know all of them before the first.
+REASONS: Final = {
+    Action.START: frozenset({Reason.STARTING, Reason.START_DEADLINE_EXCEEDED}),
+    Action.UPDATE: frozenset({Reason.UPDATING}),
+    Action.RESIZE: _BETTER - {Reason.CHEAPER_POOL_MEETS_TARGETS},
+    Action.MOVE: _BETTER - {Reason.CHEAPER_SIZE_MEETS_TARGETS},
+    Action.KEEP: frozenset(
+        {
+            Reason.CHEAPEST,
+            Reason.BELOW_MIN_SAVINGS,
+            Reason.DOES_NOT_PAY_BACK,
+            Reason.NOT_PREDICTABLE,
+            Reason.ADAPTATION_OFF,
+            Reason.SETTLED,
+            Reason.JOB_COMPLETED,
+            Reason.JOB_FAILED,
+        }
+    ),
+    Action.HOLD: frozenset(
+        {
+            # Not judged yet
+            Reason.INVALID_SPEC,
+            Reason.SUSPENDED,
+            Reason.STARTING,
+            Reason.TELEMETRY_UNAVAILABLE,
+            Reason.PROFILING_OFF,
+            Reason.NO_TELEMETRY,
+            Reason.WARMING_UP,
+            Reason.STALE_TELEMETRY,
+            Reason.PARTIAL_TELEMETRY,
+            Reason.PRICE_UNKNOWN,
+            # Under way
+            Reason.MOVING,
+            Reason.RESIZING,
+            Reason.UPDATING,
+            Reason.ROLLING_BACK,
+            # Nothing to be had
+            Reason.NO_FEASIBLE_POOL,
+            Reason.WAITING_FOR_CAPACITY,
+            Reason.COST_TARGET_UNREACHABLE,
+            Reason.DEADLINE_UNREACHABLE,
+            Reason.OVER_BUDGET,
+            Reason.POOR_SCALING,
+            Reason.UNCERTAIN_SAVING,
+            # Not allowed
+            Reason.POLICY_RECOMMEND_ONLY,
+            Reason.NOT_CHECKPOINTABLE,
+            Reason.COOLING_DOWN,
+            Reason.MINIMUM_RUN_TIME,
+            Reason.MOVE_LIMIT_REACHED,
+            Reason.MIGRATION_LIMIT_REACHED,
+            Reason.MOVE_RATE_LIMIT_REACHED,
+            Reason.CIRCUIT_BREAKER_OPEN,
+        }
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.exposition import start_http_server
 from prometheus_client.registry import Collector
 
 from rightpool.api.status import Outcome
+from rightpool.planning.commands import Command
+from rightpool.planning.decision import REASONS
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 SLOWER, FASTER = SIDES = ("slower", "faster")  # than predicted
+COMMAND_RESULTS = ("done", "refused", "conflict", "unavailable", "error")
+WRITE_RESULTS = ("written", "refused", "conflict", "unavailable", "error")
+ERROR_PHASES = ("status", "execute")
 _ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
 
 
@@ -118,8 +124,18 @@ class OperatorMetrics:
         )
 
         # Known from the start: a series that begins with its first count hides that count from increase().
+        for action, reasons in REASONS.items():
+            for reason in reasons:
+                self.decisions.labels(action.value, reason.value)
         for outcome in Outcome:
             self.migrations.labels(outcome.value)
+        for command in get_args(Command):
+            for result in COMMAND_RESULTS:
+                self.commands.labels(command.__name__, result)
+        for result in WRITE_RESULTS:
+            self.status_writes.labels(result)
+        for phase in ERROR_PHASES:
+            self.job_errors.labels(phase)
         for side in SIDES:
             self.prediction_error.labels(side)
 

@@ -9,6 +9,7 @@ from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment, assess
 from rightpool.planning.candidate import Candidate, RejectionReason
+from rightpool.planning.decision import REASONS
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.revision import RevisionRef, RevisionState
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
@@ -107,7 +108,9 @@ def judged(
     telemetry: bool = True,
 ) -> Assessment:
     """The assessment of a job by itself."""
-    return assess(job, pools or POOLS, policy, NOW, reserved or {}, telemetry=telemetry)
+    assessment = assess(job, pools or POOLS, policy, NOW, reserved or {}, telemetry=telemetry)
+    assert assessment.decision.reason in REASONS[assessment.decision.action]
+    return assessment
 
 
 def find(assessment: Assessment, where: str, chips: int | None = None) -> Candidate:

@@ -12,7 +12,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
-from rightpool.planning.decision import MIGRATING_ACTIONS, Action
+from rightpool.planning.decision import MIGRATING_ACTIONS, REASONS, Action
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.plan import Plan, alike, plan, reservations
@@ -280,6 +280,7 @@ def test_whatever_the_fleet(snapshot: Snapshot) -> None:
     for key, assessment in made.assessments.items():
         decision, job = assessment.decision, snapshot.jobs[key]
         assert decision.message
+        assert decision.reason in REASONS[decision.action]
         for candidate in assessment.candidates:
             assert candidate.rejection is None or candidate.rejection.message
             assert candidate.cost_per_hour is None or candidate.cost_per_hour >= 0.0
