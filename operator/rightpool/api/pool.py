@@ -163,11 +163,11 @@ class ChipTotals(ApiModel):
     total: int = Field(default=0, ge=0)
     """Chips that nodes offer."""
 
-    allocated: int = Field(default=0, ge=0)
-    """Chips that pods request."""
+    allocated: Annotated[int, Field(ge=0)] | None = None
+    """Chips that pods request. Absent where the operator may see the pods of some namespaces only."""
 
-    free: int = Field(default=0, ge=0)
-    """Chips that nobody requests."""
+    free: Annotated[int, Field(ge=0)] | None = None
+    """Chips that nobody requests. Absent as `allocated` is."""
 
 
 class AcceleratorPoolStatus(ApiModel):

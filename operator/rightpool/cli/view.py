@@ -159,8 +159,13 @@ class ClusterView:
                 problems.append(PoolProblem(pool_problem.pool, pool_problem.message))
         for name, status in counted.items():
             problems += [PoolProblem(name, c.message) for c in status.conditions if c.status == "False"]
-        note = f"free chips are those that the operator counted last: {error.message}"
-        return FleetView(pools, tuple(problems), (note,))
+        notes = [f"free chips are those that the operator counted last: {error.message}"]
+        if uncounted := sorted(name for name in pools if counted[name].chips.free is None):
+            notes.append(
+                f"what is in use of {', '.join(uncounted)} is not counted, because the operator looks after some "
+                "namespaces only: all chips are taken for free"
+            )
+        return FleetView(pools, tuple(problems), tuple(notes))
 
     def _list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> None:
         # A list is complete for its namespace only; nothing is to be dropped for what another one holds.
@@ -172,7 +177,7 @@ def _counted(pool: Pool, spec: AcceleratorPoolSpec, status: AcceleratorPoolStatu
     return replace(
         pool,
         total=status.chips.total,
-        free=status.chips.free,
+        free=status.chips.total if status.chips.free is None else status.chips.free,
         nodes=status.nodes,
         growable=max(0, (spec.max_chips or 0) - status.chips.total) // unit * unit,
         discovered=discovered,

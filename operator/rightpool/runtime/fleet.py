@@ -27,6 +27,7 @@ class Fleet:
     """inventory: usable pools, which node is whose, problems. specs: of all pools. discovered: names of found ones.
 
     objects: AcceleratorPools as they are stored. unreadable: pools whose spec can't be read, with the reason.
+    usage_known: whether the pods of all namespaces were counted; else what is free is a guess, and too high.
     """
 
     inventory: Inventory
@@ -35,6 +36,7 @@ class Fleet:
     objects: Mapping[str, Mapping[str, Any]]
     unreadable: Mapping[str, str]
     unmapped: tuple[UnmappedNodes, ...]
+    usage_known: bool
 
 
 def survey_fleet(
@@ -69,7 +71,7 @@ def survey_fleet(
         discovered=discovered,
         labels={name: meta(body).get("labels") or {} for name, body in stored.items()},
     )
-    return Fleet(inventory, specs, frozenset(discovered), stored, unreadable, discovery.unmapped)
+    return Fleet(inventory, specs, frozenset(discovered), stored, unreadable, discovery.unmapped, usage.whole)
 
 
 def is_discovered(body: Mapping[str, Any]) -> bool:

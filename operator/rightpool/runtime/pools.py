@@ -78,7 +78,11 @@ class PoolPublisher:
 
 
 def pool_status(name: str, fleet: Fleet, now: float) -> Mapping[str, Any]:
-    """The status of a stored pool, in wire form."""
+    """The status of a stored pool, in wire form.
+
+    It holds what every operator of the cluster would say: several may look after it, each in namespaces of its own, and
+    would otherwise correct each other for ever.
+    """
     stored = fleet.objects[name]
     old = AcceleratorPoolStatus.model_validate(stored.get("status") or {})
     generation = int(meta(stored).get("generation") or 0)
@@ -87,9 +91,10 @@ def pool_status(name: str, fleet: Fleet, now: float) -> Mapping[str, Any]:
     for kind, status, reason, message in (_ready(name, fleet), _price(name, fleet)):
         condition = Condition(kind.value, status, reason.value, message, generation)
         conditions = set_condition(conditions, condition, to_time(now))
-    chips = ChipTotals()
-    if pool is not None:
-        chips = ChipTotals(total=pool.total, allocated=max(0, pool.total - pool.free), free=pool.free)
+    total, free = (0, 0) if pool is None else (pool.total, pool.free)
+    chips = ChipTotals(total=total)
+    if fleet.usage_known:
+        chips = ChipTotals(total=total, allocated=max(0, total - free), free=free)
     return AcceleratorPoolStatus(
         observed_generation=generation,
         nodes=0 if pool is None else pool.nodes,

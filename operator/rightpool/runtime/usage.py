@@ -32,6 +32,7 @@ class ChipUsage:
     """Other people's pods are counted every now and then, ours from the store at every call.
 
     namespaces: whose pods may be listed, all where empty. Chips that pods elsewhere hold are then taken for free.
+    whole: whether no pod is left out.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class ChipUsage:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
+        self.whole = not namespaces
         self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._interval = interval
         self._clock = clock

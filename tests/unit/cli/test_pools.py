@@ -65,6 +65,14 @@ def test_without_nodes_the_pools_status_stands_in() -> None:
     assert found["pools"][0]["pricePerChipHour"] == 5.07
 
 
+def test_what_is_free_is_not_claimed_where_the_operator_does_not_say_it() -> None:
+    client = two_pools()
+    client.forbidden.add(NODES)
+    client.objects[ACCELERATOR_POOLS][0]["status"]["chips"] = {"total": 16}
+    assert "what is in use of a100 is not counted" in " ".join(view_of(client).fleet().notes)
+    assert rows(client)["a100"][3:5] == ["16", "16"]
+
+
 def test_no_pools_at_all() -> None:
     assert "there are no pools" in told(FakeClient())
 
