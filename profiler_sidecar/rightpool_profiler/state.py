@@ -1,8 +1,9 @@
 """What is known about this pod, gathered from the reports of its processes.
 
 Every process counts for itself and from zero. The pod's counters are made of their increments, so they outlive
-processes and never decrease. Steps come from one process, the leader, because all ranks of a job step together;
-samples come from all, because each rank consumes its own.
+processes and never decrease. Steps come from one process, the leader, because all ranks of a job step together: a
+leader that takes over from another rank counts on from where that one was. Samples come from all, because each rank
+consumes its own.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rightpool_profiler.window import Window
 
 MAX_PROCESSES: Final = 256
 SILENT_AFTER: Final = 15.0  # seconds without a report: the process has ended or hangs
+_TICKS: Final = 100  # of Report.start in a second
+_LAUNCH: Final = 60 * _TICKS  # ranks of one program are started within
 _TRACE_LASTS: Final = 600.0  # seconds a trace's shares are current
 _FUTURE: Final = 5.0  # seconds a checkpoint's time may be ahead of this clock
 _CPU_CHIP: Final = "cpu"
@@ -28,7 +31,6 @@ class _Process:
     report: Report
     heard: float
     cpu_rate: float | None = None  # CPU seconds per second
-    led: bool = False  # was the leader at its last report
 
 
 class State:
@@ -38,6 +40,8 @@ class State:
         self._count = max(1, chips)
         self._processes: dict[tuple[int, int], _Process] = {}
         self._steps = 0
+        self._counted: Report | None = None  # of the leader that steps were counted of last
+        self._position = 0  # of its steps, those that are counted
         self._seconds = 0.0
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._samples: int | None = None
@@ -55,8 +59,9 @@ class State:
         process = self._processes.get(report.key)
         if process is None:
             self._make_room(now)
-            leader = self._leader(now)
-            process = self._processes[report.key] = _Process(_zero(report), now, led=leader is None)
+            if self._leader(now) is None:
+                self._counted = None  # whatever ran before has ended
+            process = self._processes[report.key] = _Process(_zero(report), now)
         before = process.report
         counters = zip(
             (report.steps, report.seconds, *report.counts), (before.steps, before.seconds, *before.counts), strict=True
@@ -77,17 +82,21 @@ class State:
             self._saved = (report.saved, report.save_seconds)
 
     def _count_steps(self, process: _Process, report: Report, now: float) -> None:
-        before = process.report
-        leads = self._leader(now) in (None, report.key)
-        if leads and process.led:
-            self._steps += report.steps - before.steps
+        if self._leader(now) not in (None, report.key):
+            return
+        before, last = process.report, self._counted
+        if last is None or not (last.key == report.key or _together(last, report)):
+            self._position = before.steps
+        self._counted = report
+        if before.steps >= self._position:  # no step of it is counted yet
             self._seconds += report.seconds - before.seconds
             for index, count in enumerate(report.counts):
                 self._buckets[index] += count - before.counts[index]
             if report.input_seconds is not None and report.seconds > before.seconds:
                 self._input[0].add(now, max(0.0, report.input_seconds - (before.input_seconds or 0.0)))
                 self._input[1].add(now, report.seconds - before.seconds)
-        process.led = leads
+        self._steps += max(0, report.steps - self._position)
+        self._position = max(self._position, report.steps)
 
     def _leader(self, now: float) -> tuple[int, int] | None:
         """The living process with the lowest rank."""
@@ -240,6 +249,11 @@ class State:
                 }
             )
         return found
+
+
+def _together(one: Report, other: Report) -> bool:
+    """Whether two processes are ranks of one program, and so make the same steps."""
+    return one.rank != other.rank and abs(one.start - other.start) <= _LAUNCH
 
 
 def _zero(report: Report) -> Report:

@@ -58,6 +58,50 @@ def test_steps_of_one_rank_and_samples_of_all() -> None:
     assert found[contract.STEPS] == 5, "the first from rank 1, the other four from rank 0"
 
 
+@pytest.mark.parametrize("first", [5, 7, 9])
+def test_steps_are_the_programs_whichever_rank_is_heard_first(first: int) -> None:
+    """Ranks step together, and their reports lie apart."""
+    made = state()
+    made.apply(report(pid=11, rank=1, steps=7), 0.0, 0.0)
+    for moment, steps in enumerate((first, 12, 30, 40)):
+        made.apply(report(pid=10, rank=0, steps=steps), 0.5 + moment, 0.0)
+        made.apply(report(pid=11, rank=1, steps=max(7, steps - 2)), 1.0 + moment, 0.0)
+    found = metrics(made, 4.0)
+    assert found[contract.STEPS] == 40
+    assert 40 - 12 <= found[f"{contract.STEP_SECONDS}_count"] < 40
+
+
+def test_a_rank_that_goes_on_alone_counts_on() -> None:
+    made = state()
+    for moment in range(1, 101):
+        for rank in (0, 1):
+            made.apply(report(pid=10 + rank, rank=rank, steps=moment), float(moment), 0.0)
+    for moment in range(101, 151):
+        made.apply(report(pid=11, rank=1, steps=moment), float(moment), 0.0)
+    assert metrics(made, 150.0)[contract.STEPS] == 150
+
+
+def test_a_program_that_is_started_again_beside_the_last_rank_of_the_old_one_counts_anew() -> None:
+    made = state()
+    made.apply(report(pid=11, rank=1, steps=100), 0.0, 0.0)
+    for moment in (1, 2, 3):
+        made.apply(report(pid=20, rank=0, steps=moment, start=90_000), float(moment), 0.0)
+    assert metrics(made, 3.0)[contract.STEPS] == 103
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=60))
+def test_no_order_of_reports_makes_more_steps_than_the_program(heard: list[tuple[int, int]]) -> None:
+    """Each rank that is heard is up to five steps ahead of where it was; none can be five ahead of another."""
+    made, done = state(), dict.fromkeys(range(4), 0)
+    for moment, (rank, ahead) in enumerate(heard):
+        done[rank] = max(done[rank], min(moment + ahead, min(done.values()) + 5))
+        made.apply(report(pid=10 + rank, rank=rank, steps=done[rank]), 0.1 * moment, 0.0)
+        assert metrics(made, 0.1 * moment)[contract.STEPS] <= max(done.values())
+    for rank in done:
+        made.apply(report(pid=10 + rank, rank=rank, steps=100), 0.1 * len(heard), 0.0)
+    assert metrics(made, 0.1 * len(heard))[contract.STEPS] == 100
+
+
 def test_counters_outlive_processes() -> None:
     made = state()
     made.apply(report(pid=1, steps=10), 0.0, 0.0)
