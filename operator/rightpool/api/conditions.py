@@ -56,6 +56,7 @@ class Reason(StrEnum):
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
     OPERATOR_FAILED = "OperatorFailed"  # the operator itself failed on this job, which is a defect of it
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
+    INVALID_STATUS = "InvalidStatus"  # what the status says can't be so, so that nothing is done on it
     INVALID_TEMPLATE = "InvalidTemplate"  # the API server's dry run refused the child
     NO_FEASIBLE_POOL = "NoFeasiblePool"  # every pool is ruled out; the message says by what
     WAITING_FOR_CAPACITY = "WaitingForCapacity"  # a pool fits and its chips are all taken

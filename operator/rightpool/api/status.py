@@ -6,16 +6,54 @@ not known is absent.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
 from rightpool.api.model import ATOMIC, ApiModel, Time
 
 MAX_HISTORY = 10
 MAX_CONDITIONS = 16
+
+
+MAX_COUNT = 10**9
+"""Beyond what counts in a status can be: child names have room for ten digits."""
+
+
+def _finite(text: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]!r} is no number")
+    return text
+
+
+def _amount(text: str) -> str:
+    if float(_finite(text)) < 0:
+        raise ValueError(f"{text[:40]!r} is below 0")
+    return text
+
+
+def _count(number: int) -> int:
+    if not 0 <= number < MAX_COUNT:
+        raise ValueError(f"{number} is not between 0 and {MAX_COUNT}")
+    return number
+
+
+# Checked on reading alone: a status is the operator's own to write, and whoever else did is told so by a condition.
+Amount = Annotated[str, AfterValidator(_amount)]
+"""A number, 0 or more."""
+
+Balance = Annotated[str, AfterValidator(_finite)]
+"""A number that may be below 0."""
+
+Count = Annotated[int, AfterValidator(_count)]
+"""A whole number that the operator counts with."""
 
 
 class Outcome(StrEnum):
@@ -32,22 +70,22 @@ class Outcome(StrEnum):
 class PlacementStatus(ApiModel):
     """Where a Revision runs and how big it is."""
 
-    revision: int = Field(ge=0)
+    revision: Count = Field(ge=0)
     """N of the child workload `<job>-r<N>`."""
 
     pool: str
     """AcceleratorPool."""
 
-    chips: int = Field(ge=0)
+    chips: Count = Field(ge=0)
     """Chips of all replicas."""
 
-    replicas: int = Field(ge=0)
+    replicas: Count = Field(ge=0)
     """Pods."""
 
     capacity: str | None = None
     """OnDemand or Spot."""
 
-    cost_per_hour: str | None = None
+    cost_per_hour: Amount | None = None
     """Dollars an hour."""
 
     since: Time | None = None
@@ -59,10 +97,10 @@ class PlacementStatus(ApiModel):
     workload_hash: str | None = None
     """Of the pod template that the Revision was built from."""
 
-    requested_chips: int | None = None
+    requested_chips: Count | None = None
     """Chips that spec.workload asked for then, so that a later edit is seen."""
 
-    requested_replicas: int | None = None
+    requested_replicas: Count | None = None
     """Replicas that spec.workload asked for then."""
 
     generation: int | None = None
@@ -75,29 +113,29 @@ class TargetPlacement(ApiModel):
     pool: str
     """AcceleratorPool."""
 
-    chips: int = Field(ge=1)
+    chips: Count = Field(ge=1)
     """Chips of all replicas."""
 
-    replicas: int = Field(ge=1)
+    replicas: Count = Field(ge=1)
     """Pods."""
 
     capacity: str | None = None
     """OnDemand or Spot."""
 
-    cost_per_hour: str | None = None
+    cost_per_hour: Amount | None = None
     """Dollars an hour."""
 
 
 class EstimateStatus(ApiModel):
     """A predicted number with its 80% interval."""
 
-    median: str
+    median: Amount
     """As likely to be exceeded as not."""
 
-    low: str
+    low: Amount
     """Exceeded with 90% probability."""
 
-    high: str
+    high: Amount
     """Exceeded with 10% probability."""
 
 
@@ -153,25 +191,25 @@ class ProfileStatus(ApiModel):
 class CostStatus(ApiModel):
     """What the job costs, dollars."""
 
-    per_hour: str | None = None
+    per_hour: Amount | None = None
     """Dollars an hour now."""
 
-    per_million_samples: str | None = None
+    per_million_samples: Amount | None = None
     """Dollars for a million samples now."""
 
-    spent: str | None = None
+    spent: Amount | None = None
     """Dollars since the job started."""
 
-    saved: str | None = None
+    saved: Balance | None = None
     """Dollars saved against staying where the job started. Negative where moving did not pay."""
 
     as_of: Time | None = None
     """Until when spent and saved are counted; from then on perHour runs. Absent while the job holds no chips."""
 
-    saving_per_hour: str | None = None
+    saving_per_hour: Balance | None = None
     """Dollars an hour that are saved now, against where the job would be without its moves."""
 
-    unpriced_seconds: str | None = None
+    unpriced_seconds: Amount | None = None
     """Seconds on chips whose price is not known; they are not in spent."""
 
 
@@ -249,10 +287,10 @@ class MigrationStatus(ApiModel):
     predicted_cost_per_million_samples: EstimateStatus | None = None
     """Predicted dollars for a million samples."""
 
-    baseline_samples_per_second: str | None = None
+    baseline_samples_per_second: Amount | None = None
     """Samples a second before."""
 
-    baseline_cost_per_million_samples: str | None = None
+    baseline_cost_per_million_samples: Amount | None = None
     """Dollars for a million samples before."""
 
     checkpoint_before: Time | None = None
@@ -270,13 +308,13 @@ class MigrationStatus(ApiModel):
     running_at: Time | None = None
     """When every pod of the new Revision ran."""
 
-    lost_seconds: str | None = None
+    lost_seconds: Amount | None = None
     """Time without progress, seconds."""
 
-    realised_samples_per_second: str | None = None
+    realised_samples_per_second: Amount | None = None
     """Samples a second on the new placement."""
 
-    realised_cost_per_million_samples: str | None = None
+    realised_cost_per_million_samples: Amount | None = None
     """Dollars for a million samples on the new placement."""
 
     failure: str | None = None
@@ -298,7 +336,7 @@ class AvoidedPool(ApiModel):
     pool: str
     """AcceleratorPool."""
 
-    chips: int = Field(ge=1)
+    chips: Count = Field(ge=1)
     """Chips of all replicas."""
 
     until: Time | None = None
@@ -323,22 +361,22 @@ class LedgerEntry(ApiModel):
     to: TargetPlacement | None = None
     """The placement after."""
 
-    predicted_samples_per_second: str | None = None
+    predicted_samples_per_second: Amount | None = None
     """Promised samples a second."""
 
-    predicted_cost_per_million_samples: str | None = None
+    predicted_cost_per_million_samples: Amount | None = None
     """Promised dollars for a million samples."""
 
-    baseline_samples_per_second: str | None = None
+    baseline_samples_per_second: Amount | None = None
     """Samples a second before."""
 
-    baseline_cost_per_million_samples: str | None = None
+    baseline_cost_per_million_samples: Amount | None = None
     """Dollars for a million samples before."""
 
-    realised_samples_per_second: str | None = None
+    realised_samples_per_second: Amount | None = None
     """Delivered samples a second."""
 
-    realised_cost_per_million_samples: str | None = None
+    realised_cost_per_million_samples: Amount | None = None
     """Delivered dollars for a million samples."""
 
     started_at: Time | None = None
@@ -356,10 +394,10 @@ class LedgerEntry(ApiModel):
     message: str = ""
     """The evidence in numbers."""
 
-    cost: str | None = None
+    cost: Amount | None = None
     """What the move itself cost, dollars."""
 
-    lost_seconds: str | None = None
+    lost_seconds: Amount | None = None
     """Time without progress, seconds."""
 
 
@@ -398,10 +436,10 @@ class ProfiledJobStatus(ApiModel):
     migration: MigrationStatus | None = None
     """The decision that is being carried out."""
 
-    moves: int = 0
+    moves: Count = 0
     """Moves that the operator chose and carried out; an edit by the user is none."""
 
-    ledger_count: int = 0
+    ledger_count: Count = 0
     """Decisions so far; the next one is d-<ledgerCount+1>."""
 
     last_move_at: Time | None = None

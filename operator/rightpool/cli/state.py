@@ -17,7 +17,7 @@ def state_of(job: JobState) -> str:
         return "Deleting"
     if not job.spec.ours:
         return "Unmanaged"
-    if job.invalid is not None:
+    if job.invalid is not None or job.unreadable is not None:
         return "Invalid"
     if job.migration is not None:
         return "RollingBack" if job.migration.rolling_back else job.migration.phase.value

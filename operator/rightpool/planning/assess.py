@@ -15,6 +15,7 @@ from rightpool.hardware.placement import Placement, hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning import gates, messages
 from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.start import forbidden, late, survey_leave, survey_start, survey_update
@@ -179,6 +180,9 @@ def _at_rest(job: JobState) -> Decision | None:
         return Decision(Action.KEEP, Reason.SETTLED, "the job is being deleted")
     if job.invalid is not None:
         return Decision(Action.HOLD, Reason.INVALID_SPEC, job.invalid)
+    problem = contradiction(job)
+    if problem is not None:
+        return Decision(Action.HOLD, Reason.INVALID_STATUS, problem)
     if job.spec.suspend:
         return Decision(Action.HOLD, Reason.SUSPENDED, "spec.suspend is true: set it to false to go on")
     return None

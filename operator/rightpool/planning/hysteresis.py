@@ -10,6 +10,7 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Action
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.snapshot import JobState
@@ -18,6 +19,8 @@ from rightpool.planning.wording import HOUR, share, span
 
 # What the breaker judges: it forgets after a day, else it could never close, because nothing moves while it is open.
 BREAKER_MEMORY_SECONDS: Final = 86_400.0
+# What the clock of the operator that wrote an entry may be ahead of this one's.
+CLOCK_SKEW_SECONDS: Final = 60.0
 # One undone move out of one is no pattern.
 BREAKER_FEWEST: Final = 4
 
@@ -45,10 +48,12 @@ class FleetLimits:
         judged: list[LedgerEntry] = []
         for job in jobs:
             migration = job.migration
-            if migration is not None and not job.deleting:
+            if migration is not None and not job.deleting and contradiction(job) is None:
                 self._under_way += 1
                 self._moves += migration.created_at > now - HOUR and not migration.demanded
             for entry in job.history:
+                if entry.finished_at > now + CLOCK_SKEW_SECONDS:
+                    continue  # nobody has seen it: it would hold all others back until then
                 if entry.started_at > now - HOUR and entry.outcome not in _UNTOUCHED and _chosen(entry):
                     self._moves += 1
                 if entry.finished_at > now - BREAKER_MEMORY_SECONDS and entry.outcome in _JUDGED and _chosen(entry):

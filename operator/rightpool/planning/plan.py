@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rightpool.planning.assess import Assessment, choose, fits, room_for, survey
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import MIGRATING_ACTIONS, Action, Decision
 from rightpool.planning.hysteresis import FleetLimits, Refusal, job_refusal
 from rightpool.planning.migration import Phase
@@ -98,7 +99,7 @@ def reservations(jobs: Iterable[JobState]) -> dict[str, int]:
     """
     reserved: dict[str, int] = {}
     for job in jobs:
-        if job.finished or job.deleting or job.ref is None or job.spec.suspend:
+        if job.finished or job.deleting or job.ref is None or job.spec.suspend or contradiction(job):
             continue
         migration = job.migration
         if migration is None:
@@ -159,6 +160,7 @@ def _state(job: JobState, snapshot: Snapshot) -> tuple[object, ...]:
         job.finished,
         job.deleting,
         job.invalid,
+        contradiction(job),
         job.history[-1].finished_at if job.history else None,
         tuple(entry for entry in job.avoid if entry.until is None or entry.until > now) if job.avoid else (),
         age_class(job, now),

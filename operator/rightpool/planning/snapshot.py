@@ -31,7 +31,8 @@ class JobState:
 
     ref, migration, moves, last_move_at, decisions, avoid, history, account: as persisted in status.
     revisions: children seen in the cluster, by number. profile: of the current Revision. approved: the decision id in
-    the approval annotation. invalid: why the spec can't be used, in the user's words. checkpoint_at: newest save seen.
+    the approval annotation. invalid, unreadable: why the spec can't be used, and why the status can't be, in the
+    user's words. checkpoint_at: newest save seen.
     """
 
     key: JobKey
@@ -55,6 +56,7 @@ class JobState:
     account: Account = field(default_factory=Account)
     approved: str | None = None
     invalid: str | None = None
+    unreadable: str | None = None
     deleting: bool = False
     finished: str | None = None  # "Completed" or "Failed", once terminal
 

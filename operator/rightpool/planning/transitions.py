@@ -19,6 +19,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.placement import Placement
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import MIGRATING_ACTIONS, Action, Decision
 from rightpool.planning.ledger import MAX_HISTORY, AvoidedPlacement, LedgerEntry, Outcome
 from rightpool.planning.migration import Migration, Phase
@@ -47,7 +48,7 @@ def advance(job: JobState, assessment: Assessment | None, policy: PlacementPolic
 
     assessment: None where the job was not assessed in this cycle (then nothing new is begun).
     """
-    if job.deleting or job.finished or job.invalid:
+    if job.deleting or job.finished or job.invalid or contradiction(job):
         return job
     ended = _ended(job, now)
     if ended is not None:
@@ -62,7 +63,7 @@ def advance(job: JobState, assessment: Assessment | None, policy: PlacementPolic
 
 def commands(job: JobState) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
-    if job.deleting or job.finished or job.invalid:
+    if job.deleting or job.finished or job.invalid or contradiction(job):
         return ()
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that

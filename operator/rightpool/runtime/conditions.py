@@ -11,6 +11,7 @@ from rightpool.api.conditions import Condition, ConditionType, Reason
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.candidate import RejectionReason
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Action
 from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.migration import Phase
@@ -96,6 +97,9 @@ def conditions_of(job: JobState, around: Circumstances) -> Iterator[Condition]:
 def _placed(job: JobState, around: Circumstances) -> _Said:
     if job.invalid is not None:
         return _Said("False", Reason.INVALID_SPEC, f"{job.invalid}; nothing is done until it is corrected")
+    wrong = contradiction(job) if job.finished is None and not job.deleting else None
+    if wrong is not None:
+        return _Said("Unknown", Reason.INVALID_STATUS, f"{wrong}. What runs is left as it is until then")
     if job.finished is not None:
         reason = Reason.JOB_COMPLETED if job.finished == COMPLETED else Reason.JOB_FAILED
         return _Said("False", reason, "the job has ended and holds no chips")

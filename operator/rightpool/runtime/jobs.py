@@ -73,6 +73,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
     generation = int(about.get("generation") or 0)
     key = JobKey(str(about.get("namespace")), str(about["name"]))
     invalid: str | None = None
+    unreadable: str | None = None
     restored: dict[str, Any] = {}
     same = previous is not None and previous.state.uid == about["uid"] and previous.state.generation == generation
     if same and previous is not None and previous.state.spec is not _UNREADABLE:
@@ -87,8 +88,11 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
     status: Mapping[str, Any] = body.get("status") or {}
     try:
         restored = restored_fields(ProfiledJobStatus.model_validate(status))
-    except (ValidationError, ValueError, TypeError) as error:
-        invalid = invalid or f"status: {first_problem(error)}; it was written by another version of the operator"
+    except (ValueError, TypeError, ArithmeticError) as error:
+        unreadable = (
+            f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
+            "put it back as it was"
+        )
     approved = (about.get("annotations") or {}).get(ANNOTATION_APPROVE)
     state = JobState(
         key=key,
@@ -99,6 +103,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
         workload_hash=digest,
         approved=None if approved is None else str(approved).strip(),
         invalid=invalid,
+        unreadable=unreadable,
         deleting=bool(about.get("deletionTimestamp")),
     )
     generation_said = status.get("observedGeneration")

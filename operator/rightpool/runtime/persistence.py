@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from rightpool.api import status as wire
 from rightpool.api.conditions import ConditionType, Reason, find_condition
@@ -28,6 +29,9 @@ from rightpool.prediction.estimate import Z80, Estimate
 DIGITS: Final = 6  # of throughputs and costs: half a millionth is far below what a window can tell
 MONEY_PLACES: Final = 8  # a status that is written often must not round away what was spent since the last time
 MAX_AVOID: Final = 64
+MAX_REPLICAS: Final = 10_000  # of a spec, by the schema
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _TERMINAL: Final = {COMPLETED: ConditionType.COMPLETED, FAILED: ConditionType.FAILED}
 
@@ -74,6 +78,13 @@ def _float(text: str | None) -> float | None:
     return None if text is None else float(text)
 
 
+def _known(words: type[Word], text: str, field: str) -> Word:
+    try:
+        return words(text)
+    except ValueError:
+        raise ValueError(f"{field}: {text[:40]!r} is not known") from None
+
+
 def estimate_to_wire(estimate: Estimate | None) -> wire.EstimateStatus | None:
     """Median and 80% interval. The lower end follows from the other two, as it does on reading back."""
     if estimate is None:
@@ -89,6 +100,8 @@ def estimate_from_wire(status: wire.EstimateStatus | None) -> Estimate | None:
     if status is None:
         return None
     median, high = float(status.median), float(status.high)
+    if not 0.0 < median <= high:
+        raise ValueError(f"an estimate's median is {status.median} and its high {status.high}: 0 < median ≤ high")
     return Estimate(median, max(0.0, math.log(high / median) / Z80))
 
 
@@ -116,6 +129,13 @@ def revision_to_wire(ref: RevisionRef) -> wire.PlacementStatus:
 
 def revision_from_wire(status: wire.PlacementStatus) -> RevisionRef:
     """The Revision that a status names."""
+    if status.revision < 1 or status.chips < 1 or not 1 <= status.replicas <= MAX_REPLICAS:
+        raise ValueError(
+            f"a placement is r{status.revision} of {status.chips} chips in {status.replicas} pods: 1 or more of each, "
+            f"and at most {MAX_REPLICAS} pods"
+        )
+    if status.chips % status.replicas:
+        raise ValueError(f"a placement is {status.chips} chips in {status.replicas} pods, which is not as many in each")
     return RevisionRef(
         revision=status.revision,
         placement=_placement(status),
@@ -180,15 +200,17 @@ def migration_to_wire(migration: Migration) -> wire.MigrationStatus:
 
 def migration_from_wire(status: wire.MigrationStatus) -> Migration:
     """The migration that a status tells of."""
+    if status.rolling_back and status.abandoned is None:
+        raise ValueError("migration.rollingBack is true and migration.abandoned is missing")
     return Migration(
         id=status.id,
-        action=Action(status.action),
-        phase=Phase(status.phase),
+        action=_known(Action, status.action, "migration.action"),
+        phase=_known(Phase, status.phase, "migration.phase"),
         source=revision_from_wire(status.from_),
         target=revision_from_wire(status.to),
         created_at=from_time(status.started_at),
         phase_since=from_time(status.phase_started_at),
-        reason=Reason(status.reason),
+        reason=_known(Reason, status.reason, "migration.reason"),
         message=status.message,
         predicted=estimate_from_wire(status.predicted),
         predicted_cost=estimate_from_wire(status.predicted_cost_per_million_samples),
@@ -203,7 +225,7 @@ def migration_from_wire(status: wire.MigrationStatus) -> Migration:
         lost_seconds=_float(status.lost_seconds) or 0.0,
         realised=_float(status.realised_samples_per_second),
         realised_cost=_float(status.realised_cost_per_million_samples),
-        failure=None if status.failure is None else Reason(status.failure),
+        failure=None if status.failure is None else _known(Reason, status.failure, "migration.failure"),
         failure_message=status.failure_message,
     )
 

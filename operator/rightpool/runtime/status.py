@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from rightpool.api import status as wire
-from rightpool.api.conditions import Condition, Reason, set_condition
+from rightpool.api.conditions import Condition, ConditionType, Reason, set_condition
 from rightpool.api.quantities import format_cents, format_duration, format_money, format_quantity, format_ratio
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.account import Account
@@ -60,6 +62,8 @@ class StatusDraft:
 
 def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> StatusDraft:
     """What the status should be. job: as it is to be persisted; stored: what is there."""
+    if job.unreadable is not None:
+        return _untouched(stored, job, around)
     said = stored.status
     now = to_time(around.now)
     still = around.recovering and around.telemetry and stands(said, job)
@@ -99,6 +103,23 @@ def draft_status(stored: StoredJob, job: JobState, around: Circumstances) -> Sta
         tuple(conditions),
         all(before.get(fact) == body.get(fact) for fact in facts),
     )
+
+
+def _untouched(stored: StoredJob, job: JobState, around: Circumstances) -> StatusDraft:
+    """The status as it is, and that it can't be read: it is the only memory of what runs, for whoever repairs it."""
+    before = stored.status_body
+    try:
+        conditions = list(
+            wire.ProfiledJobStatus.model_validate({"conditions": before.get("conditions") or ()}).conditions
+        )
+    except ValidationError:
+        conditions = []
+    for condition in conditions_of(job, around):
+        if condition.type == ConditionType.PLACED:
+            conditions = set_condition(conditions, condition, to_time(around.now))
+    said = wire.ProfiledJobStatus(conditions=conditions).to_dict()
+    body = {**before, "conditions": said["conditions"], "observedGeneration": job.generation}
+    return StatusDraft(body, difference(before, body), tuple(conditions), only_verdicts=False)
 
 
 def _columns(account: Account, per_million: float | None) -> wire.ColumnsStatus | None:

@@ -295,14 +295,20 @@ def migrating(phase: Phase, target: Placement = ONE) -> JobState:
     assert job.ref is not None
     there = replace(job.ref, revision=2, placement=target, since=None)
     migration = Migration("d-1", Action.RESIZE, phase, job.ref, there, NOW - 10, NOW - 5, Reason.RESIZING, "m")
-    return replace(job, migration=migration)
+    if phase in (Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING):
+        return replace(job, migration=migration)
+    arrived = replace(job.revisions[1], revision=2)
+    return replace(job, migration=migration, ref=replace(there, since=NOW - 5), revisions={2: arrived})
 
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_nothing_new_is_begun_while_a_migration_is_under_way(phase: Phase) -> None:
     result = judged(migrating(phase))
     assert (result.decision.action, result.decision.reason) == (Action.HOLD, Reason.RESIZING)
-    assert find(result, "a100", 1).eligible
+
+
+def test_a_target_that_still_pays_is_still_eligible() -> None:
+    assert find(judged(migrating(Phase.PLANNED)), "a100", 1).eligible
 
 
 def test_a_target_that_no_longer_pays_is_no_longer_eligible() -> None:

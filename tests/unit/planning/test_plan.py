@@ -119,7 +119,7 @@ def test_chips_promised_to_migrations_and_starts_are_not_free() -> None:
     moving = replace(job, migration=migration)
     assert reservations([moving]) == {"a10g": 8}
     arrived = {1: job.revisions[1], 2: replace(job.revisions[1], revision=2, active=1)}
-    starting = replace(moving, migration=replace(migration, phase=Phase.STARTING), revisions=arrived)
+    starting = replace(moving, ref=target, migration=replace(migration, phase=Phase.STARTING), revisions=arrived)
     assert reservations([starting]) == {"a10g": 4}
     same_pool = replace(target, placement=Placement("a100", 8, 1))
     assert reservations([replace(job, migration=replace(migration, target=same_pool))]) == {"a100": 4}

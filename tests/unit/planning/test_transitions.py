@@ -283,7 +283,7 @@ def test_a_stray_child_is_ended_before_anything_starts() -> None:
         world.live()
         world.cycle()
     world.children.clear()
-    world.children[7] = Child(replicas=1, pods=1, running=1)
+    world.children[7] = Child(replicas=1, suspended=True)  # as a leader creates it that comes too late
     world.settle()
     world.check()
     assert 7 not in world.children

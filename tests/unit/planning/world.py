@@ -14,6 +14,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.placement import Placement
 from rightpool.planning.candidate import Candidate
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
+from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobKey, JobState
@@ -201,6 +202,7 @@ class World:
         with_pods = [n for n, c in self.children.items() if c.pods]
         assert len(with_pods) <= 1, f"two Revisions have pods: {with_pods}"
         assert self.job.account.spent >= 0
+        assert contradiction(self.observed()) is None
 
 
 def complete_profile(revision: int, rate: float, now: float, spread: float = 0.01) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,8 @@ from rightpool.planning.migration import Migration, Phase
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobState
 from rightpool.prediction.estimate import Estimate
+from rightpool.runtime.conditions import Circumstances
+from rightpool.runtime.difference import Difference
 from rightpool.runtime.jobs import read_job
 from rightpool.runtime.persistence import (
     account_from_wire,
@@ -30,6 +33,7 @@ from rightpool.runtime.persistence import (
     restored_fields,
     to_time_not_before,
 )
+from rightpool.runtime.status import draft_status
 from tests.unit.runtime.makers import profiled_job
 
 times = st.floats(1.6e9, 2.1e9)
@@ -116,6 +120,7 @@ accounts = st.builds(
     saving_per_hour=st.floats(-1e4, 1e4),
     unpriced_seconds=st.floats(0, 1e7),
 )
+migrations = migrations.filter(lambda migration: not migration.rolling_back or migration.abandoned is not None)
 avoided = st.builds(
     AvoidedPlacement, st.just("a10g"), st.integers(1, 64), words.map(lambda w: w or "x"), st.none() | times
 )
@@ -176,8 +181,8 @@ def test_a_status_of_a_newer_operator_stops_the_job_and_says_so() -> None:
     body["status"] = ProfiledJobStatus(**persisted_fields(read_job(body).state)).to_dict()
     body["status"]["migration"] = {"id": "d-1", "phase": "Teleporting"}
     stored = read_job(body)
-    assert stored.state.invalid is not None
-    assert "another version of the operator" in stored.state.invalid
+    assert stored.state.unreadable is not None
+    assert "another version of the operator" in stored.state.unreadable
 
 
 @pytest.mark.parametrize("how", ["Completed", "Failed"])
@@ -236,3 +241,77 @@ def test_money_is_neither_lost_nor_made_by_writing_it_often(price: int, waits: l
 def test_money_on_the_wire(dollars: float, text: str) -> None:
     cost = account_to_wire(Account(saved=dollars, since=1.0))
     assert cost is not None and cost.saved == text
+
+
+def forged(**changes: Any) -> dict[str, Any]:
+    """A job that runs, whose status somebody has written to."""
+    body = profiled_job()
+    ref = RevisionRef(1, Placement("a100", 4, 1), "h", (4, 1), 1.7e9, 5.0, 1.7e9, 1)
+    state = replace(read_job(body).state, ref=ref, account=Account(spent=3.0, since=1.7e9, cost_per_hour=5.0))
+    body["status"] = wire_of(state)
+    for path, value in changes.items():
+        at = body["status"]
+        *above, last = path.split("__")
+        for key in above:
+            at = at.setdefault(key, {})
+        at[last] = value
+    return body
+
+
+PLACED = {"pool": "a100", "chips": 4, "replicas": 1, "revision": 1}
+MIGRATION = {
+    "id": "d-1",
+    "action": "Move",
+    "phase": "Draining",
+    "reason": "Moving",
+    "startedAt": "2026-11-21T10:00:00Z",
+    "phaseStartedAt": "2026-11-21T10:00:00Z",
+    "from": PLACED,
+    "to": {**PLACED, "revision": 2},
+}
+ESTIMATE = {"median": "1", "low": "1", "high": "1"}
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("cost.spent", {"cost__spent": "NaN"}),
+        ("cost.spent", {"cost__spent": "-1e9"}),
+        ("cost.saved", {"cost__saved": "inf"}),
+        ("cost.perHour", {"cost__perHour": "a lot"}),
+        ("placement", {"placement__chips": 0}),
+        ("placement", {"placement__replicas": 0}),
+        ("placement", {"placement__replicas": 10**6, "placement__chips": 10**6}),
+        ("placement", {"placement__chips": 5, "placement__replicas": 2}),
+        ("placement.revision", {"placement__revision": 2**62}),
+        ("placement.revision", {"placement__revision": -1}),
+        ("placement.costPerHour", {"placement__costPerHour": "-5"}),
+        ("moves", {"moves": 2**63 - 1}),
+        ("ledgerCount", {"ledgerCount": -5}),
+        ("migration.phase", {"migration": {**MIGRATION, "phase": "Teleporting"}}),
+        ("migration.action", {"migration": {**MIGRATION, "action": ""}}),
+        ("migration.reason", {"migration": {**MIGRATION, "reason": "Because"}}),
+        ("migration.abandoned", {"migration": {**MIGRATION, "rollingBack": True}}),
+        ("median", {"migration": {**MIGRATION, "predicted": {**ESTIMATE, "median": "0"}}}),
+        ("migration.lostSeconds", {"migration": {**MIGRATION, "lostSeconds": "-1e400"}}),
+    ],
+)
+def test_a_forged_status_is_no_memory_and_is_kept_as_it_is(field: str, changes: dict[str, Any]) -> None:
+    body = forged(**changes)
+    stored = read_job(body)
+    assert stored.state.unreadable is not None and field in stored.state.unreadable
+    around = Circumstances(None, None, None, True, 1.8e9)
+    draft = draft_status(stored, stored.state, around)
+    told = {**draft.body}
+    placed = next(c for c in told.pop("conditions") if c["type"] == "Placed")
+    assert (placed["status"], placed["reason"]) == ("Unknown", "InvalidStatus")
+    before = {key: value for key, value in body["status"].items() if key != "conditions"}
+    assert told == {**before, "observedGeneration": 1}, "nothing of it is lost by saying so"
+    assert draft.difference is Difference.STATE
+    again = draft_status(read_job({**body, "status": dict(draft.body)}), stored.state, replace(around, now=1.9e9))
+    assert again.difference is Difference.NONE, "and it is said once"
+
+
+def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:
+    assert read_job(forged()).state.unreadable is None
+    assert read_job(forged(migration=MIGRATION)).state.unreadable is None
