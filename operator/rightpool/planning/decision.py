@@ -59,6 +59,7 @@ REASONS: Final = {
         {
             # Not judged yet
             Reason.INVALID_SPEC,
+            Reason.INVALID_STATUS,
             Reason.SUSPENDED,
             Reason.STARTING,
             Reason.TELEMETRY_UNAVAILABLE,
