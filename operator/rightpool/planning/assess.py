@@ -100,8 +100,7 @@ def survey(
         return survey_start(job, pools, now)
     here = job.ref.placement
     if here.pool not in pools:
-        message = f"{here.pool}, where the job runs, is not known any more: nothing is done until the pool is back"
-        return Survey(Intent.NONE, None, (), (), Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, message))
+        return _homeless(job, pools, now, overdue)
     if job.migration is None and _edited(job):
         return survey_update(job, pools, now)
     gap = _gap(job, telemetry)
@@ -123,6 +122,22 @@ def survey(
         if candidate.placement != here
     )
     return Survey(Intent.NONE, current, candidates, (), gap)
+
+
+def _homeless(job: JobState, pools: Mapping[str, Pool], now: float, overdue: bool) -> Survey:
+    """Of a job whose pool is not there. What runs is left alone; what can't start is started elsewhere."""
+    assert job.ref is not None
+    absent = job.absent or f"pool {job.ref.placement.pool} is not known any more"
+
+    def hold(message: str) -> Decision:
+        return Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, f"{absent}; {message}")
+
+    if overdue:
+        start = survey_start(job, pools, now)
+        return start if start.wanted else replace(start, otherwise=hold(start.otherwise.message))
+    if job.revision(job.ref.revision).exists:
+        return Survey(Intent.NONE, None, (), (), hold("nothing is decided until then"))
+    return Survey(Intent.NONE, None, (), (), hold("it is started elsewhere after the policy's startDeadline"))
 
 
 def choose(
@@ -243,8 +258,7 @@ def _act(job: JobState, surveyed: Survey, taken: Candidate, policy: PlacementPol
     """Act on a candidate that has room, where the user and the platform team let it."""
     objective = job.spec.targets.objective
     if surveyed.intent is Intent.START and job.ref is not None:
-        blocked = job.revision(job.ref.revision).blocked
-        message = messages.restarted(job.ref.placement, taken, blocked)
+        message = messages.restarted(job.ref.placement, taken, job.obstacle)
         return Decision(Action.START, Reason.START_DEADLINE_EXCEEDED, message, taken)
     if surveyed.intent is Intent.START:
         return Decision(Action.START, Reason.STARTING, f"starts on {messages.place(taken.placement)}", taken)

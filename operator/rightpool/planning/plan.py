@@ -165,6 +165,7 @@ def _state(job: JobState, snapshot: Snapshot) -> tuple[object, ...]:
         tuple(entry for entry in job.avoid if entry.until is None or entry.until > now) if job.avoid else (),
         age_class(job, now),
         job.revision(ref.revision).blocked if ref is not None and ref.since is None else None,
+        job.absent,
         late(job, snapshot.policy, now),
         snapshot.telemetry,
         snapshot.policy.default_adaptation_mode,

@@ -33,6 +33,7 @@ class JobState:
     revisions: children seen in the cluster, by number. profile: of the current Revision. approved: the decision id in
     the approval annotation. invalid, unreadable: why the spec can't be used, and why the status can't be, in the
     user's words. checkpoint_at: newest save seen.
+    absent: why the pool of `ref` can't be used, with the remedy; None where it can.
     """
 
     key: JobKey
@@ -48,6 +49,7 @@ class JobState:
     diagnosis: Diagnosis | None = None
     checkpoint_at: float | None = None
     checkpoint_error: str | None = None
+    absent: str | None = None
     moves: int = 0
     last_move_at: float | None = None
     decisions: int = 0
@@ -77,6 +79,15 @@ class JobState:
     def revision(self, number: int) -> RevisionState:
         """What is seen of a Revision; a Revision without a child is one that does not exist."""
         return self.revisions.get(number) or RevisionState(revision=number, exists=False)
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the job does not start where it is placed: its pods say so, or there is no pool to make any for. None
+        where nothing is known to be in the way."""
+        if self.ref is None:
+            return None
+        state = self.revision(self.ref.revision)
+        return state.blocked if state.exists else self.absent
 
 
 @dataclass(frozen=True, slots=True)

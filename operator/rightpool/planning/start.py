@@ -46,16 +46,21 @@ def survey_leave(job: JobState, pools: Mapping[str, Pool], now: float, why: Reje
 
 
 def late(job: JobState, policy: PlacementPolicySpec, now: float) -> bool:
-    """Whether a job that has never run can't start where it was placed: its pods say why, and have for long enough.
+    """Whether a job can't start where it was placed, and that for long enough: it has never run there and its pods say
+    why, or it has none and can't, because the pool is gone.
 
     Being slow is no reason. Its queue and its user's suspending do not count: Kubernetes begins to run it after them.
     """
-    if job.ref is None or job.ref.since is not None or job.migration is not None or job.spec.suspend:
+    if job.ref is None or job.migration is not None or job.spec.suspend or job.obstacle is None:
         return False
     state = job.revision(job.ref.revision)
-    if state.started_at is None or state.blocked is None or state.suspended or state.deleting:
+    if not state.exists:
+        began: float | None = job.ref.created_at
+    elif job.ref.since is not None or state.suspended or state.deleting:
         return False
-    return now - state.started_at > policy.start_deadline.total_seconds()
+    else:
+        began = state.started_at
+    return began is not None and now - began > policy.start_deadline.total_seconds()
 
 
 def forbidden(job: JobState, pools: Mapping[str, Pool]) -> Rejection | None:

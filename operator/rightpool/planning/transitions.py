@@ -58,6 +58,7 @@ def advance(job: JobState, assessment: Assessment | None, policy: PlacementPolic
     job = _metered(job, now)
     if assessment is None or job.spec.suspend:
         return job
+    job = _priced(job, assessment, now)
     return _begun(_allowed(job, assessment), assessment, now)
 
 
@@ -150,6 +151,15 @@ def _metered(job: JobState, now: float) -> JobState:
     if job.account.since is not None and job.spec.suspend and state.active == 0:
         return replace(job, account=job.account.stopped(now))
     return job
+
+
+def _priced(job: JobState, assessment: Assessment, now: float) -> JobState:
+    """A price that was missing and is known now counts from now on; how long it was missing is on the account."""
+    price = None if assessment.current is None else assessment.current.cost_per_hour
+    if job.ref is None or job.ref.cost_per_hour is not None or price is None:
+        return job
+    account = job.account if job.account.since is None else job.account.started(price, now)
+    return replace(job, ref=replace(job.ref, cost_per_hour=price), account=account)
 
 
 def _allowed(job: JobState, assessment: Assessment) -> JobState:
@@ -247,8 +257,10 @@ def _checkpointing(job: JobState, migration: Migration, edited: bool, now: float
     if migration.action is Action.START:
         if _all_running(leaving, migration.moving.placement):
             return _closed(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
-        why = f"the job did not start there: {leaving.blocked or 'no reason known'}"
-        return _entered(_avoiding(job, migration.moving, why, now), migration, Phase.DRAINING, now)
+        if leaving.exists:  # else nothing was tried, for want of the pool
+            why = f"the job did not start there: {leaving.blocked or 'no reason known'}"
+            job = _avoiding(job, migration.moving, why, now)
+        return _entered(job, migration, Phase.DRAINING, now)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
     if nothing_to_save or job.spec.checkpoint.mode is CheckpointMode.NONE:
         return _entered(job, migration, Phase.DRAINING, now)
@@ -292,22 +304,32 @@ def _starting(job: JobState, migration: Migration, policy: PlacementPolicySpec, 
         if not migration.promises:
             return _closed(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return _entered(job, migration, Phase.WARMING_UP, now)
-    if migration.rolling_back or migration.action is Action.UPDATE:
-        # There is nowhere left to go: wait, and say what for.
-        return job
     overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
-    why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {state.blocked or 'no reason known'}"
+    why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {job.obstacle or 'no reason known'}"
+    if migration.rolling_back or migration.action is Action.UPDATE:
+        # There is nowhere left to go: wait, and say what for. Without a pool there is nothing to wait for.
+        return _stranded(job, migration, why, now) if overdue and job.absent and not state.exists else job
     if migration.action is Action.START:
-        if not overdue or state.blocked is None:
+        if not overdue or job.obstacle is None:
             return job
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
-        job = _avoiding(job, migration.target, why, now)
+        job = _avoiding(job, migration.target, why, now) if state.exists else job
         return _closed(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
         return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
     if overdue:
         return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, why, now)
     return job
+
+
+def _stranded(job: JobState, migration: Migration, why: str, now: float) -> JobState:
+    """The pool that it was to start on is gone: from now on it is a job to be started, wherever it may be. A target
+    that was left for being slow is better than none; one that did not run is none."""
+    if migration.abandoned is not None and migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED):
+        job = _avoiding(job, migration.abandoned, migration.failure_message or str(migration.failure), now)
+    message = f"{migration.failure_message}; on the way back: {why}" if migration.rolling_back else why
+    migration = replace(migration, message=message, failure_message=message)
+    return _closed(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
 
 
 def _proving(job: JobState, migration: Migration, now: float) -> JobState:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Condition, ConditionType, Reason
+from rightpool.hardware.placement import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import Assessment
 from rightpool.planning.candidate import RejectionReason
@@ -121,6 +122,8 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
     if earlier:
         message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
         return _Said("False", Reason.STARTING, message)
+    if not state.exists and job.absent is not None:
+        return _Said("False", Reason.NO_FEASIBLE_POOL, f"{place}: {job.absent}, or allow other pools")
     if state.blocked is not None:
         waiting = "Unschedulable" in state.blocked
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
@@ -376,7 +379,7 @@ def _verified(job: JobState, around: Circumstances) -> _Said | None:
 
 
 def _was_tried(entry: LedgerEntry) -> bool:
-    return entry.outcome not in _NOT_TRIED and entry.action != Action.START
+    return entry.outcome not in _NOT_TRIED and entry.action not in (Action.START, Action.UPDATE)
 
 
 def _last_verified(job: JobState) -> _Said | None:
@@ -397,17 +400,14 @@ def _degraded(job: JobState, around: Circumstances) -> _Said | None:
     if job.ref is None or job.finished is not None:
         return None
     if around.pool is None:
-        return _Said(
-            "True",
-            Reason.ACCELERATOR_UNKNOWN,
-            f"pool {job.ref.placement.pool} is gone or its accelerator is not in the catalog: correct spec.accelerator",
-        )
-    if job.ref.cost_per_hour is None:
-        return _Said(
-            "True",
-            Reason.PRICE_UNKNOWN,
-            f"pool {around.pool.name} has no price: set spec.price.perChipHour of the pool",
-        )
+        where = job.absent or f"pool {job.ref.placement.pool} can't be used: see its conditions"
+        return _Said("True", Reason.ACCELERATOR_UNKNOWN, where)
+    if hourly_cost(job.ref.placement, around.pool) is None:
+        counted = "what the job spends is not counted"
+        if job.ref.cost_per_hour is not None:
+            counted = f"what the job spends is counted at {dollars(job.ref.cost_per_hour)}/h, as when it was placed"
+        remedy = f"pool {around.pool.name} has no price: set spec.price of the pool"
+        return _Said("True", Reason.PRICE_UNKNOWN, f"{remedy}; until then {counted}")
     if job.diagnosis is not None and job.diagnosis.bottleneck is Bottleneck.STRAGGLER:
         return _Said("True", Reason.STRAGGLER, f"{job.diagnosis.evidence}. What helps: {job.diagnosis.lever}")
     return _Said("False", Reason.HEALTHY, "")

@@ -67,6 +67,7 @@ class _Quiet:
     profile: Profile | None
     bottleneck: Bottleneck | None
     pool: Pool | None
+    absent: str | None
     refusal: Refusal | None
     telemetry: bool
     recovering: bool
@@ -84,6 +85,7 @@ class _Quiet:
             and self.recovering == other.recovering
             and now < self.until
             and (self.pool is other.pool or self.pool == other.pool)
+            and self.absent == other.absent
             and (self.profile is other.profile or alike(self.profile, other.profile))
         )
 
@@ -138,7 +140,17 @@ class Stepper:
         until = now + QUIET_SECONDS * (0.5 + crc32(job.uid.encode()) / 2**33)
         again = recovering(job, leading_for)
         made_from = _Quiet(
-            stored, job.revisions, assessment, job.profile, bottleneck, pool, refusal, telemetry, again, until
+            stored,
+            job.revisions,
+            assessment,
+            job.profile,
+            bottleneck,
+            pool,
+            job.absent,
+            refusal,
+            telemetry,
+            again,
+            until,
         )
         last = self.quiet.get(job.uid)
         if after is job and problem is None and last is not None and last.still(made_from, now):

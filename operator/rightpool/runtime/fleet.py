@@ -74,6 +74,20 @@ def survey_fleet(
     return Fleet(inventory, specs, frozenset(discovered), stored, unreadable, discovery.unmapped, usage.whole)
 
 
+def absence(name: str, fleet: Fleet) -> str | None:
+    """Why a pool that a job was placed on can't be used, and what to do about it; None where it can."""
+    if name in fleet.inventory.pools:
+        return None
+    wrong = [problem.message for problem in fleet.inventory.problems if problem.pool == name]
+    if name in fleet.unreadable:
+        wrong = [fleet.unreadable[name]]
+    if wrong:
+        return f"pool {name} can't be used until it is corrected ({'; '.join(wrong)})"
+    if name in fleet.objects:
+        return f"pool {name} has no nodes any more: bring them back"
+    return f"pool {name} is gone: declare it again"
+
+
 def is_discovered(body: Mapping[str, Any]) -> bool:
     """Whether discovery made this AcceleratorPool."""
     return (meta(body).get("labels") or {}).get(LABEL_SOURCE) == SOURCE_DISCOVERED

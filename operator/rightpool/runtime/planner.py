@@ -39,7 +39,7 @@ from rightpool.runtime.cycle import Decide, Step, Stepper, at_rest, never_ran
 from rightpool.runtime.executor import Executor
 from rightpool.runtime.facts import meta
 from rightpool.runtime.fence import Fence, Refused
-from rightpool.runtime.fleet import Fleet, survey_fleet
+from rightpool.runtime.fleet import Fleet, absence, survey_fleet
 from rightpool.runtime.health import Health
 from rightpool.runtime.jobs import StoredJob, first_problem
 from rightpool.runtime.metrics import OperatorMetrics
@@ -177,7 +177,7 @@ class Planner:
             )
             parts.metrics.telemetry_up.set(parts.observations.up)
         with self._timed("profile"):
-            states = self._observe(live, pools, now)
+            states = self._observe(live, fleet, now)
         policy = self._policy()
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.state for key, job in stored.items() if key not in states and not job.state.deleting}
@@ -227,14 +227,12 @@ class Planner:
                 self._policy_problem = problem
         return PlacementPolicySpec()
 
-    def _observe(
-        self, live: Mapping[JobKey, StoredJob], pools: Mapping[str, Pool], now: float
-    ) -> dict[JobKey, JobState]:
+    def _observe(self, live: Mapping[JobKey, StoredJob], fleet: Fleet, now: float) -> dict[JobKey, JobState]:
         parts = self._parts
         states: dict[JobKey, JobState] = {}
         for key, stored in live.items():
             job = stored.state
-            pool = None if job.ref is None else pools.get(job.ref.placement.pool)
+            pool = None if job.ref is None else fleet.inventory.pools.get(job.ref.placement.pool)
             observation = parts.observations.of(job, None if pool is None else pool.accelerator, now)
             states[key] = replace(
                 job,
@@ -243,6 +241,7 @@ class Planner:
                 diagnosis=observation.diagnosis,
                 checkpoint_at=observation.checkpoint_at,
                 checkpoint_error=parts.executor.checkpoint_error(job),
+                absent=None if job.ref is None else absence(job.ref.placement.pool, fleet),
             )
         return states
 

@@ -1,4 +1,5 @@
-"""A job that does not start where it was placed: it goes elsewhere, tries each place once, and comes to rest."""
+"""A job that does not start where it was placed, or whose pool is gone by then: it goes elsewhere, tries each place
+once, and comes to rest."""
 
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from rightpool.planning.ledger import Outcome
 from rightpool.planning.migration import Phase
 from rightpool.planning.start import late
 from tests.unit.planning.jobs import POOLS
-from tests.unit.planning.world import World
+from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 # Nothing that holds back the operator's own moves holds back a start.
 STRICT = PlacementPolicySpec.model_validate(
@@ -123,3 +124,156 @@ def test_who_waits_in_a_queue_or_is_suspended_is_not_late() -> None:
     child.suspended, child.started_at = False, world.now
     assert not late(world.observed(), STRICT, world.now + 299.0)
     assert late(world.observed(), STRICT, world.now + 301.0)
+
+
+# --- the pool is gone ------------------------------------------------------------------------------------------------
+
+
+def without(*pools: str) -> dict[str, Pool]:
+    return {name: pool for name, pool in POOLS.items() if name not in pools}
+
+
+def lost(world: World, pool: str) -> dict[str, Pool]:
+    """From now on it is not there."""
+    world.gone_pools = {pool}
+    return without(pool)
+
+
+def lost_at_the_start() -> World:
+    """A job that was placed on a pool that was gone before its child was made."""
+    world = stuck()
+    world.cycle(judged(world, POOLS), killed_before=0)
+    return world
+
+
+def test_a_job_whose_pool_is_gone_before_it_starts_goes_elsewhere_after_the_deadline() -> None:
+    world = lost_at_the_start()
+    assert world.job.ref is not None
+    gone = world.job.ref.placement.pool
+    left = lost(world, gone)
+    run(world, 290.0, left)
+    decision = judged(world, left).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
+    assert f"pool {gone} is gone" in decision.message and "startDeadline" in decision.message
+    tried = run(world, 600.0, left)
+    assert [place.pool == gone for place in tried] == [True, False]
+    assert world.job.migration is None and world.job.ref.since is not None
+    assert [(entry.action, entry.outcome) for entry in world.job.history] == [(Action.START, Outcome.CARRIED_OUT)]
+    assert f"pool {gone} is gone" in world.job.history[-1].message
+    assert world.job.avoid == (), "nothing was tried there: it is welcome once it is back"
+
+
+def test_a_pool_that_is_back_in_time_is_started_on() -> None:
+    world = lost_at_the_start()
+    assert world.job.ref is not None
+    gone = world.job.ref.placement.pool
+    run(world, 200.0, lost(world, gone))
+    world.gone_pools = set()
+    assert [place.pool for place in run(world, 600.0)] == [gone]
+    assert world.job.history == () and world.job.ref.since is not None
+
+
+def test_where_nothing_else_is_allowed_it_waits_and_says_for_what() -> None:
+    world = lost_at_the_start()
+    assert world.job.ref is not None
+    gone = world.job.ref.placement.pool
+    only = {"placement": {"pools": {"allow": [gone]}}, "elasticity": {"minChips": 8, "maxChips": 8}}
+    world.job = replace(world.job, spec=spec(**only))
+    left = lost(world, gone)
+    run(world, 3600.0, left)
+    decision = judged(world, left).decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
+    assert f"pool {gone} is gone: declare it again" in decision.message and "placement.pools.allow" in decision.message
+    resting = world.job
+    run(world, 3600.0, left)
+    assert world.job == resting and world.job.history == ()
+    world.gone_pools = set()
+    run(world, 300.0)
+    assert world.job.ref.since is not None and world.created == [1]
+
+
+def running_on(pool: str, *others: str) -> World:
+    world = stuck(placement={"pools": {"allow": [pool, *others]}})
+    run(world, 120.0)
+    assert world.job.ref is not None and world.job.ref.placement.pool == pool and world.job.ref.since is not None
+    return world
+
+
+def edited_and_lost() -> World:
+    """A user's edit has ended the old Revision, and the pool of the new one is gone."""
+    world = running_on("a100", "a10g")
+    world.job = replace(world.job, workload_hash="h2", generation=2)
+    while world.job.migration is None or world.job.migration.phase is not Phase.STARTING:
+        world.live(5.0)
+        world.cycle(judged(world, POOLS), killed_before=0 if world.job.migration else None)
+        if world.job.migration is not None and world.job.migration.phase is Phase.DRAINING:
+            world.gone_pools = {"a100"}
+            world.cycle()
+    return world
+
+
+def test_an_edit_whose_pool_is_gone_by_then_ends_and_the_job_starts_elsewhere() -> None:
+    world = edited_and_lost()
+    run(world, 250.0, without("a100"))
+    assert world.job.migration is not None and world.job.migration.action is Action.UPDATE
+    run(world, 1200.0, without("a100"))
+    assert world.job.migration is None and world.job.ref is not None
+    assert world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None
+    assert [(entry.action, entry.outcome, entry.reason) for entry in world.job.history] == [
+        (Action.UPDATE, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED),
+        (Action.START, Outcome.CARRIED_OUT, Reason.START_DEADLINE_EXCEEDED),
+    ]
+    assert all("pool a100 is gone" in entry.message for entry in world.job.history)
+    assert set(world.children) == {world.job.ref.revision} and world.job.workload_hash == "h2"
+
+
+def turning_back(**world_is: object) -> World:
+    """A move that is being undone, whose old pool is gone by the time that the target is left."""
+    world = running_on("a100", "a10g")
+    world.policy = world.policy.model_copy(update={"max_concurrent_migrations": 10})
+    for name, value in world_is.items():
+        setattr(world, name, value)
+    world.cycle(decide(Action.MOVE, replace(A10G, replicas=1), 900.0, candidate(A100, 1000.0, 0.02)))
+    while world.job.migration is not None and not world.job.migration.rolling_back:
+        world.live(5.0)
+        world.cycle()
+    assert world.job.migration is not None
+    world.gone_pools = {"a100"}
+    return world
+
+
+def test_the_way_back_to_a_pool_that_is_gone_ends_on_what_was_only_slow() -> None:
+    world = turning_back(rates={"a100": 1000.0, "a10g": 100.0})
+    run(world, 1800.0, without("a100"))
+    assert world.job.migration is None and world.job.ref is not None
+    assert world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None
+    assert [(entry.action, entry.outcome) for entry in world.job.history] == [
+        (Action.MOVE, Outcome.FAILED),
+        (Action.START, Outcome.CARRIED_OUT),
+    ]
+    assert "pool a100 is gone" in world.job.history[0].message and "on the way back" in world.job.history[0].message
+    assert set(world.children) == {world.job.ref.revision}
+
+
+def test_the_way_back_to_a_pool_that_is_gone_does_not_try_again_what_did_not_start() -> None:
+    world = turning_back(stuck_pools={"a10g"})
+    run(world, 3600.0, without("a100"))
+    assert world.job.migration is None
+    assert [entry.outcome for entry in world.job.history] == [Outcome.FAILED]
+    decision = judged(world, without("a100")).decision
+    assert decision.reason is Reason.NO_FEASIBLE_POOL and "pool a100 is gone" in decision.message
+    assert "tried and left" in decision.message
+    world.gone_pools = set()
+    run(world, 600.0)
+    assert world.job.ref is not None and world.job.ref.placement.pool == "a100" and world.job.ref.since is not None
+
+
+def test_what_runs_where_the_pool_is_gone_is_left_alone() -> None:
+    world = running_on("a100", "a10g")
+    before = world.job
+    left = lost(world, "a100")
+    run(world, 3600.0, left)
+    assert replace(world.job, account=before.account) == before and set(world.children) == {1}
+    world.children.clear()  # and somebody deletes it
+    run(world, 600.0, left)
+    assert world.job.ref is not None and world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None

@@ -6,6 +6,7 @@ import pytest
 
 from rightpool.api.conditions import Reason
 from rightpool.api.status import Outcome
+from rightpool.planning.account import Account
 from rightpool.planning.decision import Action
 from rightpool.planning.migration import Phase
 from rightpool.planning.survey import Intent
@@ -31,6 +32,20 @@ def test_first_start_runs_and_the_meter_starts() -> None:
     assert world.job.ref.since is not None
     assert world.job.account.cost_per_hour == pytest.approx(40.0)
     assert world.children[1].running == 1
+
+
+def test_a_price_that_was_missing_counts_from_the_day_it_is_known() -> None:
+    world = on_a100()
+    assert world.job.ref is not None
+    ref, since = replace(world.job.ref, cost_per_hour=None), world.now
+    world.job = replace(world.job, ref=ref, account=Account().started(None, since))
+    world.now += 3600.0
+    world.cycle(decide(Action.KEEP, A10G, 900.0))
+    assert world.job.ref is not None and world.job.ref.cost_per_hour is None, "it is not known yet"
+    world.cycle(decide(Action.KEEP, A10G, 900.0, candidate(A100, 1000.0)))
+    assert world.job.ref.cost_per_hour == 40.0
+    account = world.job.account.settled(world.now + 3600.0)
+    assert (account.unpriced_seconds, account.spent) == (3600.0, pytest.approx(40.0))
 
 
 def test_nothing_changes_when_nothing_happens() -> None:

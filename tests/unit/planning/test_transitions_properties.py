@@ -21,6 +21,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("answers"), st.booleans()),
     st.tuples(st.just("rate"), st.sampled_from([100.0, 900.0, 2000.0])),
     st.tuples(st.just("stuck"), st.booleans()),
+    st.tuples(st.just("gone"), st.sampled_from([frozenset(), frozenset({"a100"}), frozenset({"a10g"})])),
 )
 
 
@@ -54,6 +55,8 @@ def happen(world: World, event: tuple[str, object]) -> None:
         world.rates["a10g"] = value  # type: ignore[assignment]
     elif kind == "stuck":
         world.stuck_pools = {"a10g"} if value else set()
+    elif kind == "gone":
+        world.gone_pools = set(value)  # type: ignore[call-overload]
 
 
 @settings(max_examples=400, deadline=None)
@@ -69,7 +72,7 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
         spent = world.job.account.spent
     # Left alone with healthy pools, the job comes to rest: finished, or one running Revision and no migration.
     world.job = replace(world.job, spec=spec())
-    world.answers, world.stuck_pools = True, set()
+    world.answers, world.stuck_pools, world.gone_pools = True, set(), set()
     for child in world.children.values():
         child.stuck = False
     for _ in range(600):

@@ -91,6 +91,7 @@ class World:
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
     spread: float = 0.01  # of the samples/s in a window, to either side
     stuck_pools: set[str] = field(default_factory=set)
+    gone_pools: set[str] = field(default_factory=set)
     created: list[int] = field(default_factory=list)
 
     @classmethod
@@ -124,17 +125,19 @@ class World:
             )
             for n, c in self.children.items()
         }
-        profile = None
+        profile = absent = None
         if self.job.ref is not None:
             child = self.children.get(self.job.ref.revision)
             pool = self.job.ref.placement.pool
             if child is not None and child.running >= child.replicas and pool in self.rates:
                 profile = complete_profile(self.job.ref.revision, self.rates[pool], self.now, self.spread)
-        return replace(self.job, revisions=revisions, profile=profile, checkpoint_at=self.saves)
+            if pool in self.gone_pools:
+                absent = f"pool {pool} is gone: declare it again"
+        return replace(self.job, revisions=revisions, profile=profile, checkpoint_at=self.saves, absent=absent)
 
     def persist(self, job: JobState) -> None:
         """What survives a kill: nothing observed."""
-        self.job = replace(job, revisions={}, profile=None, checkpoint_at=None)
+        self.job = replace(job, revisions={}, profile=None, checkpoint_at=None, absent=None)
 
     def run(self, command: Command) -> None:
         """One command, with the executor's own look at the world."""
@@ -146,6 +149,8 @@ class World:
                     self.children[number].pods = self.children[number].running = 0
                 return
             if any(c.pods for n, c in self.children.items() if n != number):
+                return
+            if command.ref.placement.pool in self.gone_pools:
                 return
             self.created.append(number)
             stuck = command.ref.placement.pool in self.stuck_pools

@@ -101,6 +101,29 @@ def test_without_prices_nothing_is_claimed() -> None:
     assert said(ConditionType.COST_EFFICIENT, running(), free) == ("Unknown", Reason.PRICE_UNKNOWN)
 
 
+def test_a_price_that_goes_missing_says_at_what_the_meter_runs() -> None:
+    free = {"a100": pool("a100", A100_CHIP, None), "a10g": A10G}
+    condition = told(ConditionType.DEGRADED, running(), free)
+    assert (condition.status, condition.reason) == ("True", Reason.PRICE_UNKNOWN)
+    assert "set spec.price" in condition.message and "$16.00/h" in condition.message
+    never = told(ConditionType.DEGRADED, running(pools=free), free)
+    assert "not counted" in never.message
+    assert said(ConditionType.DEGRADED, running()) == ("False", Reason.HEALTHY)
+
+
+def test_what_runs_where_the_pool_is_gone_says_so_and_what_to_do() -> None:
+    absent = "pool a100 is gone: declare it again"
+    job = running(absent=absent)
+    without = {"a10g": A10G}
+    assert said(ConditionType.PLACED, job, without) == ("True", Reason.RUNNING)
+    for kind in (ConditionType.DEGRADED, ConditionType.MIGRATING, ConditionType.COST_EFFICIENT):
+        assert absent in told(kind, job, without).message
+    waits = replace(job, revisions={}, profile=None)
+    placed = told(ConditionType.PLACED, waits, without)
+    assert (placed.status, placed.reason) == ("False", Reason.NO_FEASIBLE_POOL)
+    assert f"{absent}, or allow other pools" in placed.message
+
+
 def test_what_waits_for_approval_is_cheaper_all_the_time() -> None:
     job = running(made=spec(adaptation={"requireApproval": True}))
     job = advance(job, plan(fleet([job], ALONE)).assessments[job.key], AUTO, NOW)
