@@ -16,7 +16,7 @@ from typing import Final
 from devcluster import host
 from devcluster.spec import TEST
 from suite.lanes import COMMON, Suite, selected
-from suite.parts import LANES, Lane
+from suite.parts import BUILD, LANES, Lane
 from suite.results import table, tail, total
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -33,8 +33,12 @@ def main() -> int:
         parser.error(f"there is no part {', '.join(unknown)}; there are: {', '.join(parts)}")
     os.chdir(ROOT)
     lanes = [_where_it_is(lane) for lane in selected(LANES, names)]
-    if any(lane.up for lane in lanes) and not host.is_root():
-        print("the parts on the common cluster run real pods, and those need root; name others", file=sys.stderr)
+    rooted = [part.name for lane in lanes for part in lane.rooted]
+    if rooted and not host.is_root():
+        others = [part.name for lane in lanes for part in lane.parts if part.name not in (*rooted, BUILD)]
+        print(f"suite: only root can run real pods, which these need: {', '.join(rooted)}", file=sys.stderr)
+        told = f", or python -m suite {' '.join(others)}" if others else ""
+        print(f"without root there is `make lint unit`{told}", file=sys.stderr)
         return 1
     suite = Suite(lanes, FOLDER, lambda text: print(text, flush=True))
     # A handler of ours, and none inherited: a shell's background job ignores SIGINT, and would pass that on to

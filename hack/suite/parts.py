@@ -21,7 +21,8 @@ BUILD: Final = "build"
 class Part:
     """commands: all of them run, also after one failed. after: a part that has to have passed first.
 
-    cleanup: run where the part fails or is ended. seconds: for all of it, after which it is taken for hanging.
+    cleanup: run where the part fails or is ended. seconds: for all of it, after which it is taken for hanging. root:
+    whether it makes a cluster of its own with real pods.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Part:
     after: str | None = None
     cleanup: tuple[Command, ...] = ()
     seconds: float = LIMIT_SECONDS
+    root: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Lane:
     parts: tuple[Part, ...]
     up: Command = ()
     down: Command = ()
+
+    @property
+    def rooted(self) -> tuple[Part, ...]:
+        """What only root can run: a common cluster has real pods too."""
+        return tuple(part for part in self.parts if part.root or self.up)
 
 
 def _script(name: str, *arguments: str) -> Command:
@@ -83,14 +90,15 @@ API: Final = Part(
 )
 RUNTIME: Final = Part("cli-runtime", (_pytest(*(f"{INTEGRATION}/{name}" for name in ("cli", "runtime"))),), after=BUILD)
 STORIES: Final = Part("stories", (_pytest("tests/e2e"),), after=BUILD)
-FAULTS: Final = Part("faults", (_pytest(f"{INTEGRATION}/faults"),), after=BUILD, cleanup=_down("faults"))
-SECURITY: Final = Part("security", (_pytest(f"{INTEGRATION}/security"),), after=BUILD, cleanup=_down("sec"))
-CHART: Final = Part("chart", (_pytest(f"{INTEGRATION}/chart"),), after=BUILD, cleanup=_down("chart"))
+FAULTS: Final = Part("faults", (_pytest(f"{INTEGRATION}/faults"),), after=BUILD, cleanup=_down("faults"), root=True)
+SECURITY: Final = Part("security", (_pytest(f"{INTEGRATION}/security"),), after=BUILD, cleanup=_down("sec"), root=True)
+CHART: Final = Part("chart", (_pytest(f"{INTEGRATION}/chart"),), after=BUILD, cleanup=_down("chart"), root=True)
 CHAOS: Final = Part(
     "chaos",
     (_module("chaos", "--faults", "200", "--seed", "1", "--logs", "build/tests/chaos"),),
     after=BUILD,
     cleanup=_down("chaos"),
+    root=True,
 )
 
 LANES: Final = (

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from suite.__main__ import main
 from suite.lanes import Suite, selected
 from suite.parts import BUILD, LANES, Command, Lane, Part
 from suite.results import Result
@@ -171,6 +172,36 @@ def test_a_part_brings_along_what_it_comes_after() -> None:
     assert [part.name for lane in selected(LANES, ["faults"]) for part in lane.parts] == [BUILD, "faults"]
     assert [part.name for lane in selected(LANES, ["lint", "unit"]) for part in lane.parts] == ["lint", "unit"]
     assert selected(LANES, []) == list(LANES)
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *parts: str) -> str:
+    """What is said to somebody who is not root. Nothing runs."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("suite.__main__.Suite.run", lambda suite: pytest.fail("it ran"))
+    monkeypatch.setattr(sys, "argv", ["suite", *parts])
+    monkeypatch.chdir(Path.cwd())
+    assert main() == 1
+    return capsys.readouterr().err
+
+
+def test_without_root_it_says_what_needs_it_and_what_can_be_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("RIGHTPOOL_TEST_KUBECONFIG", raising=False)
+    needs, can = refused(monkeypatch, capsys).splitlines()
+    for part in ("cli-runtime", "stories", "faults", "security", "chart", "chaos"):
+        assert part in needs and part not in can
+    assert "`make lint unit`" in can and "python -m suite lint unit profiler templates devcluster" in can
+    needs, can = refused(monkeypatch, capsys, "lint", "faults").splitlines()
+    assert "cli-runtime" not in needs and can.endswith("python -m suite lint")
+
+
+def test_without_root_somebody_elses_cluster_will_do_for_what_breaks_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RIGHTPOOL_TEST_KUBECONFIG", "theirs")
+    needs, can = refused(monkeypatch, capsys).splitlines()
+    assert "cli-runtime" in can and "chaos" in needs
 
 
 def test_every_test_folder_is_in_exactly_one_part() -> None:
