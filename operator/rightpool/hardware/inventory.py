@@ -55,21 +55,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """pools: usable ones, by name. nodes: which pool each node belongs to. problems: sorted by pool."""
+    """pools: usable ones, by name. nodes: which pool each node belongs to. problems: sorted by pool. usage: chips that
+    pods request, by node name."""
 
     pools: Mapping[str, Pool]
     nodes: Mapping[str, str]
     problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """there: chips of every matching node. total, free: of those that pods can be scheduled on. nodes: how many."""
-
-    there: int = 0
-    total: int = 0
-    free: int = 0
-    nodes: int = 0
+    usage: Mapping[str, int]
 
 
 def build_pools(
@@ -119,6 +111,7 @@ def build_pools(
         pools=pools,
         nodes={node: pool for node, pool in owners.items() if pool in pools},
         problems=tuple(sorted(problems, key=lambda problem: (problem.pool, problem.kind, problem.message))),
+        usage=usage,
     )
 
 
@@ -230,10 +223,11 @@ def _pool(
             "tolerate it if jobs may run there"
         )
         problems.append(Problem(name, ProblemKind.TAINTED, message))
-    count = _count(spec, members, counted, usage, slice_)
+    there = sum(node.chips.get(resource, 0) for node in members)
+    total, free = chips_on(counted, resource, usage, slice_)
     unit = spec.chips_per_node if slice_ is None else slice_.chips
-    growable = max(0, (spec.max_chips or 0) - count.there) // unit * unit
-    if not count.there and not growable:
+    growable = max(0, (spec.max_chips or 0) - there) // unit * unit
+    if not there and not growable:
         message = "no node matches spec.nodeSelector with spec.resourceName allocatable, and spec.maxChips adds none"
         problems.append(Problem(name, ProblemKind.NO_NODES, message))
     price, doubt = _price(name, spec, accelerator, members, catalog)
@@ -251,39 +245,35 @@ def _pool(
         intra_link=intra,
         inter_link=inter,
         price=price,
-        total=count.total,
-        free=count.free,
+        total=total,
+        free=free,
         growable=growable,
-        nodes=count.nodes,
+        nodes=len(counted),
         slice=slice_,
         tolerations=tuple(tolerations),
     )
     return pool, problems
 
 
-def _count(
-    spec: AcceleratorPoolSpec,
-    members: Iterable[NodeFacts],
-    counted: Sequence[NodeFacts],
-    usage: Mapping[str, int],
-    slice_: Slice | None,
-) -> _Count:
-    there = sum(node.chips.get(spec.resource_name, 0) for node in members)
-    chips = {node.name: node.chips.get(spec.resource_name, 0) for node in counted}
+def chips_on(
+    nodes: Sequence[NodeFacts], resource: str, usage: Mapping[str, int], slice_: Slice | None
+) -> tuple[int, int]:
+    """Chips of nodes that pods can be scheduled on: all, and those that no pod requests."""
     if slice_ is None:
+        chips = {node.name: node.chips.get(resource, 0) for node in nodes}
         free = sum(max(0, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
-        return _Count(there, sum(chips.values()), free, len(counted))
+        return sum(chips.values()), free
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
     # hosts make one.
     slices: defaultdict[str, list[NodeFacts]] = defaultdict(list)
-    for node in counted:
+    for node in nodes:
         slices[node.labels.get(_SLICE_LABEL, "") if slice_.hosts > 1 else node.name].append(node)
     total = free = 0
     for hosts in slices.values():
         idle = [node for node in hosts if not usage.get(node.name)]
         total += len(hosts) // slice_.hosts
         free += len(idle) // slice_.hosts
-    return _Count(there, total * slice_.chips, free * slice_.chips, len(counted))
+    return total * slice_.chips, free * slice_.chips
 
 
 def _price(

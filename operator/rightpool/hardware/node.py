@@ -51,6 +51,11 @@ def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Taint) -> bool:
     return False
 
 
+def takes_pods(node: NodeFacts, tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a pod with these tolerations can be scheduled on the node at all."""
+    return node.ready and not node.unschedulable and repelled_by(node, tolerations) is None
+
+
 def repelled_by(node: NodeFacts, tolerations: Iterable[Mapping[str, Any]]) -> Taint | None:
     """The first taint of the node that keeps a pod with these tolerations away, None where there is none."""
     if not node.taints:

@@ -22,7 +22,8 @@ class Pool:
 
     total, free: chips there now; free counts what no pod asks for. growable: chips that an autoscaler would add on
     demand (0 where the pool is what it is). node_selector and tolerations go onto every pod placed here. node_labels:
-    the sets of labels that its nodes have, at the keys that jobs select nodes by; empty where they are not known.
+    the sets of labels that its nodes have, at the keys that jobs select nodes by, each with what is free of these
+    nodes; empty where they are not known.
     """
 
     name: str
@@ -41,9 +42,16 @@ class Pool:
     tolerations: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     discovered: bool = False
-    node_labels: frozenset[frozenset[tuple[str, str]]] = frozenset()
+    node_labels: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
     @property
     def reach(self) -> int:
         """Chips that the pool can ever give: there now, or brought by an autoscaler."""
         return self.total + self.growable
+
+    def free_on(self, labels: Mapping[str, str]) -> int:
+        """What is free now on nodes that have all of these labels, as far as labels are known."""
+        if not labels or not self.node_labels:
+            return self.free
+        asked = labels.items()
+        return sum(free for there, free in self.node_labels.items() if asked <= there)

@@ -70,8 +70,10 @@ def room_for(job: JobState, pools: Mapping[str, Pool], reserved: Mapping[str, in
     """Chips that this job could have on a pool.
 
     Its own count: they are either held by its pods or promised to it, and both are taken off `free` or added to
-    `reserved`. Where it is under way from one size to another on one pool, the larger of the two is its own.
+    `reserved`. Where it is under way from one size to another on one pool, the larger of the two is its own. Nodes that
+    its template does not select have no room for it; chips that are promised may be those of any node.
     """
+    selected = gates.node_selector(job.spec)
     own: dict[str, int] = {}
     if job.ref is not None and not job.finished:
         own[job.ref.placement.pool] = job.ref.placement.chips
@@ -81,7 +83,7 @@ def room_for(job: JobState, pools: Mapping[str, Pool], reserved: Mapping[str, in
 
     def room(name: str) -> int:
         pool = pools[name]
-        return pool.free + pool.growable - reserved.get(name, 0) + own.get(name, 0)
+        return pool.free_on(selected) + pool.growable - reserved.get(name, 0) + own.get(name, 0)
 
     return room
 
@@ -150,7 +152,7 @@ def choose(
     for index in surveyed.wanted:
         candidate = candidates[index]
         placement = candidate.placement
-        full = gates.room_gate(placement, pools[placement.pool], room(placement.pool))
+        full = gates.room_gate(job.spec, placement, pools[placement.pool], room(placement.pool))
         if full is not None:
             candidates[index] = replace(candidate, rejection=full)
             crowded = crowded or candidates[index]

@@ -211,7 +211,8 @@ def _near(one: Reading | None, other: Reading | None) -> bool:
 
 def _machines(snapshot: Snapshot) -> tuple[object, ...]:
     """The pools without what changes from cycle to cycle."""
-    return tuple(replace(snapshot.pools[name], free=0) for name in sorted(snapshot.pools))
+    pools = (snapshot.pools[name] for name in sorted(snapshot.pools))
+    return tuple(replace(pool, free=0, node_labels=dict.fromkeys(pool.node_labels, 0)) for pool in pools)
 
 
 # --- admission -------------------------------------------------------------------------------------------------------

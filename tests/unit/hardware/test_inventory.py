@@ -301,9 +301,10 @@ def test_a_pool_has_the_labels_that_anybody_asks_for_node_by_node() -> None:
     nodes = [node("n1"), node("n2"), node("n3", ready=False), node("other", "l4")]
     labels: list[dict[str, str]] = [{"disk": "ssd", "zone": "a"}, {"zone": "b"}, {"disk": "tape"}, {"disk": "none"}]
     nodes = [dataclasses.replace(n, labels={**n.labels, **more}) for n, more in zip(nodes, labels, strict=True)]
-    inventory = build({"a100": spec()}, nodes)
+    inventory = build({"a100": spec()}, nodes, usage={"n1": 3})
     assert with_node_labels(inventory, nodes, ()) is inventory.pools
     (made,) = with_node_labels(inventory, nodes, {"disk"}).values()
-    assert made.node_labels == {frozenset({("disk", "ssd")}), frozenset(), frozenset({("disk", "tape")})}
+    assert made.node_labels == {frozenset({("disk", "ssd")}): 5, frozenset(): 8, frozenset({("disk", "tape")}): 0}
+    assert [made.free_on(on) for on in ({}, {"disk": "ssd"}, {"disk": "tape"})] == [made.free, 5, 0] == [13, 5, 0]
     (made,) = with_node_labels(inventory, nodes, {"disk", "zone"}).values()
     assert frozenset({("disk", "ssd"), ("zone", "a")}) in made.node_labels

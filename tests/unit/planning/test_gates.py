@@ -8,6 +8,7 @@ import pytest
 from rightpool.api.conditions import Reason
 from rightpool.hardware.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
+from rightpool.planning.assess import room_for
 from rightpool.planning.candidate import RejectionReason
 from rightpool.planning.decision import Action
 from rightpool.planning.ledger import AvoidedPlacement, Outcome
@@ -46,7 +47,7 @@ def selecting(**labels: str) -> Any:
 
 
 def labelled(made: Pool, *nodes: dict[str, str], **fields: Any) -> Pool:
-    return replace(made, node_labels=frozenset(frozenset(node.items()) for node in nodes), **fields)
+    return replace(made, node_labels={frozenset(node.items()): 8 for node in nodes}, **fields)
 
 
 def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> None:
@@ -60,6 +61,20 @@ def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> No
     none = judged(fresh(made=selecting(disk="tape")), pools).decision
     assert (none.action, none.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
     assert "asks for disk=tape, which no node of a100 has: label its nodes" in none.message
+
+
+def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() -> None:
+    ssd, tape = frozenset({("disk", "ssd")}), frozenset({("disk", "tape")})
+    pools = {"a100": replace(A100, free=10, node_labels={ssd: 2, ssd | {("zone", "b")}: 1, tape: 7})}
+    made = selecting(disk="ssd")
+    waits = judged(fresh(made=made), pools, reserved={"a100": 3})
+    rejection = find(waits, "a100", 4).rejection
+    assert rejection is not None and rejection.reason is RejectionReason.NO_CAPACITY
+    assert "room for 0 of 4 chips now on nodes that template.spec.nodeSelector selects" in rejection.message
+    assert judged(fresh(made=selecting(disk="tape")), pools).decision.target == Placement("a100", 4, 1)
+    three = {"a100": replace(A100, free=10, node_labels={ssd: 3, tape: 7})}
+    job = running(Placement("a100", 1, 1), made=made)
+    assert room_for(job, three, {})("a100") == 4, "its own chip counts too"
 
 
 def test_labels_that_are_not_known_rule_nothing_out() -> None:
