@@ -32,8 +32,7 @@ METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
 REST_SECONDS: Final = 1200.0  # until there is nothing left to say about a fleet that was just found
-FULL_SECONDS: Final = 90.0  # the crowd's windows, and the profiles that are made of them
-QUIET_CYCLES: Final = 4
+QUIET_SECONDS: Final = 120.0  # the crowd's windows become full meanwhile, and there is more to say
 STEADY_CYCLES: Final = 8
 DECISION_SECONDS: Final = 150.0
 RESTART_SECONDS: Final = 100.0
@@ -147,16 +146,14 @@ class OperatorRun:
                 (count, spent, written, _), cpu = now, used
 
     def rest(self) -> float:
-        """Until there is nothing left to say; the number of statuses written on the way.
-
-        Windows must have been full for a while, and no status been written in several cycles.
-        """
-        began, written, quiet = time.time(), 0.0, 0
+        """Until nothing was said for so long that there is nothing left to say; the statuses written on the way."""
+        written, last = 0.0, time.time()
         for cycle in self.cycles(REST_SECONDS):
             written += cycle.writes
-            quiet = 0 if cycle.writes else quiet + 1
+            if cycle.writes:
+                last = time.time()
             tell(f"cycle of {cycle.seconds:.1f} s, {cycle.cpu:.2f} CPU s, {cycle.writes:.0f} statuses")
-            if quiet >= QUIET_CYCLES and time.time() - began > FULL_SECONDS:
+            if time.time() - last > QUIET_SECONDS:
                 return written
         tell(f"still not settled after {REST_SECONDS:.0f} s: what follows is no steady state")
         return written
