@@ -54,6 +54,7 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"  # spec.suspend is true
     STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
+    FOREIGN_POD = "ForeignPod"  # a pod wears the job's labels, is none of its Jobs', and nothing is started beside it
     OPERATOR_FAILED = "OperatorFailed"  # the operator itself failed on this job, which is a defect of it
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
     INVALID_STATUS = "InvalidStatus"  # what the status says can't be so, so that nothing is done on it

@@ -19,6 +19,7 @@ from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.start import forbidden, late, survey_leave, survey_start, survey_update
+from rightpool.planning.stranger import stranger
 from rightpool.planning.survey import Intent, Survey, action_reason, demanded, survey_running
 from rightpool.planning.wording import share, span
 from rightpool.prediction.predict import unusable
@@ -200,6 +201,9 @@ def _at_rest(job: JobState) -> Decision | None:
     problem = contradiction(job)
     if problem is not None:
         return Decision(Action.HOLD, Reason.INVALID_STATUS, problem)
+    foreign = stranger(job)
+    if foreign is not None:
+        return Decision(Action.HOLD, Reason.FOREIGN_POD, foreign)
     if job.spec.suspend:
         return Decision(Action.HOLD, Reason.SUSPENDED, "spec.suspend is true: set it to false to go on")
     return None

@@ -60,6 +60,7 @@ REASONS: Final = {
             # Not judged yet
             Reason.INVALID_SPEC,
             Reason.INVALID_STATUS,
+            Reason.FOREIGN_POD,
             Reason.SUSPENDED,
             Reason.STARTING,
             Reason.TELEMETRY_UNAVAILABLE,

@@ -24,6 +24,7 @@ from rightpool.planning.progress import age_class
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobKey, JobState, Snapshot
 from rightpool.planning.start import late
+from rightpool.planning.stranger import stranger
 from rightpool.planning.survey import Intent, Survey, demanded
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field
@@ -161,6 +162,7 @@ def _state(job: JobState, snapshot: Snapshot) -> tuple[object, ...]:
         job.deleting,
         job.invalid,
         contradiction(job),
+        stranger(job),
         job.history[-1].finished_at if job.history else None,
         tuple(entry for entry in job.avoid if entry.until is None or entry.until > now) if job.avoid else (),
         age_class(job, now),

@@ -33,6 +33,7 @@ class RevisionState:
     containers ready. blocked: why pods do not run (unschedulable, image), None where nothing is known to block.
     started_at: Unix seconds when Kubernetes last began to run it; None while it never has, or is suspended.
     earlier: a child of that number is there, and it is an earlier ProfiledJob's of this name, which is gone.
+    stranger: a living pod with its labels that is none of its Job's: only who made it can end it.
     finishing: how it ends is certain by its pods, or known to Kubernetes, and the Job itself tells a moment later.
     """
 
@@ -47,5 +48,6 @@ class RevisionState:
     blocked: str | None = None
     failure: str | None = None
     earlier: bool = False
+    stranger: str | None = None
     started_at: float | None = None
     finishing: bool = False

@@ -98,8 +98,8 @@ def commands(job: JobState) -> tuple[Command, ...]:
 
 
 def next_revision(job: JobState) -> int:
-    """A number that no Revision of this job has had."""
-    numbers = [0, *job.revisions]
+    """A number that no Revision of this job has had. What pods say of theirs, anybody can write."""
+    numbers = [0, *(number for number, state in job.revisions.items() if state.exists or state.earlier)]
     if job.ref is not None:
         numbers.append(job.ref.revision)
     if job.migration is not None:

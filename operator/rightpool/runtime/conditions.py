@@ -18,6 +18,7 @@ from rightpool.planning.ledger import LedgerEntry, Outcome
 from rightpool.planning.migration import Phase
 from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobState
+from rightpool.planning.stranger import stranger
 from rightpool.planning.transitions import COMPLETED, FAILED
 from rightpool.planning.wording import chips, dollars, share, span
 from rightpool.profiles.diagnosis import Bottleneck
@@ -124,6 +125,9 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
         return _Said("False", Reason.STARTING, message)
     if not state.exists and job.absent is not None:
         return _Said("False", Reason.NO_FEASIBLE_POOL, f"{place}: {job.absent}, or allow other pools")
+    foreign = stranger(job)
+    if foreign is not None:
+        return _Said("False", Reason.FOREIGN_POD, f"{place}: {foreign}")
     if state.blocked is not None:
         waiting = "Unschedulable" in state.blocked
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
@@ -349,13 +353,14 @@ def _migrating(job: JobState, around: Circumstances) -> _Said | None:
                 Reason.AWAITING_APPROVAL,
                 f"{migration.id}: {migration.message}. Approve by the annotation rightpool.dev/approve={migration.id}",
             )
+        foreign = stranger(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
+        waits = "" if foreign is None else f". {foreign}"
         source, target = migration.moving.placement, migration.target.placement
         way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
+        reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
         if migration.rolling_back:
-            return _Said("True", Reason.ROLLING_BACK, f"{way}, {migration.phase.value}: {migration.failure_message}")
-        return _Said(
-            "True", _MOVING.get(migration.action, Reason.MOVING), f"{way}, {migration.phase.value}: {migration.message}"
-        )
+            reason, why = Reason.ROLLING_BACK, str(migration.failure_message)
+        return _Said("True", reason, f"{way}, {migration.phase.value}: {why}{waits}")
     if job.ref is None or job.finished is not None:
         return None
     decision = None if around.assessment is None else around.assessment.decision

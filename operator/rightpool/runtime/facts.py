@@ -14,27 +14,32 @@ from typing import Any, Final
 
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.workloads.names import child_name
 
 # Reasons for which a container waits and will go on waiting until somebody does something.
 _STUCK: Final = frozenset(
     {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
 _CRASHING: Final = "CrashLoopBackOff"
+MAX_DIGITS: Final = 8  # of a Revision's number; child names have room for ten
 
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """A Pod of a Revision. done: Succeeded or Failed. ready: all its containers are. ip: None until it has one.
+    """A Pod that wears the label of a ProfiledJob. done: Succeeded or Failed. ready: all its containers are.
 
-    chips: what it requests, by resource name. blocked: why it does not run. failure: how its container ended.
+    revision: None where its label is no number: then it holds chips, and is nothing of the job's. named: its controller
+    is a Job of the Revision's name. ip: None until it has one. chips: what it requests, by resource name. blocked: why
+    it does not run. failure: how its container ended.
     """
 
     uid: str
     namespace: str
     name: str
     job: str
-    revision: int
+    revision: int | None
     owner: str
+    named: bool
     done: bool
     ready: bool
     deleting: bool
@@ -76,18 +81,22 @@ def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return body.get("metadata") or {}
 
 
-def revision_of(labels: Mapping[str, str]) -> tuple[str, int] | None:
-    """Job name and Revision number of a labelled object; None where the labels are not ours."""
-    job, number = labels.get(LABEL_JOB), labels.get(LABEL_REVISION, "")
-    return (sys.intern(job), int(number)) if job and number.isdecimal() else None
+def revision_of(labels: Mapping[str, str]) -> int | None:
+    """The number of a labelled object's Revision; None where that is none that a Revision can have."""
+    number = labels.get(LABEL_REVISION, "")
+    return int(number) if number.isdecimal() and len(number) <= MAX_DIGITS else None
 
 
 def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
-    """None where the Pod is not a Revision's."""
+    """None where the Pod does not say that it is a ProfiledJob's.
+
+    Whatever says so is kept: its chips are counted here and nowhere else.
+    """
     about = meta(body)
-    belongs = revision_of(about.get("labels") or {})
-    if belongs is None:
+    labels = about.get("labels") or {}
+    if LABEL_JOB not in labels:
         return None
+    job, revision = sys.intern(labels[LABEL_JOB]), revision_of(labels)
     spec, status = body.get("spec") or {}, body.get("status") or {}
     phase = status.get("phase")
     done = phase in ("Succeeded", "Failed")
@@ -95,9 +104,10 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         uid=str(about["uid"]),
         namespace=sys.intern(str(about.get("namespace"))),
         name=str(about["name"]),
-        job=belongs[0],
-        revision=belongs[1],
+        job=job,
+        revision=revision,
         owner=controller_of(about),
+        named=revision is not None and _is_child(_controller(about), job, revision),
         done=done,
         ready=not done and _is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(about.get("deletionTimestamp")),
@@ -111,10 +121,12 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
 
 
 def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
-    """None where the Job is not a Revision's."""
+    """None where the Job is not a Revision's. Of each there is one, by its name: labels and owner, which anybody can
+    write who may create Jobs, would be those of several."""
     about = meta(body)
-    belongs = revision_of(about.get("labels") or {})
-    if belongs is None:
+    labels = about.get("labels") or {}
+    job, revision = sys.intern(labels.get(LABEL_JOB, "")), revision_of(labels)
+    if not job or revision is None or about["name"] != child_name(job, revision):
         return None
     spec, status = body.get("spec") or {}, body.get("status") or {}
     conditions = status.get("conditions") or ()
@@ -125,10 +137,10 @@ def child_facts(body: Mapping[str, Any]) -> ChildFacts | None:
         uid=str(about["uid"]),
         namespace=sys.intern(str(about.get("namespace"))),
         name=str(about["name"]),
-        job=belongs[0],
-        revision=belongs[1],
+        job=job,
+        revision=revision,
         owner=controller_of(about),
-        named=_is_profiled_job(_controller(about), belongs[0]),
+        named=_is_profiled_job(_controller(about), job),
         pods=int(spec.get("parallelism") or 0),
         suspended=bool(spec.get("suspend")),
         deleting=bool(about.get("deletionTimestamp")),
@@ -171,6 +183,11 @@ def controller_of(about: Mapping[str, Any]) -> str:
 def _is_profiled_job(reference: Mapping[str, Any], name: str) -> bool:
     group = str(reference.get("apiVersion")).partition("/")[0]
     return (group, reference.get("kind"), reference.get("name")) == (GROUP, "ProfiledJob", name)
+
+
+def _is_child(reference: Mapping[str, Any], job: str, revision: int) -> bool:
+    group = str(reference.get("apiVersion")).partition("/")[0]
+    return (group, reference.get("kind"), reference.get("name")) == ("batch", "Job", child_name(job, revision))
 
 
 def _controller(about: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,7 +69,9 @@ class Fence:
         bodies = self._client.list_all(PODS, key.namespace, labels=f"{LABEL_JOB}={key.name}")
         pods = [pod for pod in map(pod_facts, bodies) if pod is not None]
         for pod in pods:
-            if not pod.done and (pod.revision != command.ref.revision or pod.owner != child_uid):
+            if pod.revision is None or pod.done:
+                continue
+            if pod.revision != command.ref.revision or pod.owner != child_uid:
                 raise Refused(f"pod {pod.name} of r{pod.revision} is still there")
         self.leader()
         return pods

@@ -28,6 +28,8 @@ def revision_states(
             earlier.add(child.revision)
     members: dict[int, list[PodFacts]] = defaultdict(list)
     for pod in pods:
+        if pod.revision is None:
+            continue
         members[pod.revision].append(pod)
     return {
         number: _state(number, jobs.get(number), members.get(number, []), number in earlier)
@@ -37,8 +39,9 @@ def revision_states(
 
 def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
+    stranger = min((pod.name for pod in active if not pod.named), default=None)
     if child is None:
-        return RevisionState(revision=number, exists=False, active=len(active), earlier=earlier)
+        return RevisionState(revision=number, exists=False, active=len(active), earlier=earlier, stranger=stranger)
     own = [pod for pod in active if pod.owner == child.uid]
     running = sum(pod.ready and not pod.deleting for pod in own)
     blocked = next((pod.blocked for pod in own if pod.blocked), None)
@@ -58,6 +61,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         blocked=_cut(blocked),
         failure=_cut(failure),
         earlier=earlier,
+        stranger=stranger,
         started_at=child.started_at,
         finishing=child.ending or (not own and any(pod.succeeded and pod.owner == child.uid for pod in pods)),
     )

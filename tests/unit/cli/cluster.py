@@ -196,11 +196,13 @@ def job(name: str = "resnet50", namespace: str = "vision", status: Object | None
 
 
 def pod(owner: str, namespace: str, node_name: str, chips: int = 4, revision: int = 1) -> Object:
+    child = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{owner}-r{revision}", "uid": "j", "controller": True}
     return {
         "metadata": {
             "name": f"{owner}-r{revision}-0",
             "namespace": namespace,
             "labels": {"rightpool.dev/profiledjob": owner, "rightpool.dev/revision": str(revision)},
+            "ownerReferences": [child],
         },
         "spec": {
             "nodeName": node_name,

@@ -64,7 +64,9 @@ def pod(revision: int = 1, *, uid: str = "pod-1", owner: str = "job-1", version:
             "uid": uid,
             "resourceVersion": str(version),
             "labels": {LABEL_JOB: "bert", LABEL_REVISION: str(revision)},
-            "ownerReferences": [{"controller": True, "uid": owner}],
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": f"bert-r{revision}", "uid": owner, "controller": True}
+            ],
             **more.pop("metadata", {}),
         },
         "spec": {
