@@ -35,8 +35,10 @@ _TOLERATION: Final = {
 Toleration = Annotated[dict[str, Any], WithJsonSchema(_TOLERATION)]
 
 # Sides of the topology, as integers: "2x4" is [2, 4].
-_TOPOLOGY: Final = r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$"
+TOPOLOGY: Final = r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$"
 _SIDES: Final = "self.topology.split('x')"
+MAX_CHIPS_PER_NODE: Final = 256
+MAX_SLICE_CHIPS: Final = 65536
 _PRODUCT: Final = f"int({_SIDES}[0]) * int({_SIDES}[1]) * (size({_SIDES}) > 2 ? int({_SIDES}[2]) : 1)"
 
 
@@ -79,7 +81,7 @@ class Slice(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                f"!self.topology.matches(r'{_TOPOLOGY}') || {_PRODUCT} == self.chips",
+                f"!self.topology.matches(r'{TOPOLOGY}') || {_PRODUCT} == self.chips",
                 "must be the product of the topology: write 8 for 2x4, 64 for 4x4x4",
                 field=".chips",
             )
@@ -89,12 +91,12 @@ class Slice(ApiModel):
     topology: str = Field(
         max_length=16,
         json_schema_extra=validations(
-            Rule(f"self.matches(r'{_TOPOLOGY}')", "must be two or three sides: write 2x4 or 4x4x8")
+            Rule(f"self.matches(r'{TOPOLOGY}')", "must be two or three sides: write 2x4 or 4x4x8")
         ),
     )
     """Shape, such as 2x4 or 4x4x8."""
 
-    chips: int = Field(ge=1, le=65536)
+    chips: int = Field(ge=1, le=MAX_SLICE_CHIPS)
     """Chips of one slice: the product of the topology."""
 
 
@@ -124,7 +126,7 @@ class AcceleratorPoolSpec(ApiModel):
     accelerator: str = Field(min_length=1, max_length=63)
     """Key of the catalog, such as A10G-24GB."""
 
-    chips_per_node: int = Field(ge=1, le=256)
+    chips_per_node: int = Field(ge=1, le=MAX_CHIPS_PER_NODE)
     """Chips of one node."""
 
     resource_name: str = Field(

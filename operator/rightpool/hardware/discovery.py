@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from rightpool.api.pool import AcceleratorPoolSpec
+from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_SLICE_CHIPS, TOPOLOGY, AcceleratorPoolSpec
 from rightpool.api.pool import Slice as SliceSpec
 from rightpool.hardware.accelerator import Price, Vendor
 from rightpool.hardware.catalog import Catalog
@@ -208,6 +208,13 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, 
             "(is the device plugin running?) and no count label is there"
         )
         return Unmapped.UNKNOWN_COUNT, evidence, message
+    if chips > MAX_CHIPS_PER_NODE:
+        evidence = f"{source}={labels[source]}"
+        message = (
+            f"{accelerator} nodes ({evidence}) say that they have {chips:.6g} chips, and no node has more than "
+            f"{MAX_CHIPS_PER_NODE}: correct the count label, or what the device plugin offers"
+        )
+        return Unmapped.UNKNOWN_COUNT, evidence, message
     selector = {source: labels[source]}
     selector.update((label, labels[label]) for label in CAPACITY_LABELS if label in labels)
     group = ""
@@ -282,10 +289,10 @@ def _integer(labels: Mapping[str, str], label: str | None) -> int | None:
 
 
 def _topology_chips(topology: str) -> int | None:
-    sides = topology.split("x")
-    if not all(side.isascii() and side.isdigit() and int(side) > 0 for side in sides):
+    if re.fullmatch(TOPOLOGY, topology) is None:
         return None
-    return math.prod(int(side) for side in sides)
+    chips = math.prod(int(side) for side in topology.split("x"))
+    return chips if chips <= MAX_SLICE_CHIPS else None
 
 
 def _known_taint(key: str, resource: str) -> bool:

@@ -37,6 +37,7 @@ class ProblemKind(StrEnum):
     INVALID_SLICE = "InvalidSlice"  # the pool is left out
     OVERLAP = "Overlap"  # nodes match several declared pools
     TAINTED = "Tainted"  # nodes carry a taint that the pool does not tolerate; they do not count
+    TOO_MANY_CHIPS = "TooManyChips"  # nodes offer more than the pool's nodes have; what is above does not count
     NO_NODES = "NoNodes"  # nothing matches, and nothing can be added
     PRICE_UNKNOWN = "PriceUnknown"  # neither the pool nor the catalog names one
     PRICE_UNVERIFIED = "PriceUnverified"  # a list price that was not checked, or of another region or instance
@@ -223,8 +224,15 @@ def _pool(
             "tolerate it if jobs may run there"
         )
         problems.append(Problem(name, ProblemKind.TAINTED, message))
-    there = sum(node.chips.get(resource, 0) for node in members)
-    total, free = chips_on(counted, resource, usage, slice_)
+    above = sorted(node.name for node in members if node.chips.get(resource, 0) > spec.chips_per_node)
+    if above:
+        message = (
+            f"spec.chipsPerNode: {len(above)} nodes ({above[0]} …) offer more than {spec.chips_per_node} chips, and "
+            "count for as many; correct it, or what their device plugin offers"
+        )
+        problems.append(Problem(name, ProblemKind.TOO_MANY_CHIPS, message))
+    there = sum(min(node.chips.get(resource, 0), spec.chips_per_node) for node in members)
+    total, free = chips_on(counted, resource, spec.chips_per_node, usage, slice_)
     unit = spec.chips_per_node if slice_ is None else slice_.chips
     growable = max(0, (spec.max_chips or 0) - there) // unit * unit
     if not there and not growable:
@@ -256,11 +264,12 @@ def _pool(
 
 
 def chips_on(
-    nodes: Sequence[NodeFacts], resource: str, usage: Mapping[str, int], slice_: Slice | None
+    nodes: Sequence[NodeFacts], resource: str, most: int, usage: Mapping[str, int], slice_: Slice | None
 ) -> tuple[int, int]:
-    """Chips of nodes that pods can be scheduled on: all, and those that no pod requests."""
+    """Chips of nodes that pods can be scheduled on: all, and those that no pod requests. most: of one node, whatever it
+    offers."""
     if slice_ is None:
-        chips = {node.name: node.chips.get(resource, 0) for node in nodes}
+        chips = {node.name: min(node.chips.get(resource, 0), most) for node in nodes}
         free = sum(max(0, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
         return sum(chips.values()), free
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any

@@ -27,7 +27,7 @@ def with_node_labels(inventory: Inventory, nodes: Iterable[NodeFacts], keys: Col
 
     def free(pool: Pool, members: Iterable[NodeFacts]) -> int:
         counted = [node for node in members if takes_pods(node, pool.tolerations)]
-        return chips_on(counted, pool.resource_name, inventory.usage, pool.slice)[1]
+        return chips_on(counted, pool.resource_name, pool.chips_per_node, inventory.usage, pool.slice)[1]
 
     return {
         name: replace(pool, node_labels={labels: free(pool, members) for labels, members in alike[name].items()})

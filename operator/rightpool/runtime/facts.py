@@ -6,6 +6,7 @@ thousand jobs fit in memory, and a heartbeat is seen to change nothing.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _STUCK: Final = frozenset(
     {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
 _CRASHING: Final = "CrashLoopBackOff"
+_WHOLE: Final = re.compile(r"([0-9]{1,18})([kMGTPE]?)")
+_THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
 MAX_DIGITS: Final = 8  # of a Revision's number; child names have room for ten
 
 
@@ -169,7 +172,7 @@ def node_facts(body: Mapping[str, Any]) -> NodeFacts:
         name=str(about.get("name")),
         labels=dict(about.get("labels") or {}),
         taints=tuple(taints),
-        chips={name: int(n) for name, n in allocatable.items() if "/" in name and str(n).isdecimal()},
+        chips={name: n for name, text in allocatable.items() if "/" in name and (n := whole(text)) is not None},
         ready=_is_true(status.get("conditions") or (), "Ready"),
         unschedulable=bool(spec.get("unschedulable")),
     )
@@ -201,9 +204,17 @@ def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     for container in spec.get("containers") or ():
         resources = container.get("resources") or {}
         for name, amount in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
-            if "/" in name and str(amount).isdecimal():
-                chips[sys.intern(name)] = chips.get(name, 0) + int(amount)
+            number = whole(amount) if "/" in name else None
+            if number is not None:
+                chips[sys.intern(name)] = chips.get(name, 0) + number
     return tuple(sorted(chips.items()))
+
+
+def whole(amount: object) -> int | None:
+    """A quantity of things that can't be divided, as the API server writes it: 8, and a thousand as 1k. None for what
+    can be no count of them."""
+    match = _WHOLE.fullmatch(str(amount))
+    return None if match is None else int(match[1]) * 1000 ** _THOUSANDS.index(match[2])
 
 
 def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:

@@ -60,7 +60,11 @@ def survey_fleet(
     discovery = discover(nodes, catalog, known, reserved=stored.keys() - found_before)
     discovered = set(found_before)
     for pool in discovery.pools:
-        specs[pool.name] = _respecting(pool, stored.get(pool.name) or {})
+        try:
+            specs[pool.name] = _respecting(pool, stored.get(pool.name) or {})
+        except ValidationError as error:
+            unreadable[pool.name] = f"spec: {first_problem(error)}"
+            continue
         discovered.add(pool.name)
     resources = {spec.resource_name for spec in specs.values()}
     inventory = build_pools(

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from pydantic import ValidationError
+
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_condition
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals
 from rightpool.cluster.client import ClusterClient
@@ -84,10 +86,9 @@ def pool_status(name: str, fleet: Fleet, now: float) -> Mapping[str, Any]:
     would otherwise correct each other for ever.
     """
     stored = fleet.objects[name]
-    old = AcceleratorPoolStatus.model_validate(stored.get("status") or {})
     generation = int(meta(stored).get("generation") or 0)
     pool = fleet.inventory.pools.get(name)
-    conditions = list(old.conditions)
+    conditions = _conditions(stored)
     for kind, status, reason, message in (_ready(name, fleet), _price(name, fleet)):
         condition = Condition(kind.value, status, reason.value, message, generation)
         conditions = set_condition(conditions, condition, to_time(now))
@@ -101,6 +102,16 @@ def pool_status(name: str, fleet: Fleet, now: float) -> Mapping[str, Any]:
         chips=chips,
         conditions=conditions,
     ).to_dict()
+
+
+def _conditions(stored: Mapping[str, Any]) -> list[Condition]:
+    """What was said before, of what is said here: whatever else somebody has written there might leave no room."""
+    said = (stored.get("status") or {}).get("conditions") or ()
+    known = [condition for condition in said if condition.get("type") in set(PoolConditionType)]
+    try:
+        return list(AcceleratorPoolStatus.model_validate({"conditions": known}).conditions)
+    except ValidationError:
+        return []
 
 
 _Said = tuple[PoolConditionType, Literal["True", "False", "Unknown"], Reason, str]
