@@ -146,7 +146,8 @@ def _install(lock: Path, target: Path) -> None:
     )
     if result.returncode != 0:
         shutil.rmtree(scratch)
-        raise DevclusterError(f"the packages of {lock.relative_to(ROOT)} can't be installed:\n{result.stderr.strip()}")
+        which = f"{lock.parent.name}/{lock.name}"
+        raise DevclusterError(f"the packages of {which} can't be installed:\n{result.stderr.strip()}")
     for path in sorted(scratch.rglob("*"), reverse=True):
         if path.is_dir() and path.name in _UNUSED_DIRS and "testing" not in path.parts:
             shutil.rmtree(path)

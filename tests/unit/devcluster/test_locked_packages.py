@@ -1,0 +1,64 @@
+"""What is installed into an image is what the lock names by its hash, and nothing else: asked of nobody, offline."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from devcluster import recipes
+from devcluster.spec import DevclusterError
+
+METADATA = "Metadata-Version: 2.1\nName: ledger\nVersion: 1.0\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+HONEST, CHANGED = "RATE = 100\n", "RATE = 900\n"  # of the same length
+
+
+def wheel(folder: Path, code: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "ledger-1.0-py3-none-any.whl"
+    files = {"ledger.py": code, "ledger-1.0.dist-info/METADATA": METADATA, "ledger-1.0.dist-info/WHEEL": WHEEL}
+    record = "".join(f"{name},,\n" for name in [*files, "ledger-1.0.dist-info/RECORD"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in {**files, "ledger-1.0.dist-info/RECORD": record}.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return path
+
+
+@pytest.fixture
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of the honest package; what there is to install is in `packages`, and there is no index."""
+    honest = wheel(tmp_path / "honest", HONEST)
+    for name, value in {
+        "UV_OFFLINE": "1",
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(tmp_path / "packages"),
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "requirements.lock"
+    path.write_text(f"ledger==1.0 --hash=sha256:{hashlib.sha256(honest.read_bytes()).hexdigest()}\n")
+    return path
+
+
+def test_the_package_that_was_locked_is_installed(lock: Path, tmp_path: Path) -> None:
+    wheel(tmp_path / "packages", HONEST)
+    recipes._install(lock, tmp_path / "image")
+    assert (tmp_path / "image" / "ledger.py").read_text() == HONEST
+
+
+def test_a_package_that_was_changed_since_is_refused(lock: Path, tmp_path: Path) -> None:
+    """A byte of it, under the same name and version."""
+    wheel(tmp_path / "packages", CHANGED)
+    with pytest.raises(DevclusterError, match=r"(?is)hash mismatch.*ledger==1.0"):
+        recipes._install(lock, tmp_path / "image")
+    assert not (tmp_path / "image").exists() and not list(tmp_path.glob(".packages-*")), "nothing of it is left"
+
+
+def test_a_package_without_a_hash_is_refused(lock: Path, tmp_path: Path) -> None:
+    wheel(tmp_path / "packages", HONEST)
+    lock.write_text("ledger==1.0\n")
+    with pytest.raises(DevclusterError, match=r"(?is)require-hashes.*ledger==1.0"):
+        recipes._install(lock, tmp_path / "image")
