@@ -4,7 +4,8 @@
     ├── NotFound       404: the object, or its resource, is not there
     ├── Conflict       409: somebody was faster, or a precondition does not hold
     │   └── AlreadyExists
-    ├── Invalid        400, 422: the object itself is refused; the message is for its author
+    ├── Invalid        400, 413, 422, and 500 where etcd does not store so much: the object itself is refused; the
+    │                  message is for its author
     ├── Forbidden      401, 403: our own permissions, or an admission policy
     ├── Expired        410: a page token or resource version is too old; start again
     └── Unavailable    429, 5xx, no connection, timeout: try again later; the request may have been carried out
@@ -41,7 +42,7 @@ class AlreadyExists(Conflict):
 
 
 class Invalid(ClusterError):
-    """400 or 422."""
+    """400, 413 or 422, or too large for etcd."""
 
 
 class Forbidden(ClusterError):
@@ -67,8 +68,13 @@ _BY_STATUS: dict[int, type[ClusterError]] = {
     404: NotFound,
     409: Conflict,
     410: Expired,
+    413: Invalid,
     422: Invalid,
 }
+
+
+# A server error by its number, and the same again however often it is asked for.
+_TOO_LARGE = "etcdserver: request is too large"
 
 
 def error_from(status: int, body: bytes, retry_after: str | None = None) -> ClusterError:
@@ -78,7 +84,7 @@ def error_from(status: int, body: bytes, retry_after: str | None = None) -> Clus
     reason = str(details.get("reason") or "")
     if reason == "AlreadyExists":
         return AlreadyExists(message, status=status, reason=reason)
-    kind = _BY_STATUS.get(status)
+    kind = Invalid if _TOO_LARGE in message else _BY_STATUS.get(status)
     if kind is not None:
         return kind(message, status=status, reason=reason)
     if status == 429 or status >= 500:

@@ -157,7 +157,10 @@ class Executor:
             pass  # by an earlier attempt of ours; `_create` looks whose it is
         except (Invalid, Forbidden) as error:
             return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
-        created = self._create(job, manifest)
+        try:
+            created = self._create(job, manifest)
+        except (Invalid, Forbidden) as error:  # as too large, which a dry run does not find
+            return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
         if created is None:
             return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Job", str(manifest["metadata"]["name"])))
         self._refusals.pop(job.uid, None)

@@ -93,7 +93,7 @@ def estimate_to_wire(estimate: Estimate | None) -> wire.EstimateStatus | None:
         return None
     median = format_quantity(estimate.median, DIGITS)
     high = format_quantity(max(estimate.high, estimate.median), DIGITS)
-    low = float(median) ** 2 / float(high)
+    low = float(median) ** 2 / float(high) if float(high) else 0.0  # on chips that cost nothing
     return wire.EstimateStatus(median=median, low=format_quantity(low, DIGITS), high=high)
 
 
@@ -102,6 +102,8 @@ def estimate_from_wire(status: wire.EstimateStatus | None) -> Estimate | None:
     if status is None:
         return None
     median, high = float(status.median), float(status.high)
+    if median == high == 0.0:
+        return Estimate(0.0, 0.0)
     if not 0.0 < median <= high:
         raise ValueError(f"an estimate's median is {status.median} and its high {status.high}: 0 < median ≤ high")
     return Estimate(median, max(0.0, math.log(high / median) / Z80))

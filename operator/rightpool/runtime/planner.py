@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
-from rightpool.cluster.events import EventRecorder
+from rightpool.cluster.events import Event, EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.hardware.catalog import Catalog
@@ -338,6 +338,9 @@ class Planner:
             return None
         except ClusterError as error:
             self._not_written(step, "error", error.message, logging.ERROR)
+            # There is no other place to say it in. Repeated, it is sent once.
+            note = f"the status can't be written, and nothing is done before it is: {error.message}"
+            parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
             return None
         parts.metrics.status_writes.labels("written").inc()
         self._stepper.written_at[uid] = now

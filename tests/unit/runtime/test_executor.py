@@ -12,7 +12,7 @@ import pytest
 
 from rightpool.api.conditions import Reason
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.cluster.errors import AlreadyExists, Conflict, Invalid, NotFound
+from rightpool.cluster.errors import AlreadyExists, Conflict, Invalid, NotFound, error_from
 from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS, SERVICES, Resource
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
@@ -204,6 +204,24 @@ def test_a_refusal_is_told_and_not_repeated_in_every_cycle(world: World) -> None
     world.clock = 61.0
     assert len(world.run(job)) == 2
     assert world.executor.refusal(job) is None
+
+
+def test_a_child_that_is_too_large_to_be_stored_is_told(world: World) -> None:
+    """The dry run does not find it: nothing is stored by one."""
+    create = world.cluster.create
+    too_large = error_from(500, b'{"message": "etcdserver: request is too large"}')
+
+    def store(resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False) -> Body:
+        if dry_run:
+            return create(resource, body, dry_run=True)
+        raise too_large
+
+    world.cluster.create = store  # type: ignore[method-assign]
+    job = world.persist()
+    assert world.run(job) == []
+    refusal = world.executor.refusal(job)
+    assert refusal is not None and refusal.reason is Reason.INVALID_TEMPLATE
+    assert "too large" in refusal.message
 
 
 def test_a_job_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:

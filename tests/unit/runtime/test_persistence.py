@@ -176,6 +176,13 @@ def test_an_estimate_keeps_its_interval(estimate: Estimate) -> None:
     assert math.isclose(back.low, estimate.low, rel_tol=3e-5)
 
 
+def test_chips_that_cost_nothing_have_an_estimate_too() -> None:
+    """A pool of one's own may have a price of 0."""
+    wire = estimate_to_wire(Estimate(0.0, 0.3))
+    assert wire is not None and (wire.median, wire.low, wire.high) == ("0", "0", "0")
+    assert estimate_from_wire(wire) == Estimate(0.0, 0.0)
+
+
 def test_a_status_of_a_newer_operator_stops_the_job_and_says_so() -> None:
     body = profiled_job()
     body["status"] = ProfiledJobStatus(**persisted_fields(read_job(body).state)).to_dict()
