@@ -61,6 +61,7 @@ REASONS: Final = {
             Reason.INVALID_SPEC,
             Reason.INVALID_STATUS,
             Reason.FOREIGN_POD,
+            Reason.OPERATOR_FAILED,
             Reason.SUSPENDED,
             Reason.STARTING,
             Reason.TELEMETRY_UNAVAILABLE,

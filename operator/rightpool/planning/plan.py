@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from rightpool.api.conditions import Reason
 from rightpool.planning.assess import Assessment, choose, fits, room_for, survey
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import MIGRATING_ACTIONS, Action, Decision
@@ -84,7 +85,10 @@ def plan(snapshot: Snapshot, previous: Plan | None = None) -> Plan:
     reused = 0
     for key, job in snapshot.jobs.items():
         before = old.get(key)
-        entry = _assessed(job, snapshot, reserved, before)
+        try:
+            entry = _assessed(job, snapshot, reserved, before)
+        except Exception as error:
+            entry = _failed(error, snapshot.now)
         reused += before is not None and entry.survey is before.survey
         remembered[key] = entry
     admitted = _admitted(snapshot, remembered, reserved)
@@ -144,6 +148,14 @@ def _assessed(
     surveyed = survey(job, snapshot.pools, snapshot.now, snapshot.telemetry, overdue)
     assessment = choose(job, surveyed, snapshot.pools, snapshot.policy, room)
     return _Remembered(state, job.profile, surveyed, snapshot.now, fits(surveyed, room), assessment)
+
+
+def _failed(error: Exception, now: float) -> _Remembered:
+    """Of a job that can't be judged: that is a defect, and keeps no other from being planned."""
+    message = f"the operator failed on this job, which is a defect of it: {type(error).__name__}: {error}"
+    decision = Decision(Action.HOLD, Reason.OPERATOR_FAILED, message)
+    survey = Survey(Intent.NONE, None, (), (), decision)
+    return _Remembered((), None, survey, now, (), Assessment(None, (), decision))
 
 
 def _state(job: JobState, snapshot: Snapshot) -> tuple[object, ...]:

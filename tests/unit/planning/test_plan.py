@@ -55,6 +55,20 @@ def test_the_oldest_starts_first_and_starts_come_before_moves() -> None:
     assert reasons(made)["young"] is reasons(made)["mover"] is Reason.WAITING_FOR_CAPACITY
 
 
+def test_a_job_that_can_not_be_judged_keeps_no_other_from_being_planned() -> None:
+    """What it is that breaks on it is a defect, which is told where the job is looked at."""
+    job = running(name="broken")
+    assert job.profile is not None
+    readings = {**job.profile.readings, Field.SAMPLES_PER_SECOND: Reading("a lot", 1.0, 1.0, Quality.MEASURED)}  # type: ignore[arg-type]
+    broken = replace(job, profile=replace(job.profile, readings=readings))
+    snapshot = fleet([broken, running(name="other")])
+    first = plan(snapshot)
+    for made in (first, plan(snapshot, first)):
+        assert reasons(made)["broken"] is Reason.OPERATOR_FAILED
+        assert "TypeError" in made.assessments[broken.key].decision.message
+        assert actions(made)["other"] is Action.RESIZE
+
+
 def test_the_largest_saving_moves_first() -> None:
     jobs = [running(name=f"job-{n}", rate=100.0, ratios={"exposed_communication": 0.1 * n}) for n in range(4, 8)]
     made = plan(fleet(jobs, {"a100": A100}, FREE.model_copy(update={"max_concurrent_migrations": 1})))
@@ -280,7 +294,7 @@ def test_whatever_the_fleet(snapshot: Snapshot) -> None:
     for key, assessment in made.assessments.items():
         decision, job = assessment.decision, snapshot.jobs[key]
         assert decision.message
-        assert decision.reason in REASONS[decision.action]
+        assert decision.reason in REASONS[decision.action] - {Reason.OPERATOR_FAILED}
         for candidate in assessment.candidates:
             assert candidate.rejection is None or candidate.rejection.message
             assert candidate.cost_per_hour is None or candidate.cost_per_hour >= 0.0
