@@ -81,6 +81,11 @@ PROFILED_JOB: Final = Resource(
         ),
     ),
     columns=(
+        Column(
+            "Status",
+            ".status.conditions[?(@.type=='Placed')].reason",
+            description="Whether the job runs, and why not: the reason of Placed.",
+        ),
         Column("Pool", ".status.placement.pool", description="AcceleratorPool that the job runs on."),
         Column("Chips", ".status.placement.chips", "integer", "Chips that the job runs on."),
         Column("Bottleneck", ".status.profile.bottleneck", description="What limits the job now."),

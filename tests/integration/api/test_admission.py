@@ -252,7 +252,9 @@ def test_a_condition_without_a_reason_is_refused(server: Server, namespace: str)
 
 def test_columns_are_shown(server: Server, namespace: str) -> None:
     server.create(JOB, namespace)
+    placed = {"type": "Placed", "status": "False", "reason": "Starting", "message": "1 of 2 pods run"}
     status = {
+        "conditions": [{**placed, "lastTransitionTime": "2026-11-21T10:00:00Z"}],
         "placement": {"revision": 3, "pool": "a10g", "chips": 8, "replicas": 2},
         "profile": {"bottleneck": "MemoryBandwidth", "samplesPerSecond": "1180"},
         "cost": {"perHour": "8.0482", "perMillionSamples": "1.9", "saved": "96.09871234"},
@@ -262,6 +264,7 @@ def test_columns_are_shown(server: Server, namespace: str) -> None:
     table = server.call("GET", server.path(JOB, namespace), accept=AS_TABLE)
     assert [column["name"] for column in table["columnDefinitions"] if column["priority"] == 0] == [
         "Name",
+        "Status",
         "Pool",
         "Chips",
         "Bottleneck",
@@ -271,7 +274,7 @@ def test_columns_are_shown(server: Server, namespace: str) -> None:
         "Phase",
         "Age",
     ]
-    assert table["rows"][0]["cells"][:7] == ["bert", "a10g", 8, "MemoryBandwidth", "8.05", "1.90", "96.10"]
+    assert table["rows"][0]["cells"][:8] == ["bert", "Starting", "a10g", 8, "MemoryBandwidth", "8.05", "1.90", "96.10"]
 
 
 def test_names_of_the_kinds(server: Server) -> None:

@@ -109,7 +109,7 @@ def test_there_are_no_floats() -> None:
     [
         (
             "ProfiledJob",
-            ["Pool", "Chips", "Bottleneck", "$/h", "$/M", "Saved", "Phase", "Age"],
+            ["Status", "Pool", "Chips", "Bottleneck", "$/h", "$/M", "Saved", "Phase", "Age"],
             ["Samples/s", "Scaling", "LastMove", "Queue"],
         ),
         (
