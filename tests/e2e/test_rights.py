@@ -18,6 +18,7 @@ pytestmark = pytest.mark.cluster
 # Granted, and not asked for when all goes well. tests/integration/security brings each of them about.
 RARE = {
     ("", "services", "get"): "only where a Service of that name is there already: whose is it?",
+    ("", "services", "delete"): "only where it has outlived an earlier Job of that name",
 }
 
 

@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create]
+  verbs: [get, create, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

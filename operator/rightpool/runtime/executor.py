@@ -22,7 +22,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.snapshot import JobState
 from rightpool.runtime.children import Children
-from rightpool.runtime.facts import ChildFacts, child_facts, controller_of, meta
+from rightpool.runtime.facts import ChildFacts, child_facts, controlled_by_job, controller_of, meta
 from rightpool.runtime.fence import Fence, Refused
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.store import Store
@@ -68,7 +68,7 @@ class Executor:
         self._clock = clock
         self._refusals: dict[str, Refusal] = {}  # by uid of the ProfiledJob
         self._checkpoints: dict[str, tuple[str, str | None]] = {}  # uid → request id, what went wrong
-        self._ended: dict[str, float] = {}  # uid of a child → when its deletion was answered
+        self._ended: dict[str, float] = {}  # uid of a child or Service → when its deletion was answered
         self._served: set[str] = set()  # uids of children that have the Service they need
 
     def refusal(self, job: JobState) -> Refusal | None:
@@ -197,11 +197,31 @@ class Executor:
         if manifest is not None:
             self._fence.persisted(job, command)
             service = self._create_or_get(SERVICES, manifest)
-            if controller_of(meta(service)) != child.uid:
-                return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Service", child.name))
+            if controlled_by_job(meta(service), child.name):
+                self._end_left_over(job, service, child)
+            elif controller_of(meta(service)) != child.uid:
+                return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Service", str(meta(service)["name"])))
         self._refusals.pop(job.uid, None)
         self._served.add(child.uid)
         return True
+
+    def _end_left_over(self, job: JobState, service: Mapping[str, Any], child: ChildFacts) -> None:
+        """The Service of a Job that had the child's name, before the garbage collector sees to it; nothing where it is
+        the child's own. A name is one Job's at a time: while the child has it, another owner can only be an earlier."""
+        about = meta(service)
+        if controller_of(about) == child.uid:
+            return
+        try:
+            living = self._client.get(JOBS, child.name, child.namespace)
+        except NotFound as error:
+            raise Refused(f"Job {child.name} is gone") from error
+        if meta(living).get("uid") != child.uid:
+            raise Refused(f"Job {child.name} is another one by now")
+        if self._to_be_ended(str(about["uid"])):
+            self._fence.leader()
+            self._delete(SERVICES, service)
+            logger.info("ended Service %s of an earlier child", about["name"], extra={"job": str(job.key)})
+        raise Refused(f"Service {about['name']} of an earlier {child.name} is still there")
 
     def _create_or_get(self, resource: Resource, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         """Never an apply: what is there may be somebody else's, and would be ours by that."""
@@ -243,8 +263,7 @@ class Executor:
         child = self._to_end(job, command)
         if child is None or child.deleting:
             return False
-        ended_at = self._ended.get(child.uid)
-        if ended_at is not None and self._clock() - ended_at < END_SECONDS:
+        if not self._to_be_ended(child.uid):
             return False
         # Before it is seen that this ProfiledJob is the living one, so that another owner can only be an earlier one.
         try:
@@ -258,20 +277,25 @@ class Executor:
         self._store.assume(JOBS, body)
         if (fresh.succeeded and fresh.owner == job.uid) or fresh.deleting:
             return False
-        self._delete(body)
-        self._ended[child.uid] = self._clock()
+        self._delete(JOBS, body)
         self._served.discard(child.uid)
         logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
 
-    def _delete(self, body: Mapping[str, Any]) -> None:
-        """Exactly the Job that was looked at, as it was then."""
+    def _to_be_ended(self, uid: str) -> bool:
+        """Whether its deletion was not just answered."""
+        ended_at = self._ended.get(uid)
+        return ended_at is None or self._clock() - ended_at >= END_SECONDS
+
+    def _delete(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        """Exactly the object that was looked at, as it was then."""
         about = meta(body)
         uid, version = str(about["uid"]), str(about["resourceVersion"])
         try:
-            self._client.delete(JOBS, about["name"], about["namespace"], uid=uid, resource_version=version)
+            self._client.delete(resource, about["name"], about["namespace"], uid=uid, resource_version=version)
         except NotFound:
             pass
+        self._ended[uid] = self._clock()
 
     # --- RequestCheckpoint -------------------------------------------------------------------------------------------
 

@@ -183,6 +183,12 @@ def controller_of(about: Mapping[str, Any]) -> str:
     return str(_controller(about).get("uid", ""))
 
 
+def controlled_by_job(about: Mapping[str, Any], name: str) -> bool:
+    """Whether the object's controller is a batch/v1 Job of that name, whichever."""
+    controller = _controller(about)
+    return (controller.get("apiVersion"), controller.get("kind"), controller.get("name")) == ("batch/v1", "Job", name)
+
+
 def _is_profiled_job(reference: Mapping[str, Any], name: str) -> bool:
     group = str(reference.get("apiVersion")).partition("/")[0]
     return (group, reference.get("kind"), reference.get("name")) == (GROUP, "ProfiledJob", name)

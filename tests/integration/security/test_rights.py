@@ -22,6 +22,7 @@ from .tenants import Object, Tenants
 
 pytestmark = pytest.mark.cluster
 
+ENDED = ("", "services", "delete")
 USER = f"system:serviceaccount:{SYSTEM}:{NAME}"
 
 
@@ -31,7 +32,7 @@ def logs(release: Release) -> list[Path]:
 
 def live(tenants: Tenants, release: Release, name: str) -> None:
     """A gang's life: held up by somebody's Service of its child's name, started, stopped, resumed, started anew with
-    another program, and given up."""
+    another program where a Service of an earlier child is in the way, and given up."""
     kubectl = release.kubectl
     meta = {"name": f"{name}-r1", "namespace": tenants.namespace}
     theirs = {"selector": {"app": "theirs"}, "ports": [{"port": 80}], "clusterIP": "None"}
@@ -60,9 +61,18 @@ def live(tenants: Tenants, release: Release, name: str) -> None:
     eventually(lambda: children("pods") == [], release.operators)
     edit({"spec": {"suspend": False}})
     eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators)
+    # The garbage collector sees to it at once; the finalizer keeps it for the operator to find.
+    gone = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-r2", "uid": "gone", "controller": True}
+    left = {"name": f"{name}-r2", "namespace": tenants.namespace, "finalizers": ["example.com/test"]}
+    left_over = {**left, "ownerReferences": [gone]}
+    began = now()
+    kubectl.apply([{"apiVersion": "v1", "kind": "Service", "metadata": left_over, "spec": {"clusterIP": "None"}}])
     containers = [{"name": "trainer", "image": "example.com/train:2"}]
     edit({"spec": {"workload": {"job": {"template": {"spec": {"containers": containers}}}}}})
     eventually(lambda: [i["metadata"]["name"] for i in children("jobs")] == [f"{name}-r2"], release.operators)
+    eventually(lambda: ENDED in {right.plain for right in asked(logs(release), USER, began).rights}, release.operators)
+    free = '{"metadata":{"finalizers":null}}'
+    kubectl("patch", "service", f"{name}-r2", where, "--type=merge", f"--patch={free}")
     eventually(lambda: [i["metadata"]["name"] for i in children("services")] == [f"{name}-r2"], release.operators)
     kubectl("delete", "profiledjob", name, where)
 
@@ -158,6 +168,8 @@ def test_with_roles_alone_it_works_as_before(release: Release, tenants: Tenants,
     assert seen.refused == set()
     assert [right for right in sorted(seen.rights) if not covered(right, rights)] == []
     assert Right("batch", "jobs", "create", "research") in seen.rights
+    pools = release.kubectl.json("get", "acceleratorpools")["items"]
+    assert [pool["status"]["chips"].keys() for pool in pools] == [{"total"}] * len(pools), "others' pods are not known"
 
 
 def test_it_does_not_look_elsewhere(release: Release, tenants: Tenants, narrowed: str) -> None:

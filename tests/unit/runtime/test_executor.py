@@ -367,6 +367,44 @@ def test_a_service_of_that_name_which_is_somebody_elses_is_left_alone(world: Wor
     assert world.executor.refusal(world.read()) is None
 
 
+def left_over(world: World) -> None:
+    """A Service of a Job that had the child's name and is gone, which the garbage collector has not seen to yet."""
+    body = service(owner="job-0")
+    body["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job", "name": "bert-r1"}
+    world.cluster.put(SERVICES, body)
+
+
+def test_a_service_that_has_outlived_an_earlier_child_of_that_name_is_ended(world: World) -> None:
+    left_over(world)
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True", "delete Service bert-r1"]
+    assert world.executor.refusal(world.read()) is None, "nobody has to do anything about it"
+    assert world.run(world.read()) == [], "asked for once; it is still there"
+    del world.cluster.objects[SERVICES, "bert-r1"]
+    assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+
+
+def test_a_service_of_a_later_child_of_that_name_is_not_taken_for_an_earlier_ones(world: World) -> None:
+    """The store is late: another process has replaced the child since, and served the new one."""
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", body)
+    world.cluster.put(JOBS, child(uid="job-0", suspend=True))
+    left_over(world)
+    assert world.run(world.persist()) == []
+    assert world.executor.refusal(world.read()) is None
+
+
+def test_a_service_of_a_job_of_another_name_is_left_alone(world: World) -> None:
+    left_over(world)
+    world.cluster.objects[SERVICES, "bert-r1"]["metadata"]["ownerReferences"][0]["name"] = "their-r1"
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True"]
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN
+
+
 def test_a_pod_that_only_wears_the_labels_is_sent_no_token(world: World) -> None:
     world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, child()))
     world.store.observe(PODS, "ADDED", pod(uid="pod-2", owner="", status={"podIP": "10.0.0.66"}))
