@@ -159,6 +159,19 @@ def waiting(best: Candidate, room: Rejection) -> str:
     return f"{place(best.placement)} would be next: {room.message}"
 
 
+def nowhere(allowed: Sequence[str], there: Sequence[str], candidates: Iterable[Candidate]) -> str:
+    """No pool can take the job. allowed: by name, all of them where empty. there: the pools that are known."""
+    if allowed and there and not set(allowed) & set(there):
+        absent = f"placement.pools.allow names {_some(allowed)}, and no such pool is there"
+        return f"no pool can take the job: {absent}: there are {_some(there)}"
+    return f"no pool can take the job: {by_pool(candidates)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:MOST_POOLS])
+    return told if len(names) <= MOST_POOLS else f"{told} and {len(names) - MOST_POOLS} more"
+
+
 def by_pool(candidates: Iterable[Candidate]) -> str:
     """Each pool once, with what rules out its best candidate."""
     first: dict[str, str] = {}

@@ -107,7 +107,7 @@ def _survey(job: JobState, pools: Mapping[str, Pool], now: float, intent: Intent
         possible = [(placement, pool) for placement, pool in possible if placement != job.ref.placement]
     candidates = tuple(_candidate(placement, pool, None) for placement, pool in possible)
     if not candidates:
-        message = f"no pool can take the job: {messages.by_pool(rejected)}"
+        message = messages.nowhere(spec.placement.pools.allow, sorted(pools), rejected)
         decision = Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, message)
         return Survey(intent, None, tuple(rejected), (), decision)
     return Survey(intent, None, (*candidates, *rejected), tuple(range(len(candidates))), messages.undecided())

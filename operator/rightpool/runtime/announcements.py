@@ -19,6 +19,8 @@ _SILENT: Final = frozenset({ConditionType.MIGRATING.value, ConditionType.TARGETS
 _INVERTED: Final = frozenset({ConditionType.DEGRADED.value, ConditionType.FAILED.value})
 # How every job begins.
 _EXPECTED: Final = frozenset({Reason.STARTING.value, Reason.WARMING_UP.value, Reason.NO_TELEMETRY.value})
+# What was wished for, or is the best of ends.
+_WISHED: Final = frozenset({Reason.SUSPENDED.value, Reason.STOPPING.value, Reason.JOB_COMPLETED.value})
 _BAD_OUTCOMES: Final = frozenset({Outcome.ROLLED_BACK, Outcome.FAILED})
 
 
@@ -56,7 +58,7 @@ def announcements(
             if condition.message
             else (f"{condition.type} is {condition.status}")
         )
-        yield Event(regarding, condition.reason, "Observe", note, bad)
+        yield Event(regarding, condition.reason, "Observe", note, bad and condition.reason not in _WISHED)
 
 
 def _migration(regarding: Mapping[str, str], old: JobState, new: JobState) -> Iterator[Event]:

@@ -129,7 +129,8 @@ def _placed(job: JobState, around: Circumstances) -> _Said:
     if foreign is not None:
         return _Said("False", Reason.FOREIGN_POD, f"{place}: {foreign}")
     if state.blocked is not None:
-        waiting = "Unschedulable" in state.blocked
+        # The scheduler calls a pod unschedulable for a volume, too, and no chip that comes free would help it.
+        waiting = "Unschedulable" in state.blocked and "persistentvolumeclaim" not in state.blocked.lower()
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
         return _Said("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.ref.placement.replicas} pods run"

@@ -41,6 +41,14 @@ def test_a_selector_names_what_is_missing() -> None:
     assert rejection is not None and "zone=b" in rejection.message
 
 
+def test_pools_that_are_allowed_and_not_there_are_named_with_those_that_are() -> None:
+    decision = judged(fresh(made=spec(placement={"pools": {"allow": ["h100", "A100"]}}))).decision
+    assert decision.reason is Reason.NO_FEASIBLE_POOL
+    assert "placement.pools.allow names h100, A100, and no such pool is there: there are a100, a10g" in decision.message
+    one = judged(fresh(made=spec(placement={"pools": {"allow": ["h100", "a10g"]}}))).decision
+    assert one.target is not None and one.target.pool == "a10g"
+
+
 def selecting(**labels: str) -> Any:
     template = {"spec": {"nodeSelector": labels, "containers": [{"name": "trainer", "image": "x"}]}}
     return spec(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})

@@ -44,6 +44,12 @@ def test_a_start_and_each_phase_are_told_once() -> None:
     assert said(job(ref=REF, migration=draining), job(ref=REF, migration=draining)) == []
 
 
+def test_what_the_user_wished_for_is_no_warning() -> None:
+    runs = (condition("Placed", "True", "Running"),)
+    for reason, warning in (("Suspended", False), ("Stopping", False), ("JobCompleted", False), ("JobFailed", True)):
+        assert said(job(), job(), runs, (condition("Placed", "False", reason),)) == [(reason, warning)]
+
+
 def test_a_rollback_is_a_warning_and_so_is_its_end() -> None:
     back = replace(MOVE, rolling_back=True, abandoned=TARGET, failure=Reason.ROLLED_BACK, failure_message="worse")
     assert said(job(ref=TARGET, migration=MOVE), job(ref=TARGET, migration=back)) == [("RollingBack", True)]

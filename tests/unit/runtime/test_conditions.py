@@ -14,6 +14,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.account import Account
 from rightpool.planning.migration import Phase
 from rightpool.planning.plan import plan
+from rightpool.planning.revision import RevisionState
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.transitions import advance
 from rightpool.profiles.sample import Field
@@ -55,6 +56,24 @@ def told(
     found = find_condition(list(conditions_of(job, around(job, pools, policy, **fields))), kind)
     assert found is not None
     return found
+
+
+# --- Placed ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("blocked", "reason"),
+    [
+        ("0/4 nodes are available: 4 Insufficient nvidia.com/gpu.", Reason.WAITING_FOR_CAPACITY),
+        ('0/4 nodes are available: persistentvolumeclaim "ckpt" not found.', Reason.STARTING),
+        ("0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims.", Reason.STARTING),
+    ],
+)
+def test_who_lacks_a_volume_does_not_wait_for_chips(blocked: str, reason: Reason) -> None:
+    pending = RevisionState(1, exists=True, active=1, blocked=f"Unschedulable: {blocked}")
+    condition = told(ConditionType.PLACED, replace(running(), revisions={1: pending}))
+    assert (condition.status, condition.reason) == ("False", reason)
+    assert blocked in condition.message
 
 
 # --- CostEfficient, and what is recommended --------------------------------------------------------------------------
