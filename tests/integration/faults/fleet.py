@@ -17,20 +17,27 @@ SIMULATION_MAP = ("kube-system", "simulation")
 
 NODE_LABEL = "faults.rightpool.dev/pool"
 
+_A100: Body = {"accelerator": "A100-SXM4-80GB", "chipsPerNode": 8, "price": {"perChipHour": "5.07"}}
 _A10G: Body = {"accelerator": "A10G-24GB", "chipsPerNode": 4, "price": {"perChipHour": "1.006"}}
 POOLS: dict[str, Body] = {
-    "faults-a100": {"accelerator": "A100-SXM4-80GB", "chipsPerNode": 8, "price": {"perChipHour": "5.07"}},
+    "faults-a100": {**_A100},
     "faults-a10g": {**_A10G},
     "faults-slow": {**_A10G},  # delivers a quarter of what it should: a move there is undone
     "faults-dead": {**_A10G},  # its chips are free and its nodes take no pod: nothing ever starts there
     "faults-full": {**_A10G},  # others may take all of it, whom an operator of one namespace can't see
-    "faults-price": {"accelerator": "A10-24GB", "chipsPerNode": 4},  # neither here nor in the catalog has it a price
     "faults-typo": {"accelerator": "A100-SMX4", "chipsPerNode": 8, "price": {"perChipHour": "0.01"}},
+    # What these are, tests change.
+    "faults-price": {"accelerator": "A10-24GB", "chipsPerNode": 4, "price": {"perChipHour": "0.50"}},
+    "faults-edited": {**_A100},
+    "faults-gone": {**_A100},
+    "faults-shaky": {**_A10G},
 }
 for _name, _spec in POOLS.items():
     _spec.update(resourceName="nvidia.com/gpu", nodeSelector={NODE_LABEL: _name})
-A100, A10G, SLOW, DEAD, FULL, PRICELESS, TYPO = POOLS
-NODES = dict.fromkeys(POOLS, 2) | {A100: 16, A10G: 16, SLOW: 16}
+A100, A10G, SLOW, DEAD, FULL, TYPO, PRICED, EDITED, GONE, SHAKY = POOLS
+NODES = dict.fromkeys(POOLS, 2) | {A100: 16, A10G: 16, SLOW: 16, SHAKY: 6}
+# An A10 has no price but its pool's: the catalog knows none. Nobody has published what it does, so it does as an A10G.
+PLAYED = {PRICED: "A10G-24GB"}
 SIMULATED: Body = {SLOW: '{"throughput": 0.25}'}
 POLICY: Body = {
     "defaultAdaptationMode": "Auto",
@@ -53,7 +60,8 @@ def nodes() -> list[Body]:
             name, chips = f"{pool}-{index}", str(spec["chipsPerNode"])
             pods = "0" if pool == DEAD else "250"
             room = {"cpu": "512", "memory": "4Ti", "pods": pods, "nvidia.com/gpu": chips}
-            labels = {"kubernetes.io/hostname": name, NODE_LABEL: pool, SIMULATION + "accelerator": spec["accelerator"]}
+            played = PLAYED.get(pool, spec["accelerator"])
+            labels = {"kubernetes.io/hostname": name, NODE_LABEL: pool, SIMULATION + "accelerator": played}
             about = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
             taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
             made.append(

@@ -16,11 +16,12 @@ import pytest
 from chaos.operators import Nursery
 from chaos.stream import Seen
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, Conflict, NotFound
-from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS
-from rightpool.contract import ANNOTATION_APPROVE, LABEL_JOB
+from rightpool.cluster.errors import Conflict, NotFound
+from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.contract import ANNOTATION_APPROVE
+from tests.integration.faults.acts import delete, edit, evict, fail, finish, suspend
 from tests.integration.faults.conftest import make_site
-from tests.integration.faults.fleet import A10G, A100, SLOW, Body, Tenant, new_image
+from tests.integration.faults.fleet import A10G, A100, SLOW, Body, Tenant
 from tests.integration.faults.site import Site, Watchman
 from tests.integration.runtime.harness import eventually
 
@@ -32,78 +33,6 @@ BACK = ("checkpointing", "draining", "starting")
 PHASES = (*AHEAD, *BACK)
 PLAY = {"checkpoint-delay": "2s", "start-delay": "1500ms", "stop-delay": "1500ms"}
 SECONDS = 400.0
-
-
-# --- acts ------------------------------------------------------------------------------------------------------------
-
-
-def persistently(act: Callable[[], bool]) -> None:
-    """Again until it is done: there may be nothing to do it to yet, or somebody else is faster."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if act():
-                return
-        except ClusterError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"{act} could not be done")
-
-
-def edit(tenant: Tenant, name: str) -> None:
-    tenant.edit(name, new_image)
-
-
-def suspend(tenant: Tenant, name: str) -> None:
-    tenant.edit(name, lambda spec: spec.update(suspend=True))
-
-
-def delete(tenant: Tenant, name: str) -> None:
-    tenant.client.delete(PROFILED_JOBS, name, tenant.namespace, propagation="Background")
-
-
-def finish(tenant: Tenant, name: str) -> None:
-    """The program of a pod that runs comes to its end."""
-
-    def end() -> bool:
-        running = [pod for pod in tenant.pods(name) if pod["status"].get("phase") == "Running"]
-        for pod in running:
-            over = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-            containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
-            pod["status"].update(phase="Succeeded", containerStatuses=containers)
-            path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
-            tenant.client._call("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
-        return bool(running)
-
-    persistently(end)
-
-
-def fail(tenant: Tenant, name: str) -> None:
-    """The whole Job fails, as it does when its pods have failed too often."""
-
-    def end() -> bool:
-        children = tenant.client.list_all(JOBS, tenant.namespace, labels=f"{LABEL_JOB}={name}")
-        for child in children:
-            child["spec"]["activeDeadlineSeconds"] = 1
-            tenant.client.replace(JOBS, child)
-        return bool(children)
-
-    persistently(end)
-
-
-def evict(tenant: Tenant, name: str) -> None:
-    """As a drained node does it."""
-
-    def go() -> bool:
-        pods = tenant.pods(name)
-        for pod in pods:
-            about = {"name": pod["metadata"]["name"], "namespace": tenant.namespace}
-            path = PODS.path(tenant.namespace, about["name"], "eviction")
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
-            tenant.client._call("POST", path, body=body)
-        return bool(pods)
-
-    persistently(go)
 
 
 # --- what must come of it --------------------------------------------------------------------------------------------
@@ -146,8 +75,9 @@ def finished(tenant: Tenant, name: str, phase: str) -> None:
 
 
 def failed(tenant: Tenant, name: str, phase: str) -> None:
-    """The job's failure is the job's; on a target that is on trial it is the move's, and the job is back."""
-    came_to_an_end(tenant, name, "Failed", phase != "starting")
+    """The job's failure is the job's; on a target that is on trial it is the move's, and the job is back. Kubernetes
+    takes a moment to see that the Job is to fail, and a move goes on meanwhile unless it waits for its approval."""
+    came_to_an_end(tenant, name, "Failed", phase not in ("Planned", "starting"))
     if phase in ("Starting", "WarmingUp"):
         # Kubernetes may take until after the move to see that the Job is to fail.
         assert {"RolledBack", "Verified"} & set(tenant.outcomes(name))
@@ -224,8 +154,8 @@ class Director:
             time.sleep(0.1)
         for act in self.acts.values():
             act.result()
-        for name, (_, phase) in self._parts.items():
-            if phase == "Planned":
+        for name, (act, phase) in self._parts.items():
+            if phase == "Planned" and act is not fail:
                 approve(self._tenant, name)
 
 

@@ -1,0 +1,111 @@
+"""What is done to a job from outside: by its user, its program, its nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rightpool.cluster.errors import ClusterError, NotFound
+from rightpool.cluster.resources import JOBS, NODES, PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB
+from tests.integration.faults.fleet import Body, Tenant, new_image
+
+SECONDS = 400.0
+
+
+def persistently(act: Callable[[], bool]) -> None:
+    """Again until it is done: there may be nothing to do it to yet, or somebody else is faster."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if act():
+                return
+        except ClusterError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"{act} could not be done")
+
+
+def edit(tenant: Tenant, name: str) -> None:
+    tenant.edit(name, new_image)
+
+
+def suspend(tenant: Tenant, name: str) -> None:
+    tenant.edit(name, lambda spec: spec.update(suspend=True))
+
+
+def delete(tenant: Tenant, name: str) -> None:
+    tenant.client.delete(PROFILED_JOBS, name, tenant.namespace, propagation="Background")
+
+
+def finish(tenant: Tenant, name: str) -> None:
+    """The program of a pod that runs comes to its end."""
+
+    def end() -> bool:
+        running = [pod for pod in tenant.pods(name) if pod["status"].get("phase") == "Running"]
+        for pod in running:
+            over = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+            containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
+            pod["status"].update(phase="Succeeded", containerStatuses=containers)
+            path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
+            tenant.client._call("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+        return bool(running)
+
+    persistently(end)
+
+
+def fail(tenant: Tenant, name: str) -> None:
+    """The whole Job fails, as it does when its pods have failed too often."""
+
+    def end() -> bool:
+        children = tenant.client.list_all(JOBS, tenant.namespace, labels=f"{LABEL_JOB}={name}")
+        for child in children:
+            child["spec"]["activeDeadlineSeconds"] = 1
+            tenant.client.replace(JOBS, child)
+        return bool(children)
+
+    persistently(end)
+
+
+def evict(tenant: Tenant, name: str) -> None:
+    """As a drained node does it."""
+
+    def go() -> bool:
+        pods = tenant.pods(name)
+        for pod in pods:
+            about = {"name": pod["metadata"]["name"], "namespace": tenant.namespace}
+            path = PODS.path(tenant.namespace, about["name"], "eviction")
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
+            tenant.client._call("POST", path, body=body)
+        return bool(pods)
+
+    persistently(go)
+
+
+def collect(tenant: Tenant, pod: Body) -> None:
+    """A pod goes the way in which Kubernetes' pod collector ends it some 50 s after its node is gone."""
+    path = PODS.path(tenant.namespace, pod["metadata"]["name"])
+
+    def go() -> bool:
+        try:
+            found = tenant.client._call("GET", path)
+            if found["metadata"]["uid"] != pod["metadata"]["uid"]:
+                return True
+            others = [c for c in found["status"].get("conditions") or () if c["type"] != "DisruptionTarget"]
+            conditions = [*others, {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}]
+            found["status"].update(phase="Failed", conditions=conditions)
+            tenant.client._call("PUT", f"{path}/status", body={**found, "apiVersion": "v1", "kind": "Pod"})
+            options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+            tenant.client._call("DELETE", path, body=options)
+        except NotFound:
+            pass
+        return True
+
+    persistently(go)
+
+
+def lose_node(tenant: Tenant, name: str) -> None:
+    """The node of a job's pod is deleted, and what ran there with it."""
+    (pod,) = [pod for pod in tenant.pods(name) if pod["status"].get("phase") == "Running"]
+    tenant.client.delete(NODES, pod["spec"]["nodeName"])
+    collect(tenant, pod)
