@@ -6,7 +6,7 @@ from typing import Protocol
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
 from rightpool.hardware.placement import CapacityType, Placement
-from rightpool.planning.candidate import Candidate, Rejection
+from rightpool.planning.candidate import Candidate, Rejection, RejectionReason
 from rightpool.planning.decision import Action, Decision
 from rightpool.planning.progress import Outlook
 from rightpool.planning.scoring import Payback
@@ -173,14 +173,15 @@ def _some(names: Sequence[str]) -> str:
 
 
 def by_pool(candidates: Iterable[Candidate]) -> str:
-    """Each pool once, with what rules out its best candidate."""
-    first: dict[str, str] = {}
+    """Each pool once, with what rules out its best candidate; those that the user does not allow anyway come last."""
+    first: dict[str, Rejection] = {}
     for candidate in candidates:
         if candidate.rejection is not None:
-            first.setdefault(candidate.placement.pool, candidate.rejection.message)
+            first.setdefault(candidate.placement.pool, candidate.rejection)
     if not first:
         return "no pool is known: create an AcceleratorPool, or label the nodes"
-    told = [first[name] for name in sorted(first)][:MOST_POOLS]
+    order = sorted(first, key=lambda name: (first[name].reason is RejectionReason.POOL_DENIED, name))
+    told = [first[name].message for name in order][:MOST_POOLS]
     rest = len(first) - len(told)
     return "; ".join(told) + (f"; and {rest} more pools" if rest else "")
 

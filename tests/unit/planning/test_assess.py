@@ -18,7 +18,7 @@ from rightpool.planning.snapshot import JobState
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
 from tests.unit.planning.jobs import AUTO, NOW, entry, find, fresh, judged, reason, running, spec
-from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, TPU, pool, without
+from tests.unit.prediction.fixtures import A10G, A10G_CHIP, A100, A100_CHIP, TPU, pool, without
 
 FOUR = Placement("a100", 4, 1)
 ONE = Placement("a100", 1, 1)
@@ -323,3 +323,11 @@ def test_what_was_measured_beats_what_is_predicted() -> None:
     edited = replace(before, action="Update", finished_at=NOW - 8e4)
     rate = find(judged(running(history=(before, edited))), "a100", 1).samples_per_second
     assert rate is not None and rate.median == pytest.approx(500.0)
+
+
+def test_what_the_user_can_do_is_told_before_pools_that_he_does_not_allow() -> None:
+    others = {f"a{number}": pool(f"a{number}", A10G_CHIP) for number in range(10)}
+    pools = {**others, "a100": A100, "z": pool("z", A10G_CHIP, None)}
+    made = spec(placement={"pools": {"allow": ["a100", "z"]}}, elasticity={"minChips": 4, "maxChips": 4})
+    message = judged(running(made=made), pools).decision.message
+    assert "z has no price" in message and "set spec.price" in message and "and 5 more pools" in message
