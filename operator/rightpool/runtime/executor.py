@@ -6,6 +6,7 @@ between any two requests, and the next call goes on from what it finds.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ from rightpool.workloads.job import suspend_wanted
 from rightpool.workloads.template import InvalidTemplate
 
 REFUSAL_SECONDS: Final = 60.0  # a refused child is tried again after that: a quota or an admission policy may change
+LARGE: Final = 2**20  # bytes of an object; etcd stores half as much again by default, with what the API server adds
 END_SECONDS: Final = 5.0  # an answered deletion is not repeated while the watch catches up
 
 logger = logging.getLogger(__name__)
@@ -159,8 +161,8 @@ class Executor:
             return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
         try:
             created = self._create(job, manifest)
-        except (Invalid, Forbidden) as error:  # as too large, which a dry run does not find
-            return self._refuse(job, command, Reason.INVALID_TEMPLATE, error.message)
+        except (Invalid, Forbidden) as error:
+            return self._refuse(job, command, Reason.INVALID_TEMPLATE, _not_stored(manifest, error.message))
         if created is None:
             return self._refuse(job, command, Reason.NAME_TAKEN, _taken("Job", str(manifest["metadata"]["name"])))
         self._refusals.pop(job.uid, None)
@@ -317,6 +319,18 @@ class Executor:
             logger.info("checkpoint %s: %s", command.id, summary, extra={"job": str(job.key)})
         self._checkpoints[job.uid] = (command.id, summary)
         return not problems
+
+
+def _not_stored(manifest: Mapping[str, Any], message: str) -> str:
+    """What the API server says of an object that its dry run took. A dry run stores nothing, and does not find what is
+    too large; and where that is so, the API server tries once more with less, and complains of its own changes."""
+    size = len(json.dumps(manifest, ensure_ascii=False).encode())
+    if size < LARGE:
+        return message
+    return (
+        f"the child has {size} bytes, which is too large to be stored: make spec.workload.job.template smaller, say by "
+        f"a ConfigMap ({message})"
+    )
 
 
 def _taken(kind: str, name: str) -> str:

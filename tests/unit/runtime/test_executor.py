@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -209,19 +210,28 @@ def test_a_refusal_is_told_and_not_repeated_in_every_cycle(world: World) -> None
 def test_a_child_that_is_too_large_to_be_stored_is_told(world: World) -> None:
     """The dry run does not find it: nothing is stored by one."""
     create = world.cluster.create
-    too_large = error_from(500, b'{"message": "etcdserver: request is too large"}')
+    complaint = error_from(422, b'{"message": "labels[controller-uid]: Invalid value"}')
 
     def store(resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False) -> Body:
         if dry_run:
             return create(resource, body, dry_run=True)
-        raise too_large
+        raise complaint
 
     world.cluster.create = store  # type: ignore[method-assign]
-    job = world.persist()
+    template = {"spec": {"containers": [{"name": "trainer", "image": "x", "args": ["x" * 2**20]}]}}
+    job = world.persist(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})
     assert world.run(job) == []
     refusal = world.executor.refusal(job)
     assert refusal is not None and refusal.reason is Reason.INVALID_TEMPLATE
-    assert "too large" in refusal.message
+    assert "bytes, which is too large to be stored: make spec.workload.job.template smaller" in refusal.message
+
+
+def test_what_etcd_finds_too_large_is_the_authors_to_mend() -> None:
+    for status, said in (
+        (500, "etcdserver: request is too large"),
+        (413, "Request entity too large: limit is 3145728"),
+    ):
+        assert isinstance(error_from(status, json.dumps({"message": said}).encode()), Invalid)
 
 
 def test_a_job_of_that_name_which_is_somebody_elses_is_left_alone(world: World) -> None:
