@@ -51,7 +51,9 @@ def late(job: JobState, policy: PlacementPolicySpec, now: float) -> bool:
 
     Being slow is no reason. Its queue and its user's suspending do not count: Kubernetes begins to run it after them.
     """
-    if job.ref is None or job.migration is not None or job.spec.suspend or job.obstacle is None:
+    if job.ref is None or job.migration is not None or job.spec.suspend:
+        return False
+    if (job.ref.since is not None and job.absent is None) or job.obstacle is None:
         return False
     state = job.revision(job.ref.revision)
     if not state.exists:
