@@ -2,6 +2,7 @@
 
 A step is an optimizer step (gradient accumulation makes one of several passes). Its samples are the rows that were
 taken from the data loader since the step before; rows of another loader, an evaluation between two steps, are not.
+A step that lies in a CUDA graph is made when that is replayed.
 Work is queued on the device, so intervals between steps are right on average and nothing is synchronised.
 """
 
@@ -14,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from . import checkpoint, reporter, torch_trace
+from . import checkpoint, reporter, torch_graphs, torch_trace
 from .steps import StepLog, Track
 
 _log: StepLog | None = None
@@ -37,6 +38,10 @@ def install() -> None:
     _wrap_loader(sys.modules["torch.utils.data.dataloader"])
     _wrap_save(sys.modules["torch"])
     torch_trace.install()
+    try:
+        torch_graphs.install(sys.modules["torch.cuda.graphs"], lambda optimizer: _after_step(optimizer, (), {}))
+    except (AttributeError, KeyError):
+        pass  # a PyTorch that has them elsewhere: replays are not seen
     os.register_at_fork(after_in_child=_begin_anew)
 
 
@@ -56,6 +61,8 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     global _waited_at_step, _first_wait
     try:
         now = time.perf_counter()
+        if torch_graphs.newest is not None and torch_graphs.captures(optimizer):
+            return
         track = _tracks.get(id(optimizer))
         if track is None:
             track = _meet(optimizer)
