@@ -1,13 +1,14 @@
 """Where the agent takes a trace of a JAX program, and where it keeps its hands off."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 jax = pytest.importorskip("jax")
-from rightpool_agent import jax_trace  # type: ignore[import-not-found] # noqa: E402
+from rightpool_agent import jax_trace, torch_trace  # type: ignore[import-not-found] # noqa: E402
 
 pytestmark = pytest.mark.jax
 
@@ -47,3 +48,12 @@ def test_a_jax_that_keeps_it_elsewhere_is_not_traced(monkeypatch: pytest.MonkeyP
 
     monkeypatch.delattr(bridge, "_backends")
     assert jax_trace.begin() is None
+
+
+def test_nothing_is_left_of_a_trace_that_found_no_room(tmp_path: Path) -> None:
+    """Kineto of PyTorch 2.11 writes beside the name that it is given, and says nothing to its caller."""
+    session = torch_trace.Session()
+    session.result = SimpleNamespace(save=lambda path: Path(path + ".tmp").touch())
+    session.ended = True
+    assert not torch_trace.finish(session, str(tmp_path / "7.kineto.json.tmp"))
+    assert list(tmp_path.iterdir()) == []
