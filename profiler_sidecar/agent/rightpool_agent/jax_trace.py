@@ -3,7 +3,8 @@
 Works on XLA's profiler session below `jax.profiler`. Only one session can exist in a process: none is begun while the
 program has one, and one of ours makes way the moment the program asks for its own.
 
-A program with a GPU is not traced: on an H100, a session of ours ended the program that ran beside it.
+A program with a GPU is not traced: what such a trace says has been compared with nothing yet, and one once ended its
+program. tests/gpu/check_agent_jax.py --trace shows what it does; with JAX 0.11 it has done no harm.
 """
 
 from __future__ import annotations

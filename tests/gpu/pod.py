@@ -1,0 +1,121 @@
+"""A pod without Kubernetes for programs on this machine's GPUs: the installed agent, a sidecar, what the page says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rightpool import contract
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120.0  # seconds for what comes at once on a machine with nothing else to do
+_SOURCES = os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar")))
+_SIDECAR = """
+import asyncio, dataclasses, os
+from rightpool_profiler.sidecar import Settings, run
+asyncio.run(run(dataclasses.replace(Settings.read(os.environ), port=int(os.environ["PORT"]))))
+"""
+
+Page = dict[str, float]  # `name{labels}` → value
+
+
+def bare_environment() -> dict[str, str]:
+    """This process' environment without anything of the product's, and with no path of Python's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RIGHTPOOL_")}
+    kept.pop("PYTHONPATH", None)
+    return kept
+
+
+class Pod:
+    """Holds a shared directory with the agent, and a sidecar that runs until the end of the `with` block."""
+
+    def __init__(self, chips: int = 1, shared: Path | None = None) -> None:
+        # A short path: it holds a socket.
+        self.shared = shared or Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        ours = {
+            **bare_environment(),
+            "PYTHONPATH": _SOURCES,
+            "PORT": str(self.port),
+            contract.ENV_SHARED_DIR: str(self.shared),
+            contract.ENV_CHIPS: str(chips),
+        }
+        subprocess.run([sys.executable, "-m", "rightpool_profiler", "install"], env=ours, check=True)
+        if not (self.shared / "agent" / "rightpool_agent" / "pynvml.py").exists():
+            print("no pynvml (nvidia-ml-py) here: the chips' counters will be absent")
+        self.sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=ours)
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + PATIENCE
+        while not (self.shared / Path(contract.AGENT_SOCKET).name).exists():
+            assert self.sidecar.poll() is None and time.monotonic() < deadline, "the sidecar does not start"
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.sidecar.kill()
+        self.sidecar.wait()
+        shutil.rmtree(self.shared, ignore_errors=True)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """What the operator sets in the program's container."""
+        return {
+            **bare_environment(),
+            "PYTHONPATH": str(self.shared / "agent"),
+            contract.ENV_SHARED_DIR: str(self.shared),
+            contract.ENV_TRACE: "Auto",
+            **more,
+        }
+
+    def start(self, *command: str, **environment: str) -> subprocess.Popen[str]:
+        """Run the program with the agent in it."""
+        return subprocess.Popen(
+            [sys.executable, *command],
+            env=self.environment(**environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def page(self) -> Page:
+        """What /metrics says now; empty if nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{contract.PATH_METRICS}", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return {}
+        rows = (line.rpartition(" ") for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, _, value in rows}
+
+
+def labelled(page: Page, metric: str) -> list[float]:
+    """All values of a metric that has labels."""
+    return [value for name, value in page.items() if name.startswith(metric + "{")]
+
+
+class Checks:
+    """Comparisons, printed as they are made."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def near(self, name: str, expected: float, found: float, tolerance: float) -> None:
+        """`tolerance` is absolute, in the unit of both."""
+        self.true(
+            name, abs(found - expected) <= tolerance, f"expected {expected:.5g} ± {tolerance:.2g}, is {found:.5g}"
+        )
+
+    def true(self, name: str, agrees: bool, words: str) -> None:
+        self.failed += not agrees
+        print(f"{'ok ' if agrees else 'BAD'}  {name:34} {words}", flush=True)
