@@ -158,14 +158,16 @@ opt = torch.optim.SGD(net.parameters(), lr=0.01)
 def steps(n):
     for _ in range(n):
         net(torch.ones(8, 64)).mean().backward(); opt.step(); time.sleep(0.005)
-steps(60)
+def left(): return glob.glob(os.environ["RIGHTPOOL_SHARED_DIR"] + "/traces/*.json")
+while not left(): steps(9)  # Kineto, which says nothing then, has been met by the agent before the program
+os.unlink(left()[0])
 for _ in range(8):
     with torch.profiler.profile() as own: steps(7)
     assert any("addmm" in e.key for e in own.key_averages())
     with torch.autograd.profiler.profile() as own: steps(3)
     assert any("addmm" in e.key for e in own.key_averages())
     steps(9)
-while not glob.glob(os.environ["RIGHTPOOL_SHARED_DIR"] + "/traces/*.json"): steps(9)
+while not left(): steps(9)
 print("done")
 """
 
