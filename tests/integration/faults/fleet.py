@@ -25,6 +25,7 @@ POOLS: dict[str, Body] = {
     "faults-slow": {**_A10G},  # delivers a quarter of what it should: a move there is undone
     "faults-dead": {**_A10G},  # its chips are free and its nodes take no pod: nothing ever starts there
     "faults-full": {**_A10G},  # others may take all of it, whom an operator of one namespace can't see
+    "faults-free": {**_A10G, "price": {"perChipHour": "0"}},  # its owner says that it costs nothing
     "faults-typo": {"accelerator": "A100-SMX4", "chipsPerNode": 8, "price": {"perChipHour": "0.01"}},
     # What these are, tests change.
     "faults-price": {"accelerator": "A10-24GB", "chipsPerNode": 4, "price": {"perChipHour": "0.50"}},
@@ -34,7 +35,7 @@ POOLS: dict[str, Body] = {
 }
 for _name, _spec in POOLS.items():
     _spec.update(resourceName="nvidia.com/gpu", nodeSelector={NODE_LABEL: _name})
-A100, A10G, SLOW, DEAD, FULL, TYPO, PRICED, EDITED, GONE, SHAKY = POOLS
+A100, A10G, SLOW, DEAD, FULL, FREE, TYPO, PRICED, EDITED, GONE, SHAKY = POOLS
 NODES = dict.fromkeys(POOLS, 2) | {A100: 16, A10G: 16, SLOW: 16, SHAKY: 6}
 # An A10 has no price but its pool's: the catalog knows none. Nobody has published what it does, so it does as an A10G.
 PLAYED = {PRICED: "A10G-24GB"}
