@@ -100,7 +100,8 @@ class Executor:
             if refused and refusal is not None and self._clock() - refusal.at < REFUSAL_SECONDS:
                 return False
             if child is None:
-                return True
+                # Nothing can be made without its pool. The conditions say so, and the state machine goes elsewhere.
+                return job.absent is None or command.ref != job.ref
             wanted = suspend_wanted(command.suspend, job.spec.queue_name)
             if child.deleting or child.succeeded or child.failed:
                 return False

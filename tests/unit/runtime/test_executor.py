@@ -192,6 +192,13 @@ def test_a_job_that_was_made_anew_is_not_given_the_old_ones_child(world: World) 
     assert world.run(job) == []
 
 
+def test_nothing_is_tried_without_the_pool(world: World) -> None:
+    job = world.persist()
+    gone = replace(job, absent="pool a10g is gone: declare it again")
+    assert not any(world.executor.needed(gone, command) for command in commands(gone))
+    assert all(world.executor.needed(job, command) for command in commands(job))
+
+
 def test_a_refusal_is_told_and_not_repeated_in_every_cycle(world: World) -> None:
     job = world.persist()
     world.cluster.refuse = Invalid("spec.template: no")
