@@ -301,12 +301,15 @@ def target_gate(
 
 
 def room_gate(spec: ProfiledJobSpec, placement: Placement, pool: Pool, room: int) -> Rejection | None:
-    """Whether the pool can give the chips now. room: what is free, can grow, is not promised, or is the job's own."""
+    """Whether the pool can give the chips now. room: what is free, can grow, is not promised, or is the job's own.
+
+    How much room there is changes all the time and is not told: the same refusal has the same words.
+    """
     if placement.chips <= room:
         return None
     return Rejection(
         RejectionReason.NO_CAPACITY,
-        f"{pool.name} has room for {max(room, 0)} of {chips(placement.chips)} now"
+        f"{pool.name} has no room for {chips(placement.chips)} now"
         + (" on nodes that template.spec.nodeSelector selects" if pool.node_labels and node_selector(spec) else "")
         + f" ({pool.total} in all"
         + (f", {pool.growable} more can be added" if pool.growable else "")

@@ -11,6 +11,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.assess import room_for
 from rightpool.planning.candidate import RejectionReason
 from rightpool.planning.decision import Action
+from rightpool.planning.gates import room_gate
 from rightpool.planning.ledger import AvoidedPlacement, Outcome
 from tests.unit.planning.jobs import NOW, entry, find, fresh, judged, reason, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
@@ -78,11 +79,17 @@ def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() ->
     waits = judged(fresh(made=made), pools, reserved={"a100": 3})
     rejection = find(waits, "a100", 4).rejection
     assert rejection is not None and rejection.reason is RejectionReason.NO_CAPACITY
-    assert "room for 0 of 4 chips now on nodes that template.spec.nodeSelector selects" in rejection.message
+    assert "no room for 4 chips now on nodes that template.spec.nodeSelector selects" in rejection.message
     assert judged(fresh(made=selecting(disk="tape")), pools).decision.target == Placement("a100", 4, 1)
     three = {"a100": replace(A100, free=10, node_labels={ssd: 3, tape: 7})}
     job = running(Placement("a100", 1, 1), made=made)
     assert room_for(job, three, {})("a100") == 4, "its own chip counts too"
+
+
+def test_a_pool_without_room_is_told_in_the_same_words_however_little_is_left() -> None:
+    """Else an assessment that is kept would go on saying how much was free once."""
+    none, some = (room_gate(fresh().spec, Placement("a100", 4, 1), A100, room) for room in (0, 3))
+    assert none is not None and none == some
 
 
 def test_labels_that_are_not_known_rule_nothing_out() -> None:
