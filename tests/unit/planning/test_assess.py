@@ -236,7 +236,7 @@ def test_a_full_pool_is_passed_over_and_a_smaller_size_beats_waiting() -> None:
     rigid = spec(elasticity={"minChips": 4, "maxChips": 4})
     waits = judged(fresh(made=rigid), little).decision
     assert (waits.action, waits.reason) == (Action.HOLD, Reason.WAITING_FOR_CAPACITY)
-    assert "2 of 4 chips" in waits.message
+    assert "a100 has no room for 4 chips now" in waits.message
 
 
 def test_where_nothing_is_feasible_each_pool_says_why() -> None:
