@@ -91,9 +91,8 @@ docs: $(VENV)/.dev ## the documentation as a site in build/site, links checked
 	@$(BIN)/properdocs build --strict -f mkdocs.yml
 
 .PHONY: bench
-bench: $(VENV)/.dev ## what the operator costs at 100, 1,000 and 10,000 jobs; two hours, and root
+bench: $(VENV)/.dev ## what the operator costs at 100, 1,000 and 10,000 jobs; an hour, and root
 	@$(BIN)/python -m devcluster deps
 	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.cycle 100 1000 10000
 	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.answers 100 1000 10000
-	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.process 100 1000 10000
 	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.scale --jobs 100 1000 10000

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.crowd import Member
-from benchmarks.memory_api import KEY
 from benchmarks.sandbox import Sandbox, sandbox
 from benchmarks.settlement import Settlement
 from benchmarks.worker import Worker, cpu_seconds, memory
 
+KEY: Final = b"0123456789abcdef0123456789abcdef"  # that the sidecars' tokens are derived from
 METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
