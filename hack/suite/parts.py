@@ -95,7 +95,7 @@ SECURITY: Final = Part("security", (_pytest(f"{INTEGRATION}/security"),), after=
 CHART: Final = Part("chart", (_pytest(f"{INTEGRATION}/chart"),), after=BUILD, cleanup=_down("chart"), root=True)
 CHAOS: Final = Part(
     "chaos",
-    (_module("chaos", "--faults", "200", "--seed", "1", "--logs", "build/tests/chaos"),),
+    (_module("chaos", "--faults", "200", "--jobs", "50", "--rate", "3", "--seed", "1", "--logs", "build/tests/chaos"),),
     after=BUILD,
     cleanup=_down("chaos"),
     root=True,
