@@ -191,7 +191,7 @@ def measure(box: Sandbox, jobs: int) -> Result:
         first_cpu = cpu_seconds(operator.worker.pid)
         tell(f"first plan after {first:.0f} s")
         settling = operator.rest()
-        settled = time.time() - operator.worker.began
+        settled = time.time() - operator.worker.began - QUIET_SECONDS
         began, api_cpu = time.time(), cpu_seconds(box.pid("kube-apiserver"))
         cycles = list(islice(operator.cycles(REST_SECONDS), STEADY_CYCLES))
         ended = time.time()

@@ -17,10 +17,8 @@ from rightpool.api.model import ATOMIC, ApiModel, Time
 
 MAX_HISTORY = 10
 MAX_CONDITIONS = 16
-
-
 MAX_COUNT = 10**9
-"""Beyond what counts in a status can be: child names have room for ten digits."""
+"""Beyond what counts in a status can be."""
 
 
 def _finite(text: str) -> str:

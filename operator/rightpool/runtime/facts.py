@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from rightpool.api.resources import MAX_REVISION
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.names import child_name
@@ -24,7 +25,7 @@ _STUCK: Final = frozenset(
 _CRASHING: Final = "CrashLoopBackOff"
 _WHOLE: Final = re.compile(r"([0-9]{1,18})([kMGTPE]?)")
 _THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
-MAX_DIGITS: Final = 8  # of a Revision's number; child names have room for ten
+MAX_DIGITS: Final = len(str(MAX_REVISION))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from typing import Any, Final, TypeVar
 
 from rightpool.api import status as wire
 from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.profiledjob import MAX_REPLICAS
 from rightpool.api.quantities import format_money, format_quantity
+from rightpool.api.resources import MAX_REVISION
 from rightpool.hardware.placement import CapacityType, Placement
 from rightpool.planning.account import Account
 from rightpool.planning.decision import Action
@@ -25,13 +27,10 @@ from rightpool.planning.revision import RevisionRef
 from rightpool.planning.snapshot import JobState
 from rightpool.planning.transitions import COMPLETED, FAILED
 from rightpool.prediction.estimate import Z80, Estimate
-from rightpool.runtime import facts
 
 DIGITS: Final = 6  # of throughputs and costs: half a millionth is far below what a window can tell
 MONEY_PLACES: Final = 8  # a status that is written often must not round away what was spent since the last time
 MAX_AVOID: Final = 64
-MAX_NUMBER: Final = 10**facts.MAX_DIGITS
-MAX_REPLICAS: Final = 10_000  # of a spec, by the schema
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -133,7 +132,7 @@ def revision_to_wire(ref: RevisionRef) -> wire.PlacementStatus:
 
 def revision_from_wire(status: wire.PlacementStatus) -> RevisionRef:
     """The Revision that a status names."""
-    if status.revision >= MAX_NUMBER:
+    if status.revision > MAX_REVISION:
         raise ValueError(f"placement.revision: {status.revision} is no number that a Revision can have")
     if status.revision < 1 or status.chips < 1 or not 1 <= status.replicas <= MAX_REPLICAS:
         raise ValueError(
@@ -333,8 +332,6 @@ def restored_fields(status: wire.ProfiledJobStatus) -> dict[str, Any]:
     Raises ValueError where a newer operator wrote something that this one does not know: acting on half of a state
     would be worse than not acting.
     """
-    if max(status.moves, status.ledger_count) >= MAX_NUMBER:
-        raise ValueError(f"moves is {status.moves} and ledgerCount {status.ledger_count}, which nobody has counted to")
     return {
         "ref": None if status.placement is None else revision_from_wire(status.placement),
         "account": account_from_wire(status.cost),
