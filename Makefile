@@ -18,8 +18,8 @@ help: ## this list
 # --- set-up ----------------------------------------------------------------------------------------------------------
 
 # The demo and the cluster need little; tests and linters need everything, PyTorch included.
-$(VENV)/.runtime: operator/requirements.lock hack/setup-venv
-	@hack/setup-venv "$(PYTHON)" "$(VENV)" "$(UV_VERSION)" operator/requirements.lock
+$(VENV)/.runtime: operator/requirements.lock hack/requirements.lock hack/setup-venv
+	@hack/setup-venv "$(PYTHON)" "$(VENV)" "$(UV_VERSION)" operator/requirements.lock hack/requirements.lock
 	@touch $@
 
 $(VENV)/.dev: requirements.lock hack/setup-venv
@@ -34,16 +34,32 @@ lock: ## pin all dependencies anew, with hashes
 
 .PHONY: lint
 lint: $(VENV)/.dev ## ruff, mypy --strict, the layer contracts, the generated CRDs
-	@$(BIN)/python -m suite lint
+	@$(BIN)/python -m tools.suite lint
 
 .PHONY: unit
 unit: $(VENV)/.dev ## fast tests only: no cluster
 	@$(BIN)/python -m devcluster deps
-	@$(BIN)/python -m suite unit templates
+	@$(BIN)/python -m tools.suite unit templates
+
+.PHONY: page
+page: $(VENV)/.dev ## the tests of the page in a Chromium, installed where there is none, and how fast the page is
+	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/cli/ui
+	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.page
+
+.PHONY: fit
+fit: $(VENV)/.dev ## fit the chip model from the published throughput in RIGHTPOOL_SHARED; the same data, the same file
+	@$(BIN)/python -m tools.fit
 
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## a million broken inputs for each thing that tenants can reach
 	@$(BIN)/python -m tests.fuzz
+
+.PHONY: kueue
+kueue: $(VENV)/.dev ## jobs in a queue of Kueue, built where it is not, on a cluster of its own; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster build kueue
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kueue
 
 FAULTS ?= 200
 SEED ?=
@@ -51,12 +67,12 @@ SEED ?=
 .PHONY: chaos
 chaos: $(VENV)/.dev ## random faults over a fleet on a cluster of its own, under an invariant checker; needs root
 	@$(BIN)/python -m devcluster deps
-	@$(BIN)/python -m chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: test
 test: $(VENV)/.dev ## everything, side by side: linters, unit, integration and end-to-end tests, faults; needs root
 	@$(BIN)/python -m devcluster deps
-	@$(BIN)/python -m suite
+	@$(BIN)/python -m tools.suite
 
 # --- the cluster -----------------------------------------------------------------------------------------------------
 
@@ -86,6 +102,12 @@ images: $(VENV)/.runtime ## the images as tar files in build/images, without Doc
 
 # --- documentation and measurements ----------------------------------------------------------------------------------
 
+.PHONY: generate
+generate: $(VENV)/.dev ## CRDs, dashboards and the tables of the documents, made anew from the code
+	@$(BIN)/python -m rightpool.api.crd crds
+	@$(BIN)/python -m tools.dashboards
+	@$(BIN)/python -m tools.chartdocs
+
 .PHONY: docs
 docs: $(VENV)/.dev ## the documentation as a site in build/site, links checked
 	@$(BIN)/properdocs build --strict -f mkdocs.yml
@@ -93,6 +115,6 @@ docs: $(VENV)/.dev ## the documentation as a site in build/site, links checked
 .PHONY: bench
 bench: $(VENV)/.dev ## what the operator costs at 100, 1,000 and 10,000 jobs; an hour, and root
 	@$(BIN)/python -m devcluster deps
-	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.cycle 100 1000 10000
-	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.answers 100 1000 10000
-	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.scale --jobs 100 1000 10000
+	@$(BIN)/python -m benchmarks.cycle 100 1000 10000
+	@$(BIN)/python -m benchmarks.prometheus_reader 100 1000 10000
+	@$(BIN)/python -m benchmarks.scale --jobs 100 1000 10000

@@ -1,41 +1,46 @@
 """A planning cycle without a cluster: the operator's own planner on a store that was filled, with answers from memory.
 
-    PYTHONPATH=operator:profiler_sidecar:hack:. python -m benchmarks.cycle 1000 10000
+    PYTHONPATH=operator:profiler_sidecar:hack python -m benchmarks.cycle 1000 10000
 
 What is left out is what `scale` measures on top: kopf's watches, the API server, and reading Prometheus' answers.
 """
 
 import gc
-import json
 import logging
+import os
 import resource
 import statistics
 import sys
+import tempfile
 import time
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from benchmarks.crowd import Body, Member, members, nodes, pools
+from pydantic_core import from_json, to_json
+
+from benchmarks.synthetic_fleet import Body, SyntheticJob, nodes, pools, synthetic_jobs
+from rightpool.api.kubernetes import Resource
 from rightpool.api.profiledjob import ProfiledJobSpec
-from rightpool.cli.operator import Decider
+from rightpool.cli.decider import Decider
 from rightpool.cluster.client import Listing
 from rightpool.cluster.events import EventRecorder
-from rightpool.cluster.resources import ACCELERATOR_POOLS, JOBS, NODES, PODS, PROFILED_JOBS, Resource
+from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS, PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
-from rightpool.runtime.children import Children
-from rightpool.runtime.executor import Executor
-from rightpool.runtime.fence import Fence
+from rightpool.profiles.sample import Sample
+from rightpool.runtime.act.chargeback_books import ChargebackBooks
+from rightpool.runtime.act.children import Children
+from rightpool.runtime.act.executor import Executor
+from rightpool.runtime.act.fence import Fence
+from rightpool.runtime.act.pool_publisher import PoolPublisher
 from rightpool.runtime.health import Health
+from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
-from rightpool.runtime.observations import Observations
-from rightpool.runtime.planner import Parts, Planner
-from rightpool.runtime.pools import PoolPublisher
-from rightpool.runtime.store import Store
-from rightpool.runtime.usage import ChipUsage
-from rightpool.telemetry.fields import assembled
-from rightpool.telemetry.source import Target, TelemetryReading, TelemetrySource
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.windows import Observations
+from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
+from rightpool.workloads.kinds.job import JOBS
 
 INTERVAL = 10.0
 QUIET = 8  # cycles without a write, longer than a window
@@ -53,11 +58,17 @@ class Cluster:
     held = True
     ready = True
     missed = 0
+    transitions = 0
 
     def __init__(self) -> None:
         self.writes = 0
-        # Packed, because an API server would have them, and not the process that is measured.
-        self._objects: dict[str, bytes] = {}
+        # In a file: an API server would have the objects, and not the process that is measured.
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def held_for(self, seconds: float) -> bool:
+        """The Lease is never taken away."""
+        return self.held
 
     def run(self) -> None:
         """Nothing to list."""
@@ -77,16 +88,20 @@ class Cluster:
         kept = {"uid": uid, "generation": 1, **old.get("metadata", {})}
         version = {"resourceVersion": str(self.writes)}
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **old, **body}
-        text = json.dumps({**whole, "metadata": {**kept, **about, **version}})
+        text = to_json({**whole, "metadata": {**kept, **about, **version}})
         if resource in _WRITTEN_AGAIN:
-            self._objects[uid] = zlib.compress(text.encode(), 1)
-        answer: Body = json.loads(text)
+            self._places[uid] = (self._file.seek(0, os.SEEK_END), len(text))
+            self._file.write(text)
+        answer: Body = from_json(text)
         return answer
 
     def stored(self, resource: Resource, namespace: str | None, name: str) -> Body:
         """An object as it was last written; nothing where it never was."""
-        packed = self._objects.get(f"{resource.plural}/{namespace}/{name}")
-        body: Body = {} if packed is None else json.loads(zlib.decompress(packed))
+        place = self._places.get(f"{resource.plural}/{namespace}/{name}")
+        if place is None:
+            return {}
+        self._file.seek(place[0])
+        body: Body = from_json(self._file.read(place[1]))
         return body
 
     def apply(self, resource: Resource, body: Body, *, subresource: str | None = None) -> Body:
@@ -95,8 +110,18 @@ class Cluster:
 
     def create(self, resource: Resource, body: Body) -> Body:
         """An Event."""
+        if resource == CONFIG_MAPS:
+            return self.replace(resource, body)
         self.writes += 1
         return body
+
+    def replace(self, resource: Resource, body: Body) -> Body:
+        """The books of a namespace, which are no write about a job."""
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+
+    def list_all(self, *_: Any, **__: Any) -> list[Body]:
+        """No books are stored yet."""
+        return []
 
     def pages(self, *_: Any, **__: Any) -> Iterator[Listing]:
         """Nobody else has pods."""
@@ -104,22 +129,24 @@ class Cluster:
 
 
 class Readings:
-    """Every target's sample, from the crowd."""
+    """Every target's sample, of the synthetic fleet."""
 
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         """At once."""
         numbers = {target.key: int(target.key.job.removeprefix("job-")) for target in targets}
-        return TelemetryReading({key: assembled(now, Member(number).reading(now)) for key, number in numbers.items()})
+        return TelemetryReading(
+            {key: Sample(now, SyntheticJob(number).reading(now)) for key, number in numbers.items()}
+        )
 
 
 def filled(cluster: Cluster, count: int, now: float) -> Store:
-    """A store with the whole crowd in it."""
+    """A store with the whole fleet in it."""
     store, children, machines = Store(), Children("rightpool-profiler:dev", bytes(32)), pools()
     for node in nodes():
         store.observe(NODES, None, cluster.put(NODES, node))
-    for member in members(count):
+    for member in synthetic_jobs(count):
         job = member.profiled_job()
-        ref = member.placed(ProfiledJobSpec.model_validate(job["spec"]), machines, now)
+        ref = member.first_revision(ProfiledJobSpec.model_validate(job["spec"]), machines, now)
         stored = cluster.put(PROFILED_JOBS, {**job, "status": member.status(ref)})
         child = cluster.put(JOBS, member.child(stored, ref, machines[ref.placement.pool], children))
         status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -130,10 +157,10 @@ def filled(cluster: Cluster, count: int, now: float) -> Store:
 
 
 def planner_of(
-    cluster: Any, store: Store, clock: Mapping[str, float], source: TelemetrySource | None = None
+    cluster: Any, store: Store, clock: Mapping[str, float], reader: TelemetryReader | None = None
 ) -> Planner:
     """The operator's, with everything outside it replaced."""
-    metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, lambda seconds: True)
+    metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, cluster)
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
     parts = Parts(
@@ -143,13 +170,14 @@ def planner_of(
         elector=cluster,
         fence=fence,
         executor=Executor(cluster, store, fence, children, sidecars, metrics),
-        observations=Observations(source or Readings(), patience=600.0),
+        observations=Observations(reader or Readings(), patience=600.0),
         usage=ChipUsage(cluster, interval=60.0),
         publisher=PoolPublisher(cluster, store),
-        recorder=EventRecorder(cluster, instance="benchmark"),
+        recorder=EventRecorder(cluster, leads=lambda: True, instance="benchmark"),
         catalog=load_catalog(),
         decide=Decider(),
         metrics=metrics,
+        books=ChargebackBooks(cluster, fence, metrics.chargeback, "rightpool-system"),
         health=Health(INTERVAL),
     )
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])

@@ -4,13 +4,19 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.pool import LinkKind
 from rightpool.api.profiledjob import ProfiledJobSpec
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
-from rightpool.hardware.placement import Placement, hourly_cost
+from rightpool.api.revision import Revision
+from rightpool.api.state import JobState
+from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
-from rightpool.planning.revision import RevisionRef, RevisionState
-from rightpool.planning.snapshot import JobKey, JobState, Snapshot
+from rightpool.hardware.vendors.nvidia import NVIDIA
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import Job, JobKey, Observed
+from rightpool.planning.migration.revision import RevisionState
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 
@@ -20,10 +26,10 @@ SIZES = (1, 2, 4, 8, 16)
 # key, vendor, architecture, half precision FLOP/s, memory bytes, bytes/s, watts, all-reduce bytes/s inside and between,
 # chips a node, dollars a chip-hour
 _KINDS = (
-    ("A100-80GB", Vendor.NVIDIA, "ampere-ga100", 312e12, 80e9, 2.04e12, 400.0, 199e9, 23e9, 8, 3.40),
-    ("A100-40GB", Vendor.NVIDIA, "ampere-ga100", 312e12, 40e9, 1.56e12, 400.0, 190e9, 12e9, 8, 2.75),
-    ("A10G-24GB", Vendor.NVIDIA, "ampere-ga102", 70e12, 24e9, 0.6e12, 300.0, 20e9, 5e9, 4, 1.01),
-    ("L4-24GB", Vendor.NVIDIA, "ada", 121e12, 24e9, 0.3e12, 72.0, 15e9, 5e9, 4, 0.71),
+    ("A100-80GB", NVIDIA, "ampere-ga100", 312e12, 80e9, 2.04e12, 400.0, 199e9, 23e9, 8, 3.40),
+    ("A100-40GB", NVIDIA, "ampere-ga100", 312e12, 40e9, 1.56e12, 400.0, 190e9, 12e9, 8, 2.75),
+    ("A10G-24GB", NVIDIA, "ampere-ga102", 70e12, 24e9, 0.6e12, 300.0, 20e9, 5e9, 4, 1.01),
+    ("L4-24GB", NVIDIA, "ada", 121e12, 24e9, 0.3e12, 72.0, 15e9, 5e9, 4, 0.71),
 )
 
 
@@ -42,17 +48,17 @@ def pools(chips_each: int) -> dict[str, Pool]:
     return made
 
 
-def snapshot(count: int, seed: int = 1) -> Snapshot:
+def snapshot(count: int, seed: int = 1) -> Fleet:
     """`count` jobs that run, each with a complete profile, each allowed on every pool at five sizes."""
     draw = random.Random(seed)
     machines = pools(count * 8)
     document = {
         "workload": {"job": {"chipsPerReplica": 4, "template": {"spec": {"containers": [{"name": "main"}]}}}},
-        "elasticity": {"minChips": 1, "maxChips": SIZES[-1], "chipCounts": list(SIZES)},
+        "elasticity": {"minChips": 1, "maxChips": SIZES[-1], "chipCounts": list(SIZES), "batch": "PerChip"},
         "adaptation": {"mode": "Auto"},
     }
     spec = ProfiledJobSpec.model_validate(document)
-    jobs: dict[JobKey, JobState] = {}
+    jobs: dict[JobKey, Job] = {}
     used = dict.fromkeys(machines, 0)
     names = sorted(machines)
     for number in range(count):
@@ -62,26 +68,29 @@ def snapshot(count: int, seed: int = 1) -> Snapshot:
         placement = Placement(pool.name, chips, chips // per_pod)
         used[pool.name] += chips
         key = JobKey(f"team-{number % 50}", f"job-{number}")
-        jobs[key] = _job(key, spec, placement, pool, draw)
+        # As in the operator: of the spec's parts only the workload is each job's own.
+        own = spec.model_copy(update={"workload": spec.workload.model_copy()})
+        jobs[key] = _job(key, own, placement, pool, draw)
     machines = {name: replace(pool, free=pool.free - used[name]) for name, pool in machines.items()}
-    return Snapshot(jobs, machines, PlacementPolicySpec(), NOW)
+    return Fleet(jobs, machines, PlacementPolicySpec(), NOW)
 
 
-def again(before: Snapshot, seconds: float = 10.0, noise: float = 0.002) -> Snapshot:
+def again(before: Fleet, seconds: float = 10.0, noise: float = 0.002) -> Fleet:
     """The same fleet one cycle later: every object is new, and every reading a little different."""
     draw = random.Random(int(before.now))
     jobs = {}
     for key, job in before.jobs.items():
-        assert job.profile is not None
+        assert job.observed.profile is not None
         readings = {
-            field: replace(reading, value=reading.value * (1.0 + draw.uniform(-noise, noise)))
-            for field, reading in job.profile.readings.items()
+            field: reading._replace(value=reading.value * (1.0 + draw.uniform(-noise, noise)))
+            for field, reading in job.observed.profile.readings.items()
         }
-        jobs[key] = replace(job, profile=replace(job.profile, readings=readings))
+        profile = replace(job.observed.profile, readings=readings)
+        jobs[key] = replace(job, observed=replace(job.observed, profile=profile))
     return replace(before, jobs=jobs, now=before.now + seconds)
 
 
-def _job(key: JobKey, spec: ProfiledJobSpec, placement: Placement, pool: Pool, draw: random.Random) -> JobState:
+def _job(key: JobKey, spec: ProfiledJobSpec, placement: Placement, pool: Pool, draw: random.Random) -> Job:
     rate = 200.0 * placement.chips * draw.uniform(0.5, 2.0)
     readings = _readings(
         {
@@ -106,9 +115,10 @@ def _job(key: JobKey, spec: ProfiledJobSpec, placement: Placement, pool: Pool, d
         readings,
     )
     age = draw.uniform(1.0, 200.0) * 3600.0
-    ref = RevisionRef(1, placement, "h", (4, 1), NOW - age, hourly_cost(placement, pool), NOW - age)
+    ref = Revision(1, placement, "h", 4, 1, NOW - age, hourly_cost(placement, pool.price), NOW - age)
     state = RevisionState(1, True, active=placement.replicas, running=placement.replicas)
-    return JobState(key, str(key), 1, NOW - age, spec, "h", ref, revisions={1: state}, profile=profile)
+    observed = Observed(revisions={1: state}, profile=profile)
+    return Job(key, str(key), 1, NOW - age, spec, "h", state=JobState(revision=ref), observed=observed)
 
 
 def _readings(values: Mapping[Field, float]) -> dict[Field, Reading]:

@@ -1,7 +1,7 @@
-"""A control plane to measure against: etcd, the API server and kwok of the development cluster, on loopback.
+"""A control plane for benchmarks: etcd, the API server and kwok of the development cluster, on loopback.
 
-No controllers, scheduler or kubelet: the crowd is made complete, and on two cores they would take the time that is to
-be measured. kwok gives nodes and pods the status that a kubelet would.
+No controllers, scheduler or kubelet run: the synthetic fleet is created complete, and on two cores they would compete
+with the operator for the processor. kwok sets the status of nodes and pods as a kubelet would.
 """
 
 import fcntl
@@ -24,13 +24,13 @@ SPEC: Final = Cluster(
     simulated_cidr="10.124.0.0/14",
 )
 START_SECONDS: Final = 90.0
-# What controllers would do otherwise: service accounts, and the taint of nodes that are not ready yet.
+# These two need controllers: they create service accounts, and remove the taint of nodes that become ready.
 _WITHOUT: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What runs."""
+    """A running control plane."""
 
     kubeconfig: Path
     audit_log: Path
@@ -38,7 +38,7 @@ class Sandbox:
     supervisor: Supervisor
 
     def pid(self, name: str) -> int:
-        """Of etcd, kube-apiserver or kwok."""
+        """The process ID of etcd, kube-apiserver or kwok."""
         record = self.supervisor.record(name)
         assert record is not None
         return record.identity.pid
@@ -46,17 +46,17 @@ class Sandbox:
 
 @contextmanager
 def sandbox() -> Iterator[Sandbox]:
-    """Up, and down again at the end, whatever happens in between. One at a time: a second is refused."""
+    """Start the control plane, and stop it at the end in any case. A second one at the same time is refused."""
     build.ensure(build.CONTROL_PLANE, Progress())
     with alone():
-        yield from _running()
+        yield from _run()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """No other benchmark with processes and ports of its own at the same time."""
+    """Hold the lock of benchmarks that start processes and use fixed ports."""
     state_home().mkdir(parents=True, exist_ok=True)
-    with (state_home() / f"{SPEC.name}.running").open("w") as lock:  # the kernel lets go of it when its holder dies
+    with (state_home() / f"{SPEC.name}.running").open("w") as lock:  # the kernel releases it when the process ends
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -64,7 +64,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def _running() -> Iterator[Sandbox]:
+def _run() -> Iterator[Sandbox]:
     cluster.down(SPEC)
     SPEC.logs.mkdir(parents=True)
     try:
@@ -83,5 +83,5 @@ def _programs() -> Iterator[Program]:
     yield etcd
     yield replace(api_server, command=(*api_server.command, _WITHOUT))
     kwok = simulated.programs(SPEC, root=False)[0]
-    # A lease for each node, renewed every ten seconds, would be most of the API server's work.
+    # A Lease for each node, renewed every ten seconds, would cause most of the API server's load.
     yield replace(kwok, command=(*kwok.command, "--node-lease-duration-seconds=0"))

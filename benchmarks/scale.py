@@ -1,9 +1,9 @@
-"""How the operator behaves with 100, 1,000 and 10,000 jobs over 100,000 chips, and a naive one beside it.
+"""The operator with 100, 1,000 and 10,000 jobs on 100,000 chips, compared with a naive operator.
 
-    PYTHONPATH=operator:profiler_sidecar:hack:. python -m benchmarks.scale --jobs 100 1000 10000
+    PYTHONPATH=operator:profiler_sidecar:hack python -m benchmarks.scale --jobs 100 1000 10000
 
-The API server is real, nodes and pods are kwok's, measurements come from `synthetic_prometheus`. Times of the machine
-are what they are; processor seconds are the operator process' own, of all its threads.
+The API server is real, kwok simulates nodes and pods, and `synthetic_prometheus` serves the measurements. Processor
+seconds are those of the operator process, all threads included; wall-clock times also depend on the machine's load.
 """
 
 import argparse
@@ -22,21 +22,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from benchmarks.crowd import Member
+from benchmarks.fleet_loader import FleetLoader
 from benchmarks.sandbox import Sandbox, sandbox
-from benchmarks.settlement import Settlement
+from benchmarks.synthetic_fleet import SyntheticJob
 from benchmarks.worker import Worker, cpu_seconds, memory
 
-KEY: Final = b"0123456789abcdef0123456789abcdef"  # that the sidecars' tokens are derived from
+KEY: Final = b"0123456789abcdef0123456789abcdef"  # the sidecars' tokens are derived from it
 METRICS_PORT: Final = 21460
 PROMETHEUS_PORT: Final = 21461
 START_SECONDS: Final = 300.0
-REST_SECONDS: Final = 1200.0  # until there is nothing left to say about a fleet that was just found
-QUIET_SECONDS: Final = 120.0  # the crowd's windows become full meanwhile, and there is more to say
+SETTLE_SECONDS: Final = 1200.0  # at most, until a newly discovered fleet causes no more status writes
+QUIET_SECONDS: Final = 120.0  # without a status write; longer than a window, because full windows cause writes
 STEADY_CYCLES: Final = 8
 DECISION_SECONDS: Final = 150.0
 RESTART_SECONDS: Final = 100.0
-CHANGED: Final = 3  # jobs
+CHANGED_JOBS: Final = 3
 NAIVE_SECONDS: Final = 40.0
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _SAMPLE: Final = re.compile(r'^rightpool_operator_cycle_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$', re.MULTILINE)
@@ -45,11 +45,14 @@ _WRITTEN: Final = re.compile(r"^rightpool_operator_status_writes_total\{.*\} (\S
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """seconds: by its phases' own clock. cpu: of the process, since the end of the cycle before. writes: statuses."""
+    """One planning cycle."""
 
     seconds: float
+    """The sum of its phases."""
     cpu: float
+    """Processor seconds of the process since the end of the previous cycle."""
     writes: float
+    """Statuses written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +63,36 @@ class Result:
     first_plan: float
     first_plan_cpu: float
     settled: float
+    """Until the last status write."""
     settling_writes: float
+    """Statuses written until then."""
     cycles: Sequence[Cycle]
+    """Cycles of the settled fleet."""
     api_cpu_per_cycle: float
+    """Processor seconds of the API server."""
     rss: float
     peak: float
     writes_per_minute: float
-    noticed: Sequence[float]
-    decided: Sequence[float]
-    again: float
-    again_cpu: float
-    repeated: int
+    """API writes while nothing changes."""
+    first_decision: Sequence[float]
+    """Of each changed job: until its first new Decision."""
+    final_decision: Sequence[float]
+    """Of each changed job: until its Decision on a full new window."""
+    restart: float
+    """From the start of a new process to its first plan."""
+    restart_cpu: float
+    restart_writes: int
+    """API writes after the restart."""
 
 
 @dataclass(frozen=True, slots=True)
-class Naive:
-    """One run of the naive operator. ticks: share of those that were due."""
+class NaiveResult:
+    """One run of the naive operator."""
 
     jobs: int
     cpu_per_interval: float
     ticks: float
+    """Ticks done, as a share of the scheduled ones."""
     writes: int
     peak: float
 
@@ -91,20 +104,20 @@ class Page:
         self._url = f"http://127.0.0.1:{METRICS_PORT}/metrics"
 
     def read(self) -> tuple[int, float, float, int]:
-        """Cycles, seconds in them, statuses written, plans."""
+        """Totals so far: cycles, their seconds, statuses written, plans."""
         try:
-            with urllib.request.urlopen(self._url, timeout=10) as answer:
-                text = answer.read().decode()
+            with urllib.request.urlopen(self._url, timeout=10) as response:
+                text = response.read().decode()
         except OSError:
             return 0, 0.0, 0.0, 0
-        found = {(kind, phase): float(value) for kind, phase, value in _SAMPLE.findall(text)}
-        seconds = sum(value for (kind, _), value in found.items() if kind == "sum")
+        phases = {(kind, phase): float(value) for kind, phase, value in _SAMPLE.findall(text)}
+        seconds = sum(value for (kind, _), value in phases.items() if kind == "sum")
         written = sum(map(float, _WRITTEN.findall(text)))
-        return int(found.get(("count", "execute"), 0)), seconds, written, int(found.get(("count", "plan"), 0))
+        return int(phases.get(("count", "execute"), 0)), seconds, written, int(phases.get(("count", "plan"), 0))
 
 
 class OperatorRun:
-    """`rightpool operator` with its own settings, but for a rate limit that lets it settle in the time there is."""
+    """`rightpool operator` with default settings, except for a higher API rate limit so that it settles sooner."""
 
     def __init__(self, kubeconfig: Path, logs: Path) -> None:
         key = logs / "key"
@@ -123,7 +136,7 @@ class OperatorRun:
         self._page = Page()
 
     def first_plan(self) -> float:
-        """Seconds until the first plan was made."""
+        """Seconds from the start of the process until its first plan."""
         deadline = time.time() + START_SECONDS
         while time.time() < deadline:
             _ = self.worker.pid
@@ -133,7 +146,7 @@ class OperatorRun:
         raise RuntimeError(f"no plan within {START_SECONDS:.0f} s:\n{self.worker.log.read_text()[-2000:]}")
 
     def cycles(self, seconds: float) -> Iterator[Cycle]:
-        """Every cycle that ends within that time."""
+        """Every cycle that ends within this time."""
         deadline = time.time() + seconds
         count, spent, written, _ = self._page.read()
         cpu = cpu_seconds(self.worker.pid)
@@ -145,68 +158,68 @@ class OperatorRun:
                 yield Cycle((now[1] - spent) / (now[0] - count), (used - cpu) / (now[0] - count), now[2] - written)
                 (count, spent, written, _), cpu = now, used
 
-    def rest(self) -> float:
-        """Until nothing was said for so long that there is nothing left to say; the statuses written on the way."""
+    def settle(self) -> float:
+        """Wait until no status was written for QUIET_SECONDS. Returns the number of statuses written until then."""
         written, last = 0.0, time.time()
-        for cycle in self.cycles(REST_SECONDS):
+        for cycle in self.cycles(SETTLE_SECONDS):
             written += cycle.writes
             if cycle.writes:
                 last = time.time()
-            tell(f"cycle of {cycle.seconds:.1f} s, {cycle.cpu:.2f} CPU s, {cycle.writes:.0f} statuses")
+            progress(f"cycle of {cycle.seconds:.1f} s, {cycle.cpu:.2f} CPU s, {cycle.writes:.0f} statuses")
             if time.time() - last > QUIET_SECONDS:
                 return written
-        tell(f"still not settled after {REST_SECONDS:.0f} s: what follows is no steady state")
+        progress(f"not settled after {SETTLE_SECONDS:.0f} s: the following figures are not of a steady state")
         return written
 
-    def told_of(self, changed: Sequence[Member]) -> list[list[float]]:
-        """Jobs whose speed is halved now: seconds until each change of decision about them."""
+    def slow_down(self, changed: Sequence[SyntheticJob]) -> list[list[float]]:
+        """Halve the speed of these jobs. Returns for each the seconds until each of its new Decisions."""
         since = time.time()
-        for member in changed:
-            _post(f"http://127.0.0.1:{PROMETHEUS_PORT}/change/{member.number}")
-        told: list[list[float]] = []
+        for job in changed:
+            _post(f"http://127.0.0.1:{PROMETHEUS_PORT}/change/{job.number}")
+        decisions: list[list[float]] = []
         while time.time() - since < DECISION_SECONDS:
             time.sleep(2.0)
-            told = [self._decisions(member, since) for member in changed]
-            if all(len(times) > 1 for times in told):
+            decisions = [self._decisions(job, since) for job in changed]
+            if all(len(times) > 1 for times in decisions):
                 break
-        return told
+        return decisions
 
-    def _decisions(self, member: Member, since: float) -> list[float]:
-        found = []
+    def _decisions(self, job: SyntheticJob, since: float) -> list[float]:
+        times = []
         with self.worker.log.open() as lines:
             for line in lines:
-                if "decided: " in line and f'"{member.key}"' in line:
+                if "decided: " in line and f'"{job.key}"' in line:
                     at = datetime.fromisoformat(json.loads(line)["time"]).timestamp() - since
                     if at > 0:
-                        found.append(at)
-        return found
+                        times.append(at)
+        return times
 
 
 def measure(box: Sandbox, jobs: int) -> Result:
-    """One run: start, rest, steady state, a few jobs that change, and a start over a fleet that has been told all."""
+    """One run: start, settle, steady state, a few jobs that become slower, and a restart on the settled fleet."""
     prometheus = prometheus_for(jobs, box.logs)
     operator = OperatorRun(box.kubeconfig, box.logs)
     try:
         first = operator.first_plan()
         first_cpu = cpu_seconds(operator.worker.pid)
-        tell(f"first plan after {first:.0f} s")
-        settling = operator.rest()
+        progress(f"first plan after {first:.0f} s")
+        settling = operator.settle()
         settled = time.time() - operator.worker.began - QUIET_SECONDS
         began, api_cpu = time.time(), cpu_seconds(box.pid("kube-apiserver"))
-        cycles = list(islice(operator.cycles(REST_SECONDS), STEADY_CYCLES))
+        cycles = list(islice(operator.cycles(SETTLE_SECONDS), STEADY_CYCLES))
         ended = time.time()
         api_cpu = (cpu_seconds(box.pid("kube-apiserver")) - api_cpu) / len(cycles)
         steady = writes(box.audit_log, began, ended, "rightpool")
         rss, peak = memory(operator.worker.pid)
-        tell(f"{steady} writes in {ended - began:.0f} s, {rss:.0f} MB")
-        told = operator.told_of([Member(jobs - 1 - 4 * number) for number in range(CHANGED)])
+        progress(f"{steady} writes in {ended - began:.0f} s, {rss:.0f} MB")
+        decisions = operator.slow_down([SyntheticJob(jobs - 1 - 4 * number) for number in range(CHANGED_JOBS)])
         operator.worker.end()
         operator = OperatorRun(box.kubeconfig, box.logs)
-        again = operator.first_plan()
-        again_cpu = cpu_seconds(operator.worker.pid)
-        tell(f"first plan after a restart: {again:.0f} s")
+        restart = operator.first_plan()
+        restart_cpu = cpu_seconds(operator.worker.pid)
+        progress(f"first plan after a restart: {restart:.0f} s")
         time.sleep(RESTART_SECONDS)
-        repeated = writes(box.audit_log, operator.worker.began, time.time(), "rightpool")
+        restart_writes = writes(box.audit_log, operator.worker.began, time.time(), "rightpool")
         return Result(
             jobs=jobs,
             first_plan=first,
@@ -218,40 +231,40 @@ def measure(box: Sandbox, jobs: int) -> Result:
             rss=rss,
             peak=max(peak, memory(operator.worker.pid)[1]),
             writes_per_minute=60.0 * steady / (ended - began),
-            noticed=[times[0] for times in told if times],
-            decided=[times[-1] for times in told if len(times) > 1],
-            again=again,
-            again_cpu=again_cpu,
-            repeated=repeated,
+            first_decision=[times[0] for times in decisions if times],
+            final_decision=[times[-1] for times in decisions if len(times) > 1],
+            restart=restart,
+            restart_cpu=restart_cpu,
+            restart_writes=restart_writes,
         )
     finally:
         operator.worker.end()
         prometheus.end()
 
 
-def measure_naive(box: Sandbox, jobs: int) -> Naive:
-    """The same crowd, looked after by a timer for each job."""
+def measure_naive(box: Sandbox, jobs: int) -> NaiveResult:
+    """The naive operator on the same fleet."""
     prometheus = prometheus_for(jobs, box.logs)
     environment = {"KUBECONFIG": str(box.kubeconfig), "NAIVE_PROMETHEUS": f"http://127.0.0.1:{PROMETHEUS_PORT}"}
     naive = Worker("benchmarks.naive_operator", [], box.logs / "naive.log", environment)
     try:
         deadline = time.time() + START_SECONDS
-        while _ticks(naive.log) < jobs and time.time() < deadline:  # everyone once
+        while _ticks(naive.log) < jobs and time.time() < deadline:  # each job once
             time.sleep(1.0)
         ticks, cpu, since = _ticks(naive.log), cpu_seconds(naive.pid), time.time()
         time.sleep(NAIVE_SECONDS)
         seconds = time.time() - since
-        used, looked = cpu_seconds(naive.pid) - cpu, _ticks(naive.log) - ticks
+        used, done = cpu_seconds(naive.pid) - cpu, _ticks(naive.log) - ticks
         written = writes(box.audit_log, naive.began, time.time(), "kopf")
         peak = memory(naive.pid)[1]
-        return Naive(jobs, used / seconds * 10.0, looked / (jobs * seconds / 10.0), written, peak)
+        return NaiveResult(jobs, used / seconds * 10.0, done / (jobs * seconds / 10.0), written, peak)
     finally:
         naive.end()
         prometheus.end()
 
 
 def prometheus_for(jobs: int, logs: Path) -> Worker:
-    """Measurements of so many jobs."""
+    """A synthetic Prometheus that serves this many jobs."""
     arguments = [str(PROMETHEUS_PORT), str(jobs)]
     worker = Worker("benchmarks.synthetic_prometheus", arguments, logs / "synthetic-prometheus.log", {})
     time.sleep(2.0)
@@ -268,7 +281,7 @@ def _ticks(log: Path) -> int:
 
 
 def writes(log: Path, began: float, ended: float, agent: str) -> int:
-    """Writes that a program asked the API server for, but for the renewal of its Lease, by the audit log."""
+    """API writes of a program according to the audit log, without renewals of its Lease."""
     count = 0
     for path in sorted(log.parent.glob("audit*.log")):
         with path.open() as lines:
@@ -282,9 +295,9 @@ def writes(log: Path, began: float, ended: float, agent: str) -> int:
     return count
 
 
-def tell(what: str) -> None:
-    """A line of progress."""
-    print(f"{datetime.now(UTC):%H:%M:%S} {what}", flush=True)
+def progress(message: str) -> None:
+    """Print a line of progress."""
+    print(f"{datetime.now(UTC):%H:%M:%S} {message}", flush=True)
 
 
 def _median(values: Sequence[float]) -> str:
@@ -296,12 +309,12 @@ def p95(values: Sequence[float]) -> float:
     return sorted(values)[max(0, round(0.95 * len(values)) - 1)]
 
 
-def table(results: Sequence[Result], naive: Sequence[Naive]) -> str:
-    """Both, as Markdown."""
+def table(results: Sequence[Result], naive: Sequence[NaiveResult]) -> str:
+    """Both results as Markdown tables."""
     rows: list[tuple[str, list[str]]] = [
         ("start to first plan, s", [f"{r.first_plan:.1f}" for r in results]),
         ("… CPU s", [f"{r.first_plan_cpu:.1f}" for r in results]),
-        ("start to nothing left to say, s", [f"{r.settled:.0f}" for r in results]),
+        ("start to last status write, s", [f"{r.settled:.0f}" for r in results]),
         ("… statuses written", [f"{r.settling_writes:.0f}" for r in results]),
         ("cycle, median s", [f"{statistics.median(c.seconds for c in r.cycles):.2f}" for r in results]),
         ("cycle, p95 s", [f"{p95([c.seconds for c in r.cycles]):.2f}" for r in results]),
@@ -315,16 +328,16 @@ def table(results: Sequence[Result], naive: Sequence[Naive]) -> str:
         ("RSS, MB", [f"{r.rss:.0f}" for r in results]),
         ("peak RSS, MB", [f"{r.peak:.0f}" for r in results]),
         ("API writes a minute, nothing changes", [f"{r.writes_per_minute:.1f}" for r in results]),
-        ("changed counter to first new Decision, s", [_median(r.noticed) for r in results]),
-        ("… to the Decision on a full new window, s", [_median(r.decided) for r in results]),
-        ("restart to first plan, s", [f"{r.again:.1f}" for r in results]),
-        ("… CPU s", [f"{r.again_cpu:.1f}" for r in results]),
-        (f"… API writes in {RESTART_SECONDS:.0f} s", [f"{r.repeated}" for r in results]),
+        ("changed counter to first new Decision, s", [_median(r.first_decision) for r in results]),
+        ("… to the Decision on a full new window, s", [_median(r.final_decision) for r in results]),
+        ("restart to first plan, s", [f"{r.restart:.1f}" for r in results]),
+        ("… CPU s", [f"{r.restart_cpu:.1f}" for r in results]),
+        (f"… API writes in {RESTART_SECONDS:.0f} s", [f"{r.restart_writes}" for r in results]),
     ]
     compared: list[tuple[str, list[str]]] = [
         ("CPU s in 10 s", [f"{n.cpu_per_interval:.2f}" for n in naive]),
-        ("ticks done, of those due", [f"{n.ticks:.0%}" for n in naive]),
-        ("API writes from its start on", [f"{n.writes}" for n in naive]),
+        ("ticks done, share of those scheduled", [f"{n.ticks:.0%}" for n in naive]),
+        ("API writes since its start", [f"{n.writes}" for n in naive]),
         ("peak RSS, MB", [f"{n.peak:.0f}" for n in naive]),
     ]
     text = _markdown("Rightpool", [f"{r.jobs:,} jobs" for r in results], rows)
@@ -340,28 +353,28 @@ def _markdown(corner: str, head: Sequence[str], rows: Sequence[tuple[str, Sequen
 
 
 def main() -> None:
-    """Print a table after each size, so that a run that is cut short has said something."""
+    """Print the tables after each size, so that an interrupted run leaves results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, nargs="+", default=[100, 1_000, 10_000], metavar="N")
-    parser.add_argument("--output", type=Path, help="the tables go here too, as Markdown")
+    parser.add_argument("--output", type=Path, help="also write the tables to this Markdown file")
     options = parser.parse_args()
     results: list[Result] = []
-    naive: list[Naive] = []
+    naive: list[NaiveResult] = []
 
     def show() -> None:
         tables = table(results, naive)
-        tell(f"load {os.getloadavg()[0]:.1f}\n{tables}")
+        progress(f"load {os.getloadavg()[0]:.1f}\n{tables}")
         if options.output is not None:
             options.output.write_text(tables + "\n")
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what runs is taken down
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the control plane is stopped
     with sandbox() as box:
-        settlement = Settlement(box.kubeconfig, KEY)
-        settlement.found()
+        loader = FleetLoader(box.kubeconfig, KEY)
+        loader.prepare()
         for size in sorted(options.jobs):
             began = time.time()
-            settlement.grow(size)
-            tell(f"{size:,} jobs made in {time.time() - began:.0f} s, load {os.getloadavg()[0]:.1f}")
+            loader.grow(size)
+            progress(f"{size:,} jobs created in {time.time() - began:.0f} s, load {os.getloadavg()[0]:.1f}")
             results.append(measure(box, size))
             show()
             naive.append(measure_naive(box, size))

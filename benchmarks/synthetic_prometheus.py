@@ -1,7 +1,7 @@
-"""Prometheus' part in the benchmark: answers the operator's queries with the readings of a crowd that does not exist.
+"""Serves the synthetic fleet's measurements as Prometheus would.
 
-A process of its own, so that what it costs is nobody else's. It understands no PromQL: it knows the very texts that
-the operator sends, and the one that the naive operator sends. `POST /change/<number>` halves a job's speed.
+It is a process of its own, so that its cost is not counted as the operator's. It does not parse PromQL: it recognises
+the exact queries of the operator and of the naive operator. `POST /change/<number>` halves a job's speed.
 
     python -m benchmarks.synthetic_prometheus PORT JOBS
 """
@@ -18,11 +18,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from benchmarks.crowd import Member, members
+from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool import contract
 from rightpool.profiles.sample import Field
-from rightpool.telemetry import queries
-from rightpool.telemetry.fields import GAUGES, Aggregate
+from rightpool.telemetry.sources import sidecar_series
+from rightpool.telemetry.sources.sidecar import GAUGES
+from rightpool.telemetry.sources.source import Aggregate, Scope
 
 SCRAPE_INTERVAL: Final = 10.0
 _ONE_JOB: Final = re.compile(r'profiledjob="job-(\d+)"')
@@ -30,44 +31,51 @@ _SLOWED: Final = 0.5
 _STEPS_SO_FAR: Final = 10_000.0
 _NOISE: Final = 0.004
 _WITH_SPEED: Final = (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE)
-_QUERIED_AT: Final = "1800000000"  # the operator goes by the time of the scrape
+_QUERIED_AT: Final = "1800000000"  # the operator uses the time of the scrape
 
-Row = tuple[str, int, Field]  # its text up to the value, whose it is, and what
+Row = tuple[str, int, Field]  # the text up to the value, the number of the job, the field
 
 
-class Crowd:
-    """What is measured of it now. One scrape is behind all answers of the next seconds."""
+class FleetSeries:
+    """The series of the fleet. All responses within half a scrape interval are from one scrape."""
 
     def __init__(self, count: int) -> None:
-        self._members = members(count)
-        self._steady = [member.reading(0.0) for member in self._members]
+        self._jobs = synthetic_jobs(count)
+        self._steady = [job.reading(0.0) for job in self._jobs]
         self._slowed: set[int] = set()
         self._scraped_at = 0.0
         self._counted_at = 0.0
         self._steps = [_STEPS_SO_FAR] * count
         self._readings: list[dict[Field, float]] = []
-        texts = queries.queries(4 * SCRAPE_INTERVAL)
-        self._rows = {texts.presence: self._named((queries.PODS, Field.PODS), (queries.AT, Field.CHECKPOINT_SECONDS))}
-        self._rows[texts.rates] = self._named(
-            (queries.SAMPLES_PER_SECOND, Field.SAMPLES_PER_SECOND), (queries.STEP_SECONDS, Field.STEP_SECONDS)
-        )
+        scope = Scope(math.ceil(4 * SCRAPE_INTERVAL))
+        texts = {query.what: query.promql for query in sidecar_series.SIDECAR_SERIES.queries(scope)}
+        self._presence = texts[sidecar_series.PODS]
+        self._rows_by_query = {
+            self._presence: self._named(
+                (sidecar_series.PODS, Field.PODS), (sidecar_series.AT, Field.CHECKPOINT_SECONDS)
+            ),
+            texts[sidecar_series.RATES]: self._named(
+                (sidecar_series.SAMPLES_PER_SECOND, Field.SAMPLES_PER_SECOND),
+                (sidecar_series.STEP_SECONDS, Field.STEP_SECONDS),
+                (sidecar_series.SAMPLES, Field.SAMPLES),
+            ),
+        }
         for aggregate in Aggregate:
-            self._rows[texts.gauges[aggregate]] = self._gauges(aggregate)
-        self._presence = texts.presence
+            self._rows_by_query[texts[sidecar_series.gauges_by(aggregate)]] = self._gauges(aggregate)
 
     def slow_down(self, number: int) -> None:
-        """This job takes twice as long for a step from now on."""
+        """Halve the speed of this job."""
         self._slowed.add(number)
         self._scraped_at = 0.0
 
-    def answer(self, query: str) -> str:
-        """The rows of a query, as JSON; none for one that is about what the crowd does not have."""
+    def rows(self, query: str) -> str:
+        """The rows of a query, as JSON; none for a query that is not recognised."""
         self._scrape()
         one = _ONE_JOB.search(query)
         if one is not None:
             number = int(one[1])
-            return f'{_start(self._members[number], {})}{self._readings[number][Field.SAMPLES_PER_SECOND]!r}"]}}'
-        rows, readings = self._rows.get(query, ()), self._readings
+            return f'{_row_start(self._jobs[number], {})}{self._readings[number][Field.SAMPLES_PER_SECOND]!r}"]}}'
+        rows, readings = self._rows_by_query.get(query, ()), self._readings
         if query == self._presence:
             at = f'{self._scraped_at!r}"]}}'
             return ",".join(f"{start}{at}" if "at" in start[:24] else f'{start}1"]}}' for start, _, _ in rows)
@@ -92,52 +100,51 @@ class Crowd:
         for field in _WITH_SPEED:
             reading[field] *= speed
         reading[Field.STEP_SECONDS] /= speed
-        # Counted, not computed from this moment's speed: steps that go down are of a program that was started anew.
+        # Accumulated, not computed from the current speed: a counter that goes down means that the program restarted.
         self._steps[number] += (now - self._counted_at) / reading[Field.STEP_SECONDS]
         reading[Field.STEPS] = math.floor(self._steps[number])
+        reading[Field.SAMPLES] = 64.0 * self._jobs[number].chips * reading[Field.STEPS]
         reading[Field.CHECKPOINT_TIMESTAMP] = now // 600.0 * 600.0
         return reading
 
     def _named(self, *fields: tuple[str, Field]) -> list[Row]:
-        return [
-            (_start(member, {"field": name}), member.number, field)
-            for member in self._members
-            for name, field in fields
-        ]
+        return [(_row_start(job, {"field": name}), job.number, field) for job in self._jobs for name, field in fields]
 
     def _gauges(self, aggregate: Aggregate) -> list[Row]:
         gauges = [gauge for gauge in GAUGES if gauge.aggregate is aggregate]
         return [
             (
-                _start(member, {"__name__": gauge.metric, **({contract.LABEL_PART: gauge.part} if gauge.part else {})}),
-                member.number,
+                _row_start(
+                    job, {"__name__": gauge.metric, **({contract.LABEL_PART: gauge.part} if gauge.part else {})}
+                ),
+                job.number,
                 gauge.field,
             )
-            for member in self._members
+            for job in self._jobs
             for gauge in gauges
         ]
 
 
-def _start(member: Member, labels: Mapping[str, str]) -> str:
-    """A row of an answer, up to its value."""
-    whole = {**labels, "namespace": member.key.namespace, "profiledjob": member.key.name, "revision": "1"}
-    return f'{{"metric":{json.dumps(whole, separators=(",", ":"))},"value":[{_QUERIED_AT},"'
+def _row_start(job: SyntheticJob, labels: Mapping[str, str]) -> str:
+    """The text of a row up to its value."""
+    metric = {**labels, "namespace": job.key.namespace, "profiledjob": job.key.name, "revision": "1"}
+    return f'{{"metric":{json.dumps(metric, separators=(",", ":"))},"value":[{_QUERIED_AT},"'
 
 
-def _server(port: int, crowd: Crowd) -> ThreadingHTTPServer:
+def _server(port: int, series: FleetSeries) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             query = parse_qs(urlsplit(self.path).query).get("query", [""])[0]
-            self._answer(f'{{"status":"success","data":{{"resultType":"vector","result":[{crowd.answer(query)}]}}}}')
+            self._respond(f'{{"status":"success","data":{{"resultType":"vector","result":[{series.rows(query)}]}}}}')
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            crowd.slow_down(int(self.path.rsplit("/", 1)[1]))
-            self._answer("{}")
+            series.slow_down(int(self.path.rsplit("/", 1)[1]))
+            self._respond("{}")
 
-        def _answer(self, content: str) -> None:
+        def _respond(self, content: str) -> None:
             body = content.encode()
             self.send_response(200)
             if "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > 1400:
@@ -155,4 +162,4 @@ def _server(port: int, crowd: Crowd) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
-    _server(int(sys.argv[1]), Crowd(int(sys.argv[2]))).serve_forever()
+    _server(int(sys.argv[1]), FleetSeries(int(sys.argv[2]))).serve_forever()

@@ -1,4 +1,4 @@
-"""A process under measurement: what it costs, by the kernel's own count."""
+"""A process that is measured: processor time and memory as the kernel accounts them."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads."""
+    """User and system time of all threads of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Resident megabytes (2^20 bytes): now, and at most so far."""
+    """Resident memory in megabytes (2^20 bytes): current and peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     size = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith("Vm")}
     return size["VmRSS"], size["VmHWM"]
@@ -41,13 +41,15 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """For as long as it has not ended."""
+        """The process ID. Raises RuntimeError once the process has ended."""
         if self._process.poll() is not None:
-            raise RuntimeError(f"it ended with {self._process.returncode}:\n{self.log.read_text()[-2000:]}")
+            raise RuntimeError(
+                f"the process ended with exit status {self._process.returncode}:\n{self.log.read_text()[-2000:]}"
+            )
         return self._process.pid
 
     def end(self) -> None:
-        """Gently, then not."""
+        """Send SIGTERM, and SIGKILL after 25 seconds."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(25.0)

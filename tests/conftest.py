@@ -1,4 +1,4 @@
-"""Fixtures that every kind of test shares: the cluster, and a namespace of one's own in it."""
+"""Fixtures for all tests: the cluster, and a new namespace in it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test depends on how fast a machine is. CI draws the same examples every time, so that it says something about the
-# change and not about luck; everybody else's runs look further.
+# No test depends on the speed of the machine. CI draws the same examples every time, so that its result depends on the
+# change only; other runs draw new examples.
 settings.register_profile(
     "rightpool", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )

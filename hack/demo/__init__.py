@@ -1,1 +1,1 @@
-"""The demo: four stories on a real Kubernetes, told from the objects themselves. The end-to-end tests run the same."""
+"""The demo: four stories on a real Kubernetes, reported from its objects. The end-to-end tests run the same."""

@@ -1,4 +1,4 @@
-"""`python -m demo`: cluster up, chart installed, four stories told, and then what the objects say of them."""
+"""`python -m demo`: start a cluster, install the chart, run four stories, and show the objects."""
 
 import sys
 import threading
@@ -19,7 +19,7 @@ def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -
     def one(story: Story) -> Job | Exception:
         try:
             return story.tell(stage, say)
-        except Exception as error:  # also a mistake of ours is a story that did not happen
+        except Exception as error:  # any error counts as a failed story
             return error
 
     with ThreadPoolExecutor(len(stories)) as pool:
@@ -27,7 +27,7 @@ def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -
 
 
 def show(stage: Stage, story: Story) -> None:
-    """What the objects say of a story, in the commands that a user would type."""
+    """Show the objects of a story by the commands that a user would type."""
     print(f"\n=== {story.title} ===")
     namespace = ["-n", story.namespace]
     conditions = (
@@ -56,7 +56,7 @@ def main() -> int:
 
     try:
         if not host.is_root():
-            # Said before ten minutes of building, not after.
+            # Checked before ten minutes of building.
             print("the demo runs real pods, and those need root: run it again with sudo", file=sys.stderr)
             return 1
         running = cluster.up(DEMO, progress)
@@ -84,6 +84,7 @@ def main() -> int:
     print(f"""
 The cluster stays up. To look around:
   eval "$(make env)"                 kubectl, helm and rightpool for this cluster
+  rightpool ui                       the fleet and its jobs as a page: it says where to open it
   kubectl get pj -A                  the jobs
   kubectl -n {SYSTEM} logs deploy/rightpool -f
   make down                          ends it and leaves nothing behind""")

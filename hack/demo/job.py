@@ -1,4 +1,4 @@
-"""A ProfiledJob as the cluster tells it: what the demo and the end-to-end tests look at."""
+"""A ProfiledJob as read from the cluster, for the demo and the end-to-end tests."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from devcluster.spec import DevclusterError
 
 
 class StoryFailed(Exception):
-    """What should have happened did not; the message says what, and how the job stood."""
+    """An expected change did not happen. The message names it and the state of the job."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Job:
 
     @property
     def pool(self) -> str | None:
-        """Where it runs."""
+        """The pool of its placement."""
         return (self.status.get("placement") or {}).get("pool")
 
     @property
     def chips(self) -> int | None:
-        """On how many chips."""
+        """The chips of its placement."""
         return (self.status.get("placement") or {}).get("chips")
 
     @property
@@ -52,8 +52,8 @@ class Job:
                 return dict(condition)
         return {}
 
-    def told(self) -> str:
-        """Where it stands, for a failure's message."""
+    def conditions_text(self) -> str:
+        """A summary of its state for error messages."""
         lines = [
             f"  {c['type']}={c['status']} {c['reason']}: {c.get('message', '')}"
             for c in self.status.get("conditions") or []
@@ -64,23 +64,23 @@ class Job:
 
 
 class Watcher:
-    """Reads a job again and again, and says what changed."""
+    """Reads a job repeatedly and reports its changes."""
 
     def __init__(self, kubectl: Kubectl, namespace: str, name: str, say: Callable[[str], None]) -> None:
         self._kubectl, self.namespace, self.name, self._say = kubectl, namespace, name, say
-        self._told: dict[str, str] = {}
+        self._printed: dict[str, str] = {}
 
     def read(self) -> Job:
-        """The job now; what is new in it is said."""
+        """Read the job and report its changes."""
         job = Job(self._kubectl.json("get", "profiledjob", self.name, "-n", self.namespace))
         for condition in job.status.get("conditions") or []:
             line = f"{condition['type']}={condition['status']} {condition['reason']}"
-            if self._told.get(condition["type"]) != line:
-                self._told[condition["type"]] = line
+            if self._printed.get(condition["type"]) != line:
+                self._printed[condition["type"]] = line
                 self._say(f"{self.name}: {line}: {condition.get('message', '')}")
         phase = job.phase or ""
-        if self._told.get("phase", "") != phase:
-            self._told["phase"] = phase
+        if self._printed.get("phase", "") != phase:
+            self._printed["phase"] = phase
             if phase:
                 migration = job.status["migration"]
                 back = " (back)" if migration.get("rollingBack") else ""
@@ -88,16 +88,18 @@ class Watcher:
         return job
 
     def until(self, what: str, holds: Callable[[Job], bool], seconds: float) -> Job:
-        """Wait until it holds; raises StoryFailed with the job's state where it does not in time."""
+        """Wait until the check holds. Raises StoryFailed with the job's state after the time limit."""
         deadline = time.monotonic() + seconds
         while True:
             try:
                 job = self.read()
                 if holds(job):
                     return job
-                told = job.told()
+                conditions_text = job.conditions_text()
             except DevclusterError as error:
-                told = f"  {error}"
+                conditions_text = f"  {error}"
             if time.monotonic() > deadline:
-                raise StoryFailed(f"{self.namespace}/{self.name}: not within {seconds:.0f} s: {what}\n{told}")
+                raise StoryFailed(
+                    f"{self.namespace}/{self.name}: not within {seconds:.0f} s: {what}\n{conditions_text}"
+                )
             time.sleep(1.0)

@@ -1,4 +1,4 @@
-"""The stage: images in the cluster, the chart installed, pools and policy declared."""
+"""Set-up of the demo: load the images, install the chart, declare pools and policy."""
 
 import os
 import subprocess
@@ -22,14 +22,14 @@ RELEASE: Final = "rightpool"
 
 @dataclass(frozen=True)
 class Stage:
-    """A cluster with Rightpool in it."""
+    """A cluster with Rightpool installed."""
 
     kubectl: Kubectl
     kubeconfig: Path
-    state: Path  # of the cluster, on this machine: where the real job's checkpoints lie
+    state: Path  # folder on this machine with the real job's checkpoints
 
     def rightpool(self, *arguments: str) -> str:
-        """The command line, as a user runs it."""
+        """Run the command line as a user does."""
         environment = os.environ | {"KUBECONFIG": str(self.kubeconfig), "COLUMNS": "150"}
         result = run([sys.executable, "-m", "rightpool.cli.main", *arguments], env=environment)
         return result.stdout
@@ -38,7 +38,7 @@ class Stage:
 def run(
     command: list[str], *, env: dict[str, str] | None = None, seconds: float = 600
 ) -> subprocess.CompletedProcess[str]:
-    """A program's output; raises StoryFailed with what it said where it fails."""
+    """Run a program and return its output. Raises StoryFailed with its error output."""
     result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=env)
     if result.returncode != 0:
         raise StoryFailed(f"{' '.join(command[:4])}: exit {result.returncode}\n{result.stdout}{result.stderr}")
@@ -46,7 +46,7 @@ def run(
 
 
 def prepare(running: Running, progress: Progress) -> Stage:
-    """Images, chart, policy, pools. Repeating it upgrades the release and changes nothing else."""
+    """Install images, chart, policy and pools. Repeating it only upgrades the release."""
     kubectl = running.kubectl
     folder = cache_home() / "images" / "built"
     built = recipes.build_all([recipe.short for recipe in recipes.RECIPES], folder, progress)
@@ -61,7 +61,7 @@ def prepare(running: Running, progress: Progress) -> Stage:
         f"prometheus.url={running.prometheus_url},prometheus.scrapeInterval=2",
         "--set",
         "log.format=text",
-        # By digest: the tag stays the same while one works on the code, and would not make new pods.
+        # By digest, because the tag does not change during development and would not lead to new pods.
         "--values",
         str(folder / recipes.VALUES),
     ]
@@ -69,11 +69,11 @@ def prepare(running: Running, progress: Progress) -> Stage:
         [
             *(build.binary("helm"), "upgrade", "--install", RELEASE, str(chart)),
             *("--namespace", SYSTEM, "--create-namespace", "--kubeconfig", str(running.kubeconfig)),
-            # CRDs that were applied by hand before become the chart's.
+            # The chart takes over CRDs that were applied by hand.
             *("--take-ownership", "--wait", "--timeout", "400s", *values),
         ]
     )
-    # A policy or a pool that somebody changed by hand becomes the demo's.
+    # The demo takes over a policy or pool that was changed by hand.
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))
     progress.say("the operator runs; waiting for it to see the pools")
     deadline = time.monotonic() + 240
@@ -87,7 +87,7 @@ def prepare(running: Running, progress: Progress) -> Stage:
 
 
 def apply(stage: Stage, manifest: str, **replacements: str) -> None:
-    """Apply a manifest of the demo; its namespaces are made first."""
+    """Apply a manifest of the demo, after its namespaces."""
     text = (MANIFESTS / manifest).read_text()
     for name, value in replacements.items():
         text = text.replace(name, value)
@@ -101,11 +101,11 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
 
 
 def forget(stage: Stage, namespace: str, name: str) -> None:
-    """End what an earlier run left, so that its status is not taken for this one's."""
+    """Delete the job of an earlier run, so that its status is not mistaken for a new one."""
     stage.kubectl("delete", "profiledjob", name, "-n", namespace, "--ignore-not-found", "--cascade=foreground")
-    stage.kubectl("delete", "events.events.k8s.io", "--all", "-n", namespace)
+    stage.kubectl("delete", "events", "--all", "-n", namespace)
 
 
 def logs(kubectl: Kubectl, lines: int = 40) -> str:
-    """The operator's last lines, for a failure's message."""
+    """The last lines of the operator's log, for error messages."""
     return kubectl("logs", "-n", SYSTEM, "-l", "app.kubernetes.io/name=rightpool", "--prefix", f"--tail={lines}")

@@ -1,4 +1,4 @@
-"""Four stories. Each applies a ProfiledJob, waits for what the operator does about it, and checks what came of it."""
+"""Four stories. Each applies a ProfiledJob, waits for the operator's decisions, and checks the result."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Story:
-    """One story: its job, and what runs it."""
+    """One story: its job and its function."""
 
     title: str
     namespace: str
@@ -28,7 +28,7 @@ class Story:
 
 def _expect(holds: bool, what: str, job: Job) -> None:
     if not holds:
-        raise StoryFailed(f"{what}\n{job.told()}\n  history {job.history}")
+        raise StoryFailed(f"{what}\n{job.conditions_text()}\n  history {job.history}")
 
 
 def _verified(job: Job) -> bool:
@@ -36,7 +36,7 @@ def _verified(job: Job) -> bool:
 
 
 def _paid(job: Job) -> bool:
-    """Kept, since it is better than before. On a busy machine two real processes may get less than was promised."""
+    """The move was kept because it is better. On a busy machine real processes may get less than predicted."""
     return job.phase is None and bool(job.history) and job.history[-1]["outcome"] == "Verified"
 
 
@@ -46,7 +46,7 @@ def training_lines(log: str) -> list[tuple[int, float]]:
 
 
 def scaling(stage: Stage, say: Say) -> Job:
-    """A real program on two chips that scales badly goes to one, and goes on from its checkpoint."""
+    """A real program that scales badly is resized from two chips to one and continues from its checkpoint."""
     forget(stage, "research", "scaling")
     folder = stage.state / "checkpoints"
     shutil.rmtree(folder, ignore_errors=True)
@@ -63,7 +63,7 @@ def scaling(stage: Stage, say: Say) -> Job:
     _expect(job.chips == 1, "it should run on 1 chip", job)
     entry = job.history[-1]
     _expect(
-        float(entry["realisedCostPerMillionSamples"]) < float(entry["baselineCostPerMillionSamples"]),
+        float(entry["realisedCostPerMillion"]) < float(entry["baselineCostPerMillion"]),
         "a sample should cost less than before",
         job,
     )
@@ -113,7 +113,7 @@ def whole_slices(stage: Stage, say: Say) -> Job:
 
 
 def rollback(stage: Stage, say: Say) -> Job:
-    """The A10G pool has become slower than published: the move does not pay, and is undone."""
+    """The A10G pool is slower than published: the move does not pay and is rolled back."""
     forget(stage, "vision", "rollback")
     say("the A10G pool is throttled to 40% of what was published")
     fault(stage, a10g='{"throughput": 0.4, "throttle": 0.6}')
@@ -143,7 +143,7 @@ def rollback(stage: Stage, say: Say) -> Job:
 
 
 def fault(stage: Stage, **pools: str) -> None:
-    """Tell the replay how a simulated pool behaves; pool names are given with _ for -."""
+    """Set a fault of a simulated pool. Pool names have _ for -."""
     stage.kubectl.apply(
         [
             {
@@ -158,9 +158,9 @@ def fault(stage: Stage, **pools: str) -> None:
 
 def _tell_prices(job: Job, name: str, say: Say) -> None:
     entry = job.history[-1]
-    predicted = float(entry["predictedCostPerMillionSamples"])
-    realised = float(entry["realisedCostPerMillionSamples"])
-    before = float(entry["baselineCostPerMillionSamples"])
+    predicted = float(entry["predictedCostPerMillion"])
+    realised = float(entry["realisedCostPerMillion"])
+    before = float(entry["baselineCostPerMillion"])
     say(
         f"{name}: $ per million samples: {before:.4g} before, {predicted:.4g} predicted, {realised:.4g} realised "
         f"({realised / predicted - 1:+.0%} against the prediction, {realised / before - 1:+.0%} against before)"

@@ -1,8 +1,8 @@
-"""Requests to one of our own API servers without kubectl, for what has to be fast or has to keep listening.
+"""Requests to the API server of a devcluster without kubectl, for bulk requests and watches.
 
-kubectl holds itself back to a few requests a second and waits for one object after the other: scaling a pool to a
-thousand nodes takes it minutes. Certificates come inline from our own kubeconfigs; somebody else's cluster, with any
-other way to log in, is reached by kubectl alone.
+kubectl limits itself to a few requests a second and handles objects one after the other: scaling a pool to a thousand
+nodes takes it minutes. This client reads only kubeconfigs with inline certificates, as the devcluster writes them;
+other clusters are reached by kubectl.
 """
 
 import base64
@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 
 class ApiError(DevclusterError):
-    """The server said no."""
+    """The server rejected a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"API server: {status} {message}")
@@ -35,7 +35,7 @@ class ApiError(DevclusterError):
 
 
 class Api:
-    """One connection for each thread, kept open: a TLS handshake costs more than a request."""
+    """One open connection for each thread, because a TLS handshake costs more than a request."""
 
     def __init__(self, kubeconfig: Path) -> None:
         content = yaml.safe_load(kubeconfig.read_text())
@@ -53,25 +53,37 @@ class Api:
     def _connect(self, seconds: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=self._context)
 
-    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect(_SECONDS)
+    def request(self, method: str, path: str, body: Any = None, *, content: str = "application/json") -> dict[str, Any]:
+        """content: media type of the body."""
+        kept: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+        try:
+            status, answer = self._exchange(kept or self._connect(_SECONDS), method, path, body, content)
+        except http.client.RemoteDisconnected:
+            if kept is None or method == "POST":
+                raise
+            # The server has restarted since the last request, or was tired of an idle connection.
+            status, answer = self._exchange(self._connect(_SECONDS), method, path, body, content)
+        if status >= 300:
+            raise ApiError(status, str(answer.get("message", "")))
+        return answer
+
+    def _exchange(
+        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Any, content: str
+    ) -> tuple[int, dict[str, Any]]:
+        self._local.connection = connection
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, {"Content-Type": "application/json"})
+            connection.request(method, path, data, {"Content-Type": content})
             response = connection.getresponse()
             answer: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException):
             connection.close()
             self._local.connection = None
             raise
-        if response.status >= 300:
-            raise ApiError(response.status, str(answer.get("message", "")))
-        return answer
+        return response.status, answer
 
     def lines(self, path: str, *, seconds: float) -> Iterator[dict[str, Any]]:
-        """A watch: one object for each line, on a connection of its own."""
+        """A watch: one object for each line, on a separate connection."""
         connection = self._connect(seconds)
         try:
             connection.request("GET", path)
@@ -85,7 +97,7 @@ class Api:
 
     @staticmethod
     def in_parallel(action: Callable[[_Item], object], items: Iterable[_Item]) -> None:
-        """The first failure is raised once all have been tried."""
+        """Call the function for all items. Raises the first failure after all have been tried."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             for result in [pool.submit(action, item) for item in items]:
                 result.result()

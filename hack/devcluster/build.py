@@ -1,11 +1,12 @@
 """Components from Go modules into a per-user cache.
 
-Each component keeps its own go.mod: in one common module graph Kubernetes, containerd and helm would drag each other's
-dependencies away from what they were released with. The cache folder is named by everything that decides what comes
-out, so a changed go.sum or another Go builds anew and an unchanged one costs a few stat calls.
+Each component has its own go.mod: in one common module graph, Kubernetes, containerd and helm would change each other's
+dependencies from the released versions. The name of the cache folder is a digest of all inputs, so a changed go.sum or
+Go version leads to a new build, and an unchanged one costs a few stat calls.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ class Component:
     name: str
     module: str
     package: str
-    cold: str  # how long on two cores with an empty Go cache: said before it starts, so that nobody thinks it hangs
+    cold: str  # duration on two cores with an empty Go cache, printed before the build starts
     ldflags: str = ""
 
 
@@ -66,6 +67,9 @@ CONTAINER_NODE: Final = (
     Component("pause", "pause", ".", "1 s"),
 )
 EVERYTHING: Final = CONTROL_PLANE + CONTAINER_NODE
+# Built only when it is asked for, each into a folder of its own: another version of it rebuilds nothing else.
+KUEUE: Final = Component("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", "9 min")
+ON_DEMAND: Final = (KUEUE,)
 
 
 @cache
@@ -77,10 +81,11 @@ def go_version() -> str:
     return subprocess.run([go, "env", "GOVERSION"], env=environment, check=True, capture_output=True, text=True).stdout
 
 
-def cache_key(modules: Path, version: str) -> str:
-    """Everything that decides what comes out: the module files, our own sources, Go, and the flags."""
-    digest = hashlib.sha256(f"{version}\n{sorted(_GO_ENVIRONMENT.items())}\n{EVERYTHING}".encode())
-    for path in sorted(modules.glob("*/*")):
+def cache_key(modules: Path, version: str, components: tuple[Component, ...] = EVERYTHING) -> str:
+    """A digest of all inputs of a build: module files, sources, Go version and flags."""
+    digest = hashlib.sha256(f"{version}\n{sorted(_GO_ENVIRONMENT.items())}\n{components}".encode())
+    wanted = {component.module for component in components}
+    for path in sorted(path for path in modules.glob("*/*") if path.parent.name in wanted):
         digest.update(str(path.relative_to(modules)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -94,24 +99,52 @@ def binary(name: str) -> str:
     return str(bin_dir() / name)
 
 
+def path(component: Component) -> Path:
+    """Of its binary, which may not be built yet."""
+    if component not in ON_DEMAND:
+        return bin_dir() / component.name
+    key = cache_key(MODULES, go_version(), (component,))
+    return cache_home() / "bin" / f"{component.name}-{key}" / component.name
+
+
+def source(component: Component, module: str) -> Path:
+    """The folder of a Go module that a component is built from, downloaded where it is missing."""
+    command = ["go", "mod", "download", "-json", module]
+    result = subprocess.run(
+        command,
+        cwd=MODULES / component.module,
+        env={**os.environ, **_GO_ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+    )
+    if result.returncode != 0:
+        raise DevclusterError(f"{' '.join(command)} failed:\n{result.stdout}{result.stderr}")
+    return Path(json.loads(result.stdout)["Dir"])
+
+
 def missing(components: Iterable[Component]) -> list[Component]:
-    return [component for component in components if not (bin_dir() / component.name).exists()]
+    return [component for component in components if not path(component).exists()]
 
 
 def ensure(components: Iterable[Component], progress: Progress) -> Path:
-    """Build what is not there yet and return the folder."""
+    """Build the binaries that are missing and return the folder."""
     wanted = tuple(components)
     if missing(wanted):
-        with locks.held(bin_dir() / ".lock"):  # two commands at once would compile everything twice
-            for component in missing(wanted):  # asked again: another process may have built it while this one waited
-                progress.say(f"building {component.name} (about {component.cold} cold)")
-                _build(component)
+        with locks.held(bin_dir() / ".lock"):  # concurrent commands would compile everything twice
+            left = missing(wanted)  # checked again: another process may have built it while this one waited
+            for number, component in enumerate(left, 1):
+                about = f"about {component.cold} cold, {number} of {len(left)}"
+                with progress.during(f"building {component.name} ({about})"):
+                    _build(component)
     return bin_dir()
 
 
 def _build(component: Component) -> None:
-    temporary = bin_dir() / f".{component.name}.tmp"
-    log = bin_dir() / f".{component.name}.log"
+    target = path(component)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{component.name}.tmp")
+    log = target.with_name(f".{component.name}.log")
     command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {component.ldflags}", "-o", str(temporary)]
     with log.open("w") as output:
         try:
@@ -128,4 +161,4 @@ def _build(component: Component) -> None:
     if result.returncode != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
         raise DevclusterError(f"building {component.name} failed; {log} says:\n{tail}")
-    temporary.replace(bin_dir() / component.name)
+    temporary.replace(target)

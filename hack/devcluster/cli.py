@@ -1,4 +1,4 @@
-"""The command line: `python -m devcluster up|down|status|images|nodes|env|kubectl|build|deps`."""
+"""The command line: `python -m devcluster up|down|status|images|nodes|env|kubectl|kueue|build|deps`."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from devcluster import build, cluster, current, deps, host, images, monitoring, simulated
+from devcluster import build, cluster, current, deps, host, images, kueue, monitoring, simulated
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Supervisor
 from devcluster.progress import Progress
@@ -60,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("action", choices=["set"])
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
-    add("build", _build, "build the components without starting anything", of_cluster=False)
+    add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
+    built = add("build", _build, "build the components without starting anything", of_cluster=False)
+    on_demand = [component.name for component in build.ON_DEMAND]
+    built.add_argument("only", nargs="?", choices=on_demand, help="this one, which no other command builds by itself")
     add("deps", _deps, "install the Debian packages that are missing (needs root)", of_cluster=False)
     return parser
 
@@ -130,7 +133,18 @@ def _nodes(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
+def _kueue(options: argparse.Namespace, progress: Progress) -> int:
+    kueue.up(_existing(options.name), progress)
+    progress.say(f"Kueue answers in cluster {options.name}")
+    return 0
+
+
 def _build(options: argparse.Namespace, progress: Progress) -> int:
+    for component in build.ON_DEMAND:
+        if component.name == options.only:
+            build.ensure([component], progress)
+            print(build.path(component))
+            return 0
     print(build.ensure(build.EVERYTHING if host.is_root() else build.CONTROL_PLANE, progress))
     return 0
 

@@ -1,6 +1,6 @@
-"""A whole cluster: up, down, and what is running.
+"""A whole cluster: start it, remove it, and list its programs.
 
-`up` on a healthy cluster changes nothing and on a broken one repairs it, so it is also the way to be sure.
+`up` changes nothing in a healthy cluster and repairs a broken one.
 """
 
 import contextlib
@@ -32,14 +32,16 @@ from devcluster.progress import Progress
 from devcluster.spec import DEV_CHIP_RESOURCE, DEV_CHIPS, NODE_NAME, Cluster, DevclusterError, state_home
 
 START_SECONDS: Final = 240.0
-ANSWER_SECONDS: Final = 20.0  # for what was already running: longer silence is taken for dead
+ANSWER_SECONDS: Final = (
+    20.0  # for programs that were already running: after this time without an answer they are restarted
+)
 NODE_SECONDS: Final = 240.0
-LONGEST_SOCKET: Final = 95  # the kernel takes 107 characters, and containerd appends to the name
+LONGEST_SOCKET: Final = 95  # the kernel allows 107 characters, and containerd appends to the name
 
 
 @dataclass(frozen=True)
 class Running:
-    """A cluster that answers, and what a test or a person needs of it."""
+    """A running cluster, with the paths and addresses that tests and people need."""
 
     spec: Cluster
     kubeconfig: Path
@@ -58,7 +60,7 @@ class Running:
         return images.load(self.spec, files)
 
     def set_nodes(self, pool: str, count: int, *, wait: bool = True) -> None:
-        """Exactly `count` simulated nodes in a pool."""
+        """Set the number of simulated nodes of a pool."""
         api, described = Api(self.kubeconfig), simulated.pool_named(pool)
         simulated.set_nodes(api, described, count)
         if wait:
@@ -70,7 +72,7 @@ class Running:
 
 
 def up(cluster: Cluster, progress: Progress | None = None) -> Running:
-    """Start what is missing, restart what is dead or does not answer, and wait until the whole is ready."""
+    """Start missing programs, restart those that have ended or do not answer, and wait until all are ready."""
     root = host.is_root()
     progress = progress or Progress()
     deps.require(root=root)
@@ -85,13 +87,13 @@ def down(cluster: Cluster) -> None:
 
 
 def running(cluster: Cluster) -> Running:
-    """The cluster as it is, without looking whether it answers."""
+    """The cluster, without a check that it answers."""
     root = host.is_root()
     return Running(cluster, cluster.kubeconfig, monitoring.url(cluster, root=root), with_node=root)
 
 
 def programs(cluster: Cluster, *, root: bool) -> list[Program]:
-    """All that should run, for `status`."""
+    """All programs that should run."""
     wanted = [*control_plane.programs(cluster, root=root), *simulated.programs(cluster, root=root)]
     wanted += node.programs(cluster) if root else ()
     return [*wanted, *monitoring.programs(cluster, root=root)]
@@ -103,7 +105,7 @@ def _lock(cluster: Cluster) -> Path:
 
 @contextlib.contextmanager
 def _exclusive(cluster: Cluster) -> Iterator[None]:
-    """One `up` or `down` of a cluster at a time; the kernel lets go when its holder dies."""
+    """A lock for one `up` or `down` of a cluster at a time; the kernel releases it when the holder ends."""
     state_home().mkdir(parents=True, exist_ok=True)
     with _lock(cluster).open("w") as lock:
         deadline = time.monotonic() + 600
@@ -161,7 +163,7 @@ class _Start:
             self._progress.say(f"made {made}")
 
     def _answering(self, wanted: Iterable[Program]) -> set[str]:
-        """Start them all, then wait for each. Returns the names of those that were (re)started."""
+        """Start all of them, then wait for each. Returns the names of those that were (re)started."""
         started: set[str] = set()
         listed = tuple(wanted)
         for program in listed:
@@ -201,7 +203,7 @@ class _Start:
 
 
 def _reported(kubectl: Kubectl, since: datetime | None) -> bool:
-    """The node is Ready, and by the word of the kubelet that runs now: what an earlier one wrote outlives it."""
+    """Whether the present kubelet has reported the node Ready: the status of an earlier kubelet remains stored."""
     listed = kubectl.json("get", "nodes", f"--field-selector=metadata.name={NODE_NAME}")["items"]
     conditions = listed[0]["status"].get("conditions", []) if listed else []
     for condition in conditions:
@@ -211,7 +213,7 @@ def _reported(kubectl: Kubectl, since: datetime | None) -> bool:
 
 
 def _offer_chips(kubectl: Kubectl) -> None:
-    """Development chips are counted and nothing more: no device stands behind them. A starting kubelet zeroes them."""
+    """Set the number of development chips, which have no device. A starting kubelet resets it to zero."""
     status = kubectl.json("get", "node", NODE_NAME)["status"]
     count = str(DEV_CHIPS)
     if any(status[kind].get(DEV_CHIP_RESOURCE) != count for kind in ("capacity", "allocatable")):

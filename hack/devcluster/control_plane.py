@@ -1,4 +1,4 @@
-"""etcd, API server, controller-manager and scheduler: what runs them, and how each is asked whether it answers."""
+"""etcd, API server, controller-manager and scheduler: their programs and readiness probes."""
 
 from pathlib import Path
 from typing import Final
@@ -11,8 +11,8 @@ from devcluster.spec import Cluster
 
 LOOPBACK: Final = "127.0.0.1"
 
-# The log is there to compare what a service account asked for with what its role grants, so the cluster's own
-# components, which talk all the time, stay out of it.
+# The audit log serves to compare the requests of a service account with the rights of its role. The frequent requests
+# of the cluster's own components are left out.
 _AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -38,7 +38,7 @@ _AUDIT_POLICY: Final = {
 
 
 def address(cluster: Cluster, *, root: bool) -> str:
-    """Without root there is no bridge to live on."""
+    """The address of the API server: on the cluster's bridge, or loopback without root."""
     return cluster.node_ip if root else LOOPBACK
 
 
@@ -67,7 +67,7 @@ def _namespace(cluster: Cluster, root: bool) -> str | None:
 
 
 def _etcd(cluster: Cluster, *, root: bool) -> Program:
-    """On loopback even inside the namespace: it asks nobody for a password. The API server's readiness covers it."""
+    """etcd on loopback, because it has no authentication. The API server's readiness covers it."""
     client = f"http://{LOOPBACK}:{cluster.ports.etcd}"
     return Program(
         "etcd",
@@ -93,7 +93,7 @@ def _api_server(cluster: Cluster, policy: Path, *, root: bool) -> Program:
         f"--etcd-servers=http://{LOOPBACK}:{cluster.ports.etcd}",
         f"--cert-dir={cluster.state / 'apiserver'}",
         f"--bind-address={here}",
-        f"--advertise-address={cluster.node_ip}",  # loopback is refused as an endpoint; without root nobody uses it
+        f"--advertise-address={cluster.node_ip}",  # loopback is not allowed as an endpoint; without root it is not used
         f"--secure-port={cluster.ports.api}",
         f"--tls-cert-file={keys / 'apiserver.crt'}",
         f"--tls-private-key-file={keys / 'apiserver.key'}",
@@ -104,7 +104,7 @@ def _api_server(cluster: Cluster, policy: Path, *, root: bool) -> Program:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={keys / 'sa.pub'}",
         f"--service-account-signing-key-file={keys / 'sa.key'}",
-        "--enable-aggregator-routing=true",  # reaches webhooks by their pods' addresses
+        "--enable-aggregator-routing=true",  # webhooks are reached at their pods' addresses
         f"--kubelet-client-certificate={keys / 'admin.crt'}",
         f"--kubelet-client-key={keys / 'admin.key'}",
         "--kubelet-preferred-address-types=InternalIP",

@@ -1,4 +1,4 @@
-"""Somebody else's cluster, named by KUBECONFIG, instead of one of our own (`--use-current`)."""
+"""An existing cluster, named by KUBECONFIG, instead of a devcluster (`--use-current`)."""
 
 import os
 import re
@@ -15,7 +15,7 @@ OLDEST: Final = (1, 29)  # native sidecars are on by default from here
 
 
 def use(progress: Progress) -> Path:
-    """Check that the cluster can be used; add simulated nodes where kwok is there to play them."""
+    """Check that the cluster can be used; add simulated nodes if kwok runs in it."""
     named = os.environ.get("KUBECONFIG")
     if not named:
         raise DevclusterError("--use-current needs KUBECONFIG to name the cluster")
@@ -44,7 +44,7 @@ def _kubectl() -> build.Component:
 
 
 def _has_kwok(kubectl: Kubectl) -> bool:
-    """kwok runs as a Deployment of its own, or has simulated nodes already."""
+    """Whether kwok runs as a Deployment or has simulated nodes already."""
     deployments = kubectl("get", "deployments", "--all-namespaces", "--output=name")
     nodes = kubectl.json("get", "nodes")["items"]
     fake = any(node["metadata"].get("annotations", {}).get("kwok.x-k8s.io/node") == "fake" for node in nodes)

@@ -1,4 +1,4 @@
-"""What comes from Debian rather than from Go modules: the programs a container node needs, and Prometheus."""
+"""Debian packages: the programs that a container node needs and that are not built from Go modules, and Prometheus."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ from devcluster.spec import DevclusterError
 
 APT_SECONDS: Final = 600
 CNI_DIR: Final = Path("/usr/lib/cni")
-SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, and iptables is only there
+SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # often not in PATH, and the only place of iptables
 _POLICY: Final = Path("/usr/sbin/policy-rc.d")
 
 
 @dataclass(frozen=True)
 class Dependency:
     package: str
-    program: str  # checked instead of the package: whoever has it from elsewhere needs no package
+    program: str  # the program is checked, not the package: it may come from elsewhere
     why: str
     root_only: bool = True
 
@@ -96,7 +96,7 @@ def _apt_get(arguments: list[str]) -> None:
 
 @contextlib.contextmanager
 def _no_service_start() -> Iterator[None]:
-    """Debian's prometheus package starts its own Prometheus on installation. An existing policy is left as it is."""
+    """Keep Debian's prometheus package from starting a service. An existing policy is not changed."""
     if _POLICY.exists():
         yield
         return

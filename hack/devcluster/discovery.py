@@ -1,13 +1,12 @@
-"""Kubernetes discovery for a Prometheus that was built without it: pods in, a targets file out.
+"""Kubernetes discovery for a Prometheus that was built without it: watches pods and writes a targets file.
 
 Lists pods and then watches them, and writes one target for each declared container port with the `__meta_kubernetes_*`
-labels that Prometheus' own discovery (role `pod`) gives, as far as the rules in `monitoring` read them. Pods are many
-and change often, so the file is written at most twice a second and only when a target has changed.
+labels of Prometheus' own discovery (role `pod`) that the rules in `monitoring` use. The file is written at most twice a
+second and only when a target has changed.
 
-Runs as a process of its own: `python -m devcluster.discovery KUBECONFIG TARGETS_FILE`.
+Runs as a separate process: `python -m devcluster.discovery KUBECONFIG TARGETS_FILE`.
 """
 
-import http.client
 import json
 import re
 import sys
@@ -18,15 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from devcluster.api import Api
-from devcluster.spec import DevclusterError
+from devcluster.watch import Watch
 
 WRITE_SECONDS: Final = 0.5
-WATCH_SECONDS: Final = 240
 _META: Final = "__meta_kubernetes_"
 
 
 def targets(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One target for each declared port, as Prometheus' discovery makes them; none before the pod has an address."""
+    """One target for each declared port, as in Prometheus' discovery; none before the pod has an address."""
     address = pod.get("status", {}).get("podIP")
     if not address:
         return []
@@ -66,7 +64,7 @@ def _pod_labels(pod: Mapping[str, Any]) -> dict[str, str]:
 
 
 class TargetsFile:
-    """The file that Prometheus watches, always whole and only written when something in it is different."""
+    """The file that Prometheus watches, replaced atomically and only when its content changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -78,8 +76,8 @@ class TargetsFile:
         with self._lock:
             self._by_pod = {pod["metadata"]["uid"]: found for pod in pods if (found := targets(pod))}
 
-    def change(self, kind: str, pod: Mapping[str, Any]) -> None:
-        found = [] if kind == "DELETED" else targets(pod)
+    def change(self, pod: Mapping[str, Any], exists: bool) -> None:
+        found = targets(pod) if exists else []
         with self._lock:
             if found:
                 self._by_pod[pod["metadata"]["uid"]] = found
@@ -96,40 +94,13 @@ class TargetsFile:
             self._written = text
 
 
-def _follow(api: Api, file: TargetsFile) -> None:
-    """One list and its watch, until the watch ends: regularly after some minutes, or with its version grown too old."""
-    listed = api.request("GET", "/api/v1/pods?resourceVersion=0")
-    file.replace(listed["items"])
-    version = listed["metadata"]["resourceVersion"]
-    watch = f"/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
-    for change in api.lines(watch, seconds=WATCH_SECONDS + 30.0):
-        if change["type"] == "ERROR":
-            return
-        if change["type"] != "BOOKMARK":
-            file.change(change["type"], change["object"])
-
-
 def main(kubeconfig: Path, path: Path) -> None:
     file = TargetsFile(path)
-
-    def write_regularly() -> None:
-        while True:
-            file.write()
-            time.sleep(WRITE_SECONDS)
-
-    threading.Thread(target=write_regularly, daemon=True).start()
-    api = Api(kubeconfig)
+    # Where the API server restarts, the last targets are kept.
+    Watch(Api(kubeconfig), "/api/v1/pods", reduce=lambda pod: pod, replaced=file.replace, changed=file.change).start()
     while True:
-        try:
-            _follow(api, file)
-        except (
-            OSError,
-            ValueError,
-            http.client.HTTPException,
-            DevclusterError,
-        ) as error:  # an API server that restarts; the last targets stay until it is back
-            print(f"discovery: {error}; trying again", flush=True)
-            time.sleep(1)
+        file.write()
+        time.sleep(WRITE_SECONDS)
 
 
 if __name__ == "__main__":

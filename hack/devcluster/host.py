@@ -1,8 +1,7 @@
-"""Places and settings of the machine that Kubernetes' programs touch whatever they are told, and their way back.
+"""Folders and kernel settings of the machine that Kubernetes' programs change, and how they are restored.
 
-The kubelet sets kernel parameters and uses two fixed folders; containerd's shims keep their sockets in a third; CNI
-keeps a cache in a fourth. Each is put back as it was, or emptied of what is this cluster's, and removed when nothing
-else is in it.
+The kubelet sets kernel parameters and uses two fixed folders; containerd's shims keep their sockets in a third; CNI has
+a cache in a fourth. Settings are restored; this cluster's files are removed, and so are folders that are then empty.
 """
 
 import json
@@ -32,17 +31,17 @@ _DEVICE_PLUGINS: Final = Path("/var/lib/kubelet/device-plugins")
 
 
 def unchanged() -> AbstractContextManager[None]:
-    """While a cluster starts, none that goes takes away what both use and only the one that runs is known to use."""
+    """A shared lock for a starting cluster: shared settings and files are not removed meanwhile."""
     return locks.held(state_home() / "host.lock", shared=True)
 
 
 def changing() -> AbstractContextManager[None]:
-    """While what clusters share is removed or put back."""
+    """An exclusive lock for the removal or restoration of shared settings and files."""
     return locks.held(state_home() / "host.lock")
 
 
 def one_kubelet_starting() -> AbstractContextManager[None]:
-    """A kubelet that starts empties the folder of device plugins: another's socket may just be there to be opened."""
+    """One kubelet starts at a time: it empties the folder of device plugins, where another may be about to connect."""
     return locks.held(state_home() / "kubelet.lock")
 
 
@@ -51,7 +50,7 @@ def _saved() -> Path:
 
 
 def remember_settings() -> None:
-    """Before the first kubelet starts; a later cluster must not take its changes for what was there."""
+    """Record kernel settings before the first kubelet changes them. Later clusters keep that record."""
     if not _saved().exists():
         found = {key: path.read_text().strip() for key in _SYSCTLS if (path := _PROC_SYS / key).exists()}
         _saved().parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +58,7 @@ def remember_settings() -> None:
 
 
 def restore_settings() -> None:
-    """After the last cluster is down."""
+    """Restore kernel settings after the last cluster is down."""
     try:
         settings: dict[str, str] = json.loads(_saved().read_text())
     except (FileNotFoundError, ValueError):
@@ -70,12 +69,12 @@ def restore_settings() -> None:
             if path.read_text().strip() != value:
                 path.write_text(value)
         except OSError:
-            pass  # what may not be written here, the kubelet could not change either
+            pass  # not writable here, so the kubelet could not change it either
     _saved().unlink()
 
 
 def remove_files(cluster: Cluster, *, last: bool) -> None:
-    """`last`: no other cluster of ours is up, so what they share can go too."""
+    """Remove this cluster's files. last: no other cluster is up, so shared files are removed too."""
     for result in _CNI_RESULTS.glob(f"{cni_network(cluster)}-*"):
         container = result.name.removeprefix(f"{cni_network(cluster)}-").removesuffix("-eth0")
         result.unlink(missing_ok=True)
@@ -94,7 +93,7 @@ def remove_files(cluster: Cluster, *, last: bool) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """With its parent when that held nothing else, and never a system folder."""
+    """Remove an empty folder, and its parent if that is empty then; never a system folder."""
     for path in (folder, folder.parent):
         if path in (Path("/var/log"), Path("/var/lib"), Path("/run")):
             return
@@ -105,7 +104,7 @@ def _remove_empty(folder: Path) -> None:
 
 
 def mounts_below(folder: Path) -> list[str]:
-    """Deepest first. The kernel writes blanks in paths as octal."""
+    """Mount points below a folder, deepest first. The kernel writes blanks in paths as octal."""
     prefix = f"{folder}/"
     points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     decoded = (point.encode().decode("unicode_escape") for point in points)
@@ -113,7 +112,7 @@ def mounts_below(folder: Path) -> list[str]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Never through a mount: what is mounted there may be somebody's data."""
+    """Remove a folder, unless something is mounted below it: that may be user data."""
     if folder.exists() and not mounts_below(folder):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,6 +1,6 @@
-"""Images for the container node: loaded from tar files, because there is no registry.
+"""Images for the container node, loaded from tar files because there is no registry.
 
-The base layer (Debian with Python) is made once per user; an image then costs the time to pack its own files.
+The base layer (Debian with Python) is built once per user; each image adds only its own files.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ SUITE: Final = "bookworm"
 PACKAGES: Final = ("python3-minimal", "libpython3-stdlib", "ca-certificates")
 BASE_SECONDS: Final = 600
 IMPORT_SECONDS: Final = 400
-# What no program in a container reads. Tools to install more go too: an image is finished when it is built.
+# Files that no program in a container needs. Package managers are removed too: nothing is installed later.
 _STRIPPED: Final = (
     "usr/share/doc",
     "usr/share/man",
@@ -72,9 +72,9 @@ _STRIPPED_LIBRARIES: Final = (
 
 
 def load(cluster: Cluster, files: Iterable[Path]) -> list[str]:
-    """Import image tars; returns the names of what was in them. A name that was there before means the new image.
+    """Import image tars and return the names of their images. An existing name then refers to the new image.
 
-    Pods may name them by digest too: the kubelet looks an image up by the very words of the pod.
+    Names by digest are added too, because the kubelet looks an image up by the exact reference of the pod.
     """
     loaded: list[str] = []
     for path in files:
@@ -86,7 +86,7 @@ def load(cluster: Cluster, files: Iterable[Path]) -> list[str]:
 
 
 def names(cluster: Cluster) -> list[str]:
-    """Without the digests that the container runtime keeps as names of their own."""
+    """Names of images, without the digests that the container runtime lists as names."""
     return [name for name in _ctr(cluster, "images", "ls", "-q").split() if "sha256:" not in name]
 
 
@@ -105,7 +105,7 @@ def _ctr(cluster: Cluster, *arguments: str) -> str:
 
 
 def ensure_pause(cluster: Cluster) -> bool:
-    """The image that every pod's sandbox runs. Returns whether it had to be imported."""
+    """Make sure that the sandbox image is loaded. Returns whether it had to be imported."""
     if PAUSE_IMAGE in names(cluster):
         return False
     archive = build.bin_dir() / "pause.tar"
@@ -129,7 +129,7 @@ def base_rootfs(progress: Progress | None = None) -> oci.Layer:
                 (progress or Progress()).say(f"making the base layer from Debian {SUITE} (about 1 min, once)")
                 layer = _make_base(folder / f".{stem}.tar")
                 blob.write_bytes(layer.blob)
-                diff_id.write_text(layer.diff_id)  # last: where it is, the blob is complete
+                diff_id.write_text(layer.diff_id)  # written last: if it exists, the blob is complete
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 

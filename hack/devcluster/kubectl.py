@@ -1,4 +1,4 @@
-"""kubectl as a function: what is applied and read by this package goes through the same client that people use."""
+"""kubectl as a function."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ class Kubectl:
         return parsed
 
     def apply(self, objects: Iterable[Mapping[str, Any]], *extra: str) -> None:
-        """Server-side apply, all in one call."""
+        """Server-side apply of all objects in one call."""
         items = list(objects)
         if items:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

@@ -1,4 +1,4 @@
-"""One at a time, between processes: the kernel lets go of a lock when its holder dies."""
+"""Locks between processes. The kernel releases a lock when its holder ends."""
 
 import contextlib
 import fcntl
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def held(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Wait for the lock and hold it; `shared`: together with others who share it, and not with who does not."""
+    """Wait for the lock and hold it. shared: together with other shared holders, but not with an exclusive one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

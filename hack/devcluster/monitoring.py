@@ -1,7 +1,7 @@
 """Prometheus from Debian's package, on the node's address so that pods reach it.
 
-Debian builds it without Kubernetes discovery. The `discovery` process fills the gap: it writes targets with the very
-labels that Kubernetes discovery would give them, so the rules below are those of a real installation.
+Debian builds it without Kubernetes discovery. The `discovery` process writes targets with the same labels, so the rules
+below are those of a real installation.
 """
 
 import sys
@@ -81,7 +81,7 @@ def configuration(targets: Path) -> dict[str, Any]:
 def _pods(job: str, targets: Path, relabel: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "job_name": job,
-        # What the pod says of itself never overrides what its metadata says: a tenant cannot write another's series.
+        # Labels of a page never override those from metadata: a tenant cannot write another's series.
         "honor_labels": False,
         "file_sd_configs": [{"files": [str(targets)]}],
         "relabel_configs": relabel,

@@ -1,9 +1,8 @@
-"""The network of one cluster: a namespace with a bridge, joined to the host by one cable.
+"""The network of one cluster: a namespace with a bridge, connected to the host by one veth pair.
 
-Everything that a cluster does to a network happens inside its own namespace: kube-proxy's rules are global to a
-namespace and its clean-up would take another cluster's with it. The host gets one interface with three routes (nodes
-and pods, Services, simulated pods). Deleting the namespace deletes bridge, rules, routes and cables in one step, also
-when nobody remembers what was in it.
+All network changes of a cluster are inside its own namespace: kube-proxy's rules are global to a namespace and its
+clean-up would remove another cluster's. The host gets one interface with three routes (nodes and pods, Services,
+simulated pods). Deleting the namespace deletes bridge, rules, routes and veth pairs in one step, even without records.
 
     host ── rp-<name> ════ host0 ┐                       namespace rp-<name>
       .254                       ├─ rpbr-<name> .1 ── veth… ── pods .10–.240
@@ -23,7 +22,7 @@ NAMESPACES: Final = Path("/run/netns")
 _SECONDS: Final = 60
 _HOST_PORT: Final = "host0"
 _SIMULATED_PORT: Final = "sim0"
-# Redirects would teach pods to go round the node, past the rules that make Services work.
+# After an ICMP redirect pods would bypass the node and with it the rules of Services.
 _SYSCTLS: Final = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/send_redirects": "0",
@@ -34,7 +33,7 @@ _SYSCTLS: Final = {
 
 
 def ip(*arguments: str) -> str:
-    """Run `ip`; its complaint becomes the error."""
+    """Run `ip`; its error message becomes the exception."""
     result = _ip(*arguments)
     if result.returncode != 0:
         raise DevclusterError(f"ip {' '.join(arguments)}: {result.stderr.strip()}")
@@ -49,7 +48,7 @@ def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def namespace_works(name: str) -> bool:
-    """After a crash or a reboot there can be a file of that name with no namespace behind it."""
+    """Whether the namespace can be entered. After a crash or reboot its file may exist without it."""
     return _ip("-n", name, "link", "show", "lo").returncode == 0
 
 
@@ -58,7 +57,7 @@ def intact(cluster: Cluster) -> bool:
 
 
 def ensure(cluster: Cluster) -> list[str]:
-    """Make what is missing; returns what was made. Running it on a healthy network changes nothing."""
+    """Create the missing parts and return their names. Idempotent."""
     made: list[str] = []
     for name in (cluster.namespace, cluster.simulated_namespace):
         if not namespace_works(name):
@@ -68,7 +67,7 @@ def ensure(cluster: Cluster) -> list[str]:
         ip("-n", name, "link", "set", "lo", "up")
         _set_sysctls(name)
     made += _ensure_bridge(cluster)
-    made += _ensure_cable(
+    made += _ensure_veth(
         cluster,
         port=_HOST_PORT,
         far=cluster.host_link,
@@ -79,7 +78,7 @@ def ensure(cluster: Cluster) -> list[str]:
             ("unicast", cluster.simulated_cidr, cluster.simulated_ip),
         ],
     )
-    made += _ensure_cable(
+    made += _ensure_veth(
         cluster,
         port=_SIMULATED_PORT,
         far="eth0",
@@ -97,13 +96,13 @@ def _ensure_bridge(cluster: Cluster) -> list[str]:
     inside = ("-n", cluster.namespace)
     if not _exists(cluster.bridge, cluster.namespace):
         ip(*inside, "link", "add", cluster.bridge, "type", "bridge")
-        # A bridge without an address of its own takes its lowest port's, and changes it under the pods' feet.
+        # Without a fixed MAC address a bridge takes the lowest of its ports', which changes while pods use it.
         octets = "".join(f":{int(part):02x}" for part in cluster.node_ip.split("."))
         ip(*inside, "link", "set", cluster.bridge, "address", f"0a:58{octets}")
         made.append(f"bridge {cluster.bridge}")
     ip(*inside, "addr", "replace", f"{cluster.node_ip}/{cluster.prefix}", "dev", cluster.bridge)
     ip(*inside, "link", "set", cluster.bridge, "up")
-    if made:  # pods that outlived the old bridge come back to the new one
+    if made:  # pods that survived the old bridge are attached to the new one
         for line in ip(*inside, "-o", "link", "show", "type", "veth").splitlines():
             name = line.split(": ")[1].split("@")[0]
             if " master " not in line:
@@ -111,7 +110,7 @@ def _ensure_bridge(cluster: Cluster) -> list[str]:
     return made
 
 
-def _ensure_cable(
+def _ensure_veth(
     cluster: Cluster,
     *,
     port: str,
@@ -143,7 +142,7 @@ def _exists(interface: str, namespace: str | None) -> bool:
 
 
 def _set_sysctls(namespace: str) -> None:
-    """/proc/sys/net shows the namespace of whoever looks."""
+    """Set kernel parameters in the namespace: /proc/sys/net shows that of the reading process."""
     script = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in _SYSCTLS.items())
     command = ["nsenter", f"--net={NAMESPACES / namespace}", "--", "sh", "-ec", script]
     result = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
@@ -152,7 +151,7 @@ def _set_sysctls(namespace: str) -> None:
 
 
 def processes_inside(cluster: Cluster) -> list[int]:
-    """Every process in the cluster's own namespaces, recorded or not (containers have namespaces of their own)."""
+    """All processes in the cluster's namespaces, recorded or not. Containers have separate namespaces."""
     pids: list[int] = []
     for name in (cluster.namespace, cluster.simulated_namespace):
         result = _ip("netns", "pids", name)
@@ -161,12 +160,12 @@ def processes_inside(cluster: Cluster) -> list[int]:
 
 
 def remove(cluster: Cluster) -> None:
-    """Safe to run again, and on anything that a crash left."""
+    """Remove the network, or what is left of it. Idempotent."""
     if not available():
         return
     for name in (cluster.simulated_namespace, cluster.namespace):
         _delete_namespace(name)
-    if _exists(cluster.host_link, None):  # goes with the namespace, but only once the kernel gets round to it
+    if _exists(cluster.host_link, None):  # removed with the namespace, but with a delay
         _ip("link", "delete", cluster.host_link)
 
 
@@ -177,7 +176,7 @@ def _delete_namespace(name: str) -> None:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """What `remove` should have removed and did not."""
+    """Parts that `remove` should have removed and that still exist."""
     found = [
         f"network namespace {name}"
         for name in (cluster.namespace, cluster.simulated_namespace)

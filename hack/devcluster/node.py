@@ -1,7 +1,7 @@
 """The container node: containerd, kubelet, kube-proxy and CoreDNS. Needs root.
 
-Several defaults of these programs are places or names that the whole machine shares. Each is moved below the state
-folder or named after the cluster, so that two clusters live side by side and one can be removed to the last file.
+Several defaults of these programs are paths or names shared by the whole machine. Each is moved below the state folder
+or named after the cluster, so that two clusters can run side by side and one can be removed completely.
 """
 
 import json
@@ -24,7 +24,7 @@ LABELS: Final = {
 
 
 def programs(cluster: Cluster) -> tuple[Program, ...]:
-    """In the order in which they are started."""
+    """The programs in the order of their start."""
     return (_containerd(cluster), _kubelet(cluster), _kube_proxy(cluster), _coredns(cluster))
 
 
@@ -33,7 +33,7 @@ def cni_network(cluster: Cluster) -> str:
 
 
 def cgroup_folders(cluster: Cluster) -> list[Path]:
-    """One folder per hierarchy with cgroup v1, a single one with v2; only those where cgroups can be made."""
+    """The cluster's cgroup folders: one per writable hierarchy with cgroup v1, a single one with v2."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS / cluster.cgroup]
     return [
@@ -42,7 +42,7 @@ def cgroup_folders(cluster: Cluster) -> list[Path]:
 
 
 def prepare(cluster: Cluster) -> None:
-    """The kubelet wants its cgroup to exist. The rest are files."""
+    """Create the kubelet's cgroup and all configuration files."""
     for folder in cgroup_folders(cluster):
         folder.mkdir(exist_ok=True)
     _write(cluster.state / "containerd" / "config.toml", _containerd_config(cluster))
@@ -62,7 +62,7 @@ def _containerd(cluster: Cluster) -> Program:
     return Program(
         "containerd",
         (build.binary("containerd"), f"--config={config}", "--log-level=warn"),
-        # It finds its shim and runc by PATH.
+        # containerd finds its shim and runc by PATH.
         environment={"PATH": f"{build.bin_dir()}:{deps.search_path()}"},
         namespace=cluster.namespace,
         reads=(config,),
@@ -166,7 +166,7 @@ def _kubelet_config(cluster: Cluster) -> dict[str, Any]:
         "featureGates": {"KubeletInUserNamespace": True},  # tolerates what a sandbox without every capability forbids
         "enforceNodeAllocatable": [],
         "evictionHard": {"nodefs.available": "1%", "memory.available": "100Mi"},
-        # There is no registry to pull an image from again.
+        # Images can't be pulled again, because there is no registry.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "clusterDNS": [cluster.node_ip],
@@ -195,7 +195,7 @@ def _kube_proxy(cluster: Cluster) -> Program:
             f"--healthz-bind-address={cluster.node_ip}:{cluster.ports.proxy_health}",
             f"--metrics-bind-address={cluster.node_ip}:{cluster.ports.proxy_metrics}",
             f"--nodeport-addresses={cluster.node_subnet}",
-            # These would be settings of the machine.
+            # These would change settings of the machine.
             "--conntrack-max-per-core=0",
             "--conntrack-tcp-timeout-established=0",
             "--conntrack-tcp-timeout-close-wait=0",
@@ -221,7 +221,7 @@ def _coredns(cluster: Cluster) -> Program:
 
 
 def _corefile(cluster: Cluster) -> str:
-    """Nothing outside the cluster can be reached, so every other name is answered at once with 'no such name'."""
+    """Configuration of CoreDNS. Other names get 'no such name' at once, since nothing outside can be reached."""
     return f"""cluster.local:53 {{
   bind {cluster.node_ip}
   kubernetes cluster.local {{

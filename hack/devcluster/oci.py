@@ -1,7 +1,7 @@
 """OCI images as plain tar files, without a registry, a daemon or a Dockerfile.
 
-The same inputs give the same bytes: entries sorted, times zero, owners numeric, gzip without a timestamp. Such an
-image has the same digest on every machine, so a second import is free and a test can compare digests.
+The same inputs give the same bytes: sorted entries, zero times, numeric owners, gzip without a timestamp. An image has
+the same digest on every machine, so a second import costs nothing and a test can compare digests.
 """
 
 import gzip
@@ -27,7 +27,7 @@ _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 @dataclass(frozen=True)
 class Layer:
-    """One compressed layer with both digests: of the blob as stored, and of the tar in it (the config wants that)."""
+    """One compressed layer with the digests of the stored blob and of the tar in it, which the config contains."""
 
     blob: bytes
     diff_id: str
@@ -39,7 +39,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class ImageConfig:
-    """What a Dockerfile would say besides the files."""
+    """The configuration of an image: what a Dockerfile sets besides files."""
 
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def _gzip(data: bytes) -> bytes:
 
 
 def layer_from_tar(source: Path | IO[bytes], keep: Callable[[tarfile.TarInfo], bool] = lambda entry: True) -> Layer:
-    """Somebody else's tar (from mmdebstrap, say), made reproducible; `keep` decides what goes in."""
+    """A reproducible layer from a tar, such as mmdebstrap's. keep: which entries to include."""
     with tarfile.open(source) if isinstance(source, Path) else tarfile.open(fileobj=source) as archive:
         return _layer(
             (entry, archive.extractfile(entry) if entry.isreg() else None)
@@ -72,10 +72,10 @@ def layer_from_tar(source: Path | IO[bytes], keep: Callable[[tarfile.TarInfo], b
 
 
 def layer_from_files(files: Mapping[str, bytes | Path], *, executable: Iterable[str] = ()) -> Layer:
-    """A layer from contents, or from files and folders on disk, by where each goes in the image.
+    """A layer from contents, or from files and folders on disk, by path in the image.
 
-    A file from disk keeps its permission to execute, everything belongs to root, and Python's byte code stays out: it
-    holds the time of its source.
+    Files from disk keep their permission to execute, and all belong to root. Python's byte code is left out, because it
+    contains the time of its source.
     """
     runnable = set(executable)
     entries: dict[str, tuple[tarfile.TarInfo, IO[bytes] | None]] = {}
@@ -113,7 +113,7 @@ def _add_path(
 def _add(
     entries: dict[str, tuple[tarfile.TarInfo, IO[bytes] | None]], entry: tarfile.TarInfo, content: IO[bytes] | None
 ) -> None:
-    """With the folders above it, so that none is left to the umask of whoever unpacks."""
+    """Add an entry and its parent folders, so that their modes do not depend on the umask when unpacked."""
     for parent in reversed(PurePosixPath(entry.name).parents):
         name = str(parent)
         if name != "." and name not in entries:
@@ -134,7 +134,7 @@ def _regular(target: str, size: int, executable: bool) -> tarfile.TarInfo:
 
 
 def _layer(entries: Iterable[tuple[tarfile.TarInfo, IO[bytes] | None]]) -> Layer:
-    """Sorted by name; hard links last, because what they link to has to be there first."""
+    """Write entries sorted by name; hard links last, because their targets must come first."""
     raw = io.BytesIO()
     ordered = sorted(entries, key=lambda pair: (pair[0].islnk(), pair[0].name))
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -146,9 +146,9 @@ def _layer(entries: Iterable[tuple[tarfile.TarInfo, IO[bytes] | None]]) -> Layer
 
 
 def write_image(target: Path, name: str, layers: Sequence[Layer], config: ImageConfig) -> str:
-    """Write an OCI layout as a tar that `ctr images import` takes; returns the manifest's digest.
+    """Write an OCI layout as a tar for `ctr images import`; returns the manifest's digest.
 
-    `name` is what pods say in `image:`, in full: docker.io/library/pause:dev for `pause:dev`.
+    `name` is the full reference that pods use in `image:`: docker.io/library/pause:dev for `pause:dev`.
     """
     document = _json(
         {
@@ -188,7 +188,7 @@ def write_image(target: Path, name: str, layers: Sequence[Layer], config: ImageC
 
 
 def names_in(archive: Path) -> list[str]:
-    """The names of the images in a tar, in the OCI layout or in Docker's own."""
+    """The names of the images in a tar, in the OCI or Docker layout."""
     tables = _tables(archive)
     named = [name for name, _ in _manifests(tables)]
     if named:

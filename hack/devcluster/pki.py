@@ -1,4 +1,4 @@
-"""Certificates and kubeconfigs of one cluster. Everything is self-made, stays in the state folder and ends with it."""
+"""Certificates and kubeconfigs of one cluster. Self-signed, and stored in the state folder only."""
 
 import base64
 import subprocess
@@ -15,7 +15,7 @@ _DAYS: Final = "365"
 
 @dataclass(frozen=True)
 class User:
-    """A client certificate: the audit log and RBAC know the component by it."""
+    """A client certificate, by which the audit log and RBAC identify a component."""
 
     name: str
     subject: str
@@ -27,7 +27,7 @@ USERS: Final = (
     User("scheduler", "/CN=system:kube-scheduler"),
     User("proxy", "/CN=system:kube-proxy"),
     User("kubelet", f"/O=system:nodes/CN=system:node:{NODE_NAME}"),
-    # Not admin, so that the audit log can leave their chatter out.
+    # Separate users, so that the audit log can leave their requests out.
     User("kwok", "/O=system:masters/CN=devcluster:kwok"),
     User("coredns", "/O=system:masters/CN=devcluster:coredns"),
     User("prometheus", "/O=system:masters/CN=devcluster:prometheus"),
@@ -43,7 +43,7 @@ def kubeconfig(cluster: Cluster, user: str) -> Path:
 
 
 def ensure(cluster: Cluster, server: str) -> None:
-    """Make what is missing. `server` is the API server's address: the node's, or loopback without root."""
+    """Create missing files. server: the API server's address, the node's or loopback without root."""
     pki = folder(cluster)
     pki.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (pki / "sa.pub").exists():
@@ -51,7 +51,7 @@ def ensure(cluster: Cluster, server: str) -> None:
         _openssl("rsa", "-in", f"{pki}/sa.key", "-pubout", "-out", f"{pki}/.sa.pub")
         (pki / ".sa.pub").rename(pki / "sa.pub")
     if not (pki / "ca.crt").exists():
-        for stale in pki.glob("*.crt"):  # signed by a CA that is gone
+        for stale in pki.glob("*.crt"):  # signed by an earlier CA
             stale.unlink()
         _openssl(
             *(
@@ -77,7 +77,7 @@ def ensure(cluster: Cluster, server: str) -> None:
 
 
 def _certificate(pki: Path, name: str, subject: str, extension: str) -> None:
-    """The certificate is moved into place last: where it is, its key is too, whatever crashed."""
+    """Write a certificate and its key. The certificate is moved into place last: if it exists, its key does too."""
     if (pki / f"{name}.crt").exists():
         return
     request, extensions, fresh = pki / f".{name}.csr", pki / f".{name}.ext", pki / f".{name}.crt"
@@ -95,7 +95,7 @@ def _certificate(pki: Path, name: str, subject: str, extension: str) -> None:
 
 
 def _write_kubeconfig(cluster: Cluster, user: str, server: str) -> None:
-    """Certificates go in as data: the file can then be copied anywhere, also into a pod's Secret."""
+    """Write a kubeconfig with inline certificates, so that it can be copied, for example into a Secret."""
 
     def data(name: str) -> str:
         return base64.b64encode((folder(cluster) / name).read_bytes()).decode()

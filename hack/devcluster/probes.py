@@ -1,7 +1,7 @@
-"""Questions asked of a running component from the outside: does it answer, not merely does it exist.
+"""Probes of running components: whether they answer, not only whether the process exists.
 
-A stopped or deadlocked process has a pid too. Every question is bounded to a second or two, so that `status` never
-hangs on a half-dead cluster.
+A stopped or deadlocked process has a pid too. Every probe has a timeout of a second or two, so that `status` never
+hangs on a broken cluster.
 """
 
 import secrets
@@ -17,7 +17,7 @@ SECONDS = 2.0
 
 
 def http(url: str) -> Callable[[], bool]:
-    """Is there a 2xx answer? Health endpoints have certificates that nobody signed: this reads no secret from them."""
+    """Whether there is a 2xx answer. Certificates are not verified: health endpoints carry no secrets."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -34,7 +34,7 @@ def http(url: str) -> Callable[[], bool]:
 
 
 def tcp(host: str, port: int) -> Callable[[], bool]:
-    """Does anybody accept there?"""
+    """Whether a connection is accepted."""
 
     def probe() -> bool:
         try:
@@ -54,7 +54,7 @@ def unix_socket(path: Path) -> Callable[[], bool]:
 
 
 def listens(path: Path) -> bool:
-    """Somebody accepts on this socket; its file alone survives a crash."""
+    """Whether a process accepts on this socket. After a crash the file may exist without one."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(SECONDS)
         try:
@@ -65,7 +65,7 @@ def listens(path: Path) -> bool:
 
 
 def dns(server: str, name: str) -> Callable[[], bool]:
-    """Does the server know an address for the name?"""
+    """Whether the DNS server has an address for the name."""
 
     def probe() -> bool:
         query_id = secrets.token_bytes(2)

@@ -1,7 +1,8 @@
-"""Long-running processes: started once, recorded, found again by a later command, stopped without hitting a stranger.
+"""Long-running processes: started once, recorded, found again by a later command, stopped without
+affecting unrelated processes.
 
-A pid alone is no identity: after a crash the kernel gives it to somebody else. A record therefore holds the pid with
-the start time from /proc/<pid>/stat and the boot it belongs to; only a process that matches all three is ours.
+The kernel reuses pids. A record therefore holds the pid with the start time from /proc/<pid>/stat and the boot ID; only
+a process that matches all three is the recorded one.
 """
 
 import hashlib
@@ -17,14 +18,16 @@ from typing import Final
 
 from devcluster.spec import DevclusterError
 
-PACKAGE_ROOT: Final = str(Path(__file__).resolve().parent.parent)  # for those that are Python modules of this package
-KILL_SECONDS: Final = 30.0  # what the kernel may take on a busy machine
-STOP_SECONDS: Final = 5.0  # kube-apiserver and etcd drain for longer; their data survives SIGKILL
+PACKAGE_ROOT: Final = str(
+    Path(__file__).resolve().parent.parent
+)  # for programs that are Python modules of this package
+KILL_SECONDS: Final = 30.0  # the kernel may take this long on a busy machine
+STOP_SECONDS: Final = 5.0  # kube-apiserver and etcd would drain for longer; their data survives SIGKILL
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One process for as long as it lives, and no other after it."""
+    """Identifies one process, also after its pid was reused."""
 
     pid: int
     start_ticks: int
@@ -71,13 +74,13 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     namespace: str | None = None  # network namespace; None: the host's
     reads: tuple[Path, ...] = ()  # configuration files: changed content means a restart
-    ready: Callable[[], bool] | None = None  # answers from the outside; None: alive is all that can be asked
+    ready: Callable[[], bool] | None = None  # probe; None: only whether the process exists
 
     def argv(self) -> tuple[str, ...]:
         if self.namespace is None:
             return self.command
-        # Not `ip netns exec`: it would give every process a mount namespace of its own, in which containerd does not
-        # see what the kubelet mounts, and remount /sys without its cgroups.
+        # Not `ip netns exec`: it would give every process a separate mount namespace, in which containerd does not see
+        # the kubelet's mounts, and would remount /sys without cgroups.
         return ("nsenter", f"--net=/run/netns/{self.namespace}", "--", *self.command)
 
     def fingerprint(self) -> str:
@@ -110,7 +113,7 @@ class Supervisor:
         return [record for record in found if record is not None]
 
     def record(self, name: str) -> Record | None:
-        """None also when a crash left half a file: the sweep by namespace and cgroup finds such a process anyway."""
+        """The record of a program. None also for a damaged file: processes are also found by namespace and cgroup."""
         try:
             raw = json.loads((self._pids / f"{name}.json").read_text())
             return Record(raw["name"], Identity(**raw["identity"]), raw["fingerprint"], tuple(raw["ports"]))
@@ -122,7 +125,7 @@ class Supervisor:
         return record is not None and record.identity.alive()
 
     def ensure(self, program: Program) -> str | None:
-        """Start what is not running as described. Returns what was done, or None when there was nothing to do."""
+        """Start or restart a program if needed. Returns what was done, or None."""
         record = self.record(program.name)
         fingerprint = program.fingerprint()
         did = "started"
@@ -152,14 +155,14 @@ class Supervisor:
         identity = Identity.of(child.pid)
         if identity is None:
             raise DevclusterError(self._ended(program.name))
-        child.returncode = 0  # it outlives this command by design: no warning from Popen about a running child
+        child.returncode = 0  # the process continues after this command: suppress the warning of Popen
         text = json.dumps(asdict(Record(program.name, identity, fingerprint, program.ports)))
         temporary = self._pids / f".{program.name}.tmp"
         temporary.write_text(text)
         temporary.replace(self._pids / f"{program.name}.json")
 
     def stop(self, names: Iterable[str], *, grace: float = STOP_SECONDS) -> None:
-        """Stop these together: TERM to all, one grace period, then KILL to what is left."""
+        """Stop these together: SIGTERM to all, one grace period, then SIGKILL to the rest."""
         records = [record for name in names if (record := self.record(name)) is not None]
         stop_all([record.identity for record in records], grace=grace)
         for record in records:
@@ -172,7 +175,7 @@ class Supervisor:
             return "(no log)"
 
     def wait(self, program: Program, *, seconds: float) -> None:
-        """Wait until it answers; give up early when it dies, and name its log either way."""
+        """Wait until it answers. Fails at once if it ends; errors name its log."""
         deadline = time.monotonic() + seconds
         while not (program.ready is None or program.ready()):
             if not self.running(program.name):
@@ -203,7 +206,7 @@ def stop_all(identities: Iterable[Identity], *, grace: float = STOP_SECONDS) -> 
 
 
 def _reap(identities: Iterable[Identity]) -> None:
-    """Children of this very process stay zombies until waited for; those of an earlier command are somebody else's."""
+    """Reap a child of this process. Those of an earlier command are reaped by init."""
     for identity in identities:
         try:
             os.waitpid(identity.pid, os.WNOHANG)

@@ -1,8 +1,13 @@
-"""What the person at the terminal sees while something takes its time."""
+"""Progress messages on the terminal."""
 
 import sys
+import threading
 import time
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+STILL_SECONDS: Final = 30.0
 
 
 class Progress:
@@ -16,6 +21,24 @@ class Progress:
     def say(self, message: str) -> None:
         if not self._quiet:
             print(f"[{self.elapsed:4.0f}s] {message}", file=self._stream, flush=True)
+
+    @contextmanager
+    def during(self, message: str, interval: float = STILL_SECONDS) -> Iterator[None]:
+        """Say it now, and every half a minute that it still goes on."""
+        self.say(message)
+        over = threading.Event()
+
+        def repeat() -> None:
+            while not over.wait(interval):
+                self.say(f"still {message}")
+
+        thread = threading.Thread(target=repeat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     @property
     def elapsed(self) -> float:

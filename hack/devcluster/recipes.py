@@ -1,8 +1,8 @@
-"""Our own images, assembled without Docker: `python -m devcluster.recipes DIR [NAME…]`.
+"""The project's images, built without Docker: `python -m devcluster.recipes DIR [NAME…]`.
 
-Each is what its Dockerfile makes, from the same lock: the base layer, the packages of the lock, our files. Layers are
-reproducible, so an image whose files did not change keeps its digest. Beside each lies NAME.cdx.json, which says what
-is in it, and beside all of them values.yaml, which pins the chart to them: helm install --values values.yaml.
+Each has the content of its Dockerfile, from the same lock: the base layer, the packages of the lock, the project's
+files. Layers are reproducible, so an image with unchanged files keeps its digest. NAME.cdx.json lists the content of an
+image; values.yaml pins the chart to all of them: helm install --values values.yaml.
 """
 
 import argparse
@@ -28,7 +28,7 @@ VERSION: Final = "0.1.0"
 INSTALL_SECONDS: Final = 600
 VALUES: Final = "values.yaml"
 PACKAGES_DIR: Final = "/packages"
-# What a wheel carries and no program imports.
+# Files of wheels that no program imports.
 _UNUSED_DIRS: Final = ("tests", "test", "__pycache__")
 _UNUSED_SUFFIXES: Final = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".a")
 
@@ -43,7 +43,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Recipe:
-    """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: image path → ours.
+    """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: path in the image → file.
 
     lock: of the packages that are a layer of their own. copied: of those that `files` takes single files from.
     """
@@ -75,7 +75,7 @@ def _profiler_files() -> dict[str, bytes | Path]:
     files |= _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
     contract = ROOT / "operator" / "rightpool"
     files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
-    # The agent runs in the user's Python, where our packages are not: NVML's single file is installed beside it.
+    # The agent runs in the user's Python without the sidecar's packages, so NVML's single file is installed beside it.
     files["/app/pynvml.py"] = _packages(ROOT / "profiler_sidecar" / "requirements.lock") / "pynvml.py"
     return files
 
@@ -84,7 +84,7 @@ def _training_files() -> dict[str, bytes | Path]:
     return {"/app/train_jax.py": ROOT / "examples" / "training" / "train_jax.py"}
 
 
-def _config(*entrypoint: str) -> oci.ImageConfig:
+def _config(*entrypoint: str, **environment: str) -> oci.ImageConfig:
     return oci.ImageConfig(
         user="65532:65532",
         environment={
@@ -92,6 +92,7 @@ def _config(*entrypoint: str) -> oci.ImageConfig:
             "PYTHONPATH": f"/app:{PACKAGES_DIR}",
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
+            **environment,
         },
         entrypoint=entrypoint,
         working_dir="/app",
@@ -103,7 +104,7 @@ RECIPES: Final = (
         f"rightpool/operator:{VERSION}",
         ROOT / "operator" / "requirements.lock",
         _operator_files,
-        _config("python3", "-m", "rightpool.cli.main"),
+        _config("python3", "-m", "rightpool.cli.main", OPENBLAS_NUM_THREADS="1"),
         150 * 10**6,
     ),
     Recipe(
@@ -159,14 +160,14 @@ def _install(lock: Path, target: Path) -> None:
 
 
 def _package_layer(lock: Path) -> oci.Layer:
-    """Compressing 200 MB takes half a minute, so the blob is kept beside the packages."""
+    """The layer of a lock's packages. It is cached, because compressing 200 MB takes half a minute."""
     folder = _packages(lock)
     blob, diff_id = folder.with_suffix(".tar.gz"), folder.with_suffix(".diff-id")
     with locks.held(folder.with_name(f".{folder.name}.layer.lock")):
         if not diff_id.exists():
             layer = oci.layer_from_files({PACKAGES_DIR: folder})
             blob.write_bytes(layer.blob)
-            diff_id.write_text(layer.diff_id)  # last: where it is, the blob is complete
+            diff_id.write_text(layer.diff_id)  # written last: if it exists, the blob is complete
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 
@@ -180,8 +181,7 @@ def contents(recipe: Recipe, base: bytes) -> list[sbom.Package]:
 
 
 def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
-    """Write the image to `folder`/NAME.tar, and beside it what is in it. Raises DevclusterError where it is larger than
-    it may be."""
+    """Write the image and the list of its content to `folder`. Raises DevclusterError if it exceeds its limit."""
     progress.say(f"assembling {recipe.name}")
     layers = [images.base_rootfs(progress)]
     if recipe.lock is not None:

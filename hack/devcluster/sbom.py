@@ -1,8 +1,8 @@
-"""What is in an image, as a CycloneDX document beside its tar file.
+"""The content of an image as a CycloneDX document.
 
-Made from what the image is made of: the lock that its Python packages were installed from, and the base's record of
-its Debian packages. The lock's hashes are those that an installation accepts, so a package that is listed here can be
-checked without asking anybody. The same image gives the same document, byte for byte.
+It is made from the inputs of the image: the lock that its Python packages were installed from, and the base's record of
+its Debian packages. The lock's hashes are those that an installation accepts, so a listed package can be verified
+offline. The same image gives the same document, byte for byte.
 """
 
 import io
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 SPEC_VERSION: Final = "1.6"
 DPKG_STATUS: Final = "var/lib/dpkg/status"
-_NAMES: Final = uuid.UUID("7c3d1f0e-52a7-4a55-9a55-5b1f6f3f8a10")  # under which the documents' serial numbers are made
+_NAMES: Final = uuid.UUID("7c3d1f0e-52a7-4a55-9a55-5b1f6f3f8a10")  # namespace of the documents' serial numbers
 _PINNED: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -34,11 +34,11 @@ class Package:
 
 
 class BadLock(ValueError):
-    """A lock that does not say exactly what is installed. The message names the line."""
+    """A lock with a package that is not pinned by version and hash. The message names the line."""
 
 
 def locked(text: str) -> Iterator[Package]:
-    """The packages of a requirements file. Raises BadLock where one has no version or no hash."""
+    """The packages of a requirements file. Raises BadLock if one has no version or no hash."""
     for line in text.replace("\\\n", " ").splitlines():
         line = line.strip()
         if not line or line.startswith("#"):

@@ -1,8 +1,7 @@
-"""Simulated accelerator nodes: kwok keeps them Ready and plays their pods; labels and taints are those of real clouds.
+"""Simulated accelerator nodes: kwok keeps them Ready and simulates their pods.
 
-The operator must see no difference, so each pool carries exactly what its platform would put there: GPU feature
-discovery on the A100s, EKS and Karpenter on the A10Gs, GKE on the TPUs. The taints keep ordinary pods off nodes that
-cannot run them.
+The operator must see no difference, so nodes have the labels and taints of real platforms: GPU feature discovery on the
+A100s, EKS and Karpenter on the A10Gs, GKE on the TPUs. The taints keep ordinary pods off these nodes.
 """
 
 import ipaddress
@@ -35,7 +34,7 @@ class Pool:
         return f"{self.name}-{index}"
 
     def node(self, index: int) -> dict[str, Any]:
-        """Everything but the chips is generous: only they should ever be what a pod waits for."""
+        """A node with ample CPU and memory, so that pods wait for chips only."""
         name = self.node_name(index)
         room = {
             "cpu": "512",
@@ -130,16 +129,16 @@ def current_nodes(kubectl: Kubectl, pool: Pool) -> list[str]:
 
 
 def ensure_nodes(kubectl: Kubectl, pool: Pool, count: int) -> None:
-    """At least `count` nodes, all as described; somebody's larger pool stays as large as it is."""
+    """Make sure that there are at least `count` nodes. A larger pool keeps its size."""
     names = set(current_nodes(kubectl, pool))
     kubectl.apply(pool.node(index) for index in range(count))
-    # Creating a node takes its status along, applying to an existing one does not.
+    # Creation includes the status of a node, server-side apply of an existing one does not.
     existing = [pool.node(index) for index in range(count) if pool.node_name(index) in names]
     kubectl.apply(existing, "--subresource=status")
 
 
 def set_nodes(api: Api, pool: Pool, count: int) -> None:
-    """Exactly `count` nodes, quickly: the highest numbers go first, with whatever runs there."""
+    """Set the number of nodes. The highest numbers are deleted first, with their pods."""
     if count < 0:
         raise DevclusterError(f"a pool cannot have {count} nodes")
     listed = api.request("GET", f"/api/v1/nodes?labelSelector={POOL_LABEL}%3D{pool.name}")["items"]
@@ -185,7 +184,7 @@ def _kwok(cluster: Cluster, *, root: bool) -> Program:
 
 
 def _replay(cluster: Cluster) -> tuple[Program, ...]:
-    """Answers on every simulated pod's own address, as its sidecar would: needs the namespace where those are local."""
+    """The replay, which answers on the address of every simulated pod. It needs the namespace where these are local."""
     module = find_spec("devcluster.replay")
     if module is None or module.origin is None:
         return ()

@@ -1,7 +1,7 @@
-"""What a cluster is made of: its name, addresses, ports and places. Nothing here touches the machine.
+"""The specification of a cluster: name, addresses, ports and paths. Pure data.
 
-Two specs never overlap in anything that could collide: with root each cluster has a network namespace of its own, but
-without root all of them share the host's loopback, and the host's routes to both exist at once in any case.
+Two specs never collide: with root each cluster has a separate network namespace, but without root all share the host's
+loopback, and the host has routes to all of them in any case.
 """
 
 import ipaddress
@@ -20,12 +20,12 @@ REPLAY_PORT: Final = 9464
 
 
 class DevclusterError(Exception):
-    """Something that the person at the terminal has to know; the message says what to do about it."""
+    """An error for the user. The message says what to do about it."""
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Every TCP port that a cluster's processes listen on, apart from DNS, which is 53 on the cluster's own address."""
+    """All TCP ports of a cluster's processes except DNS, which is 53 on the cluster's address."""
 
     etcd: int
     api: int
@@ -37,10 +37,12 @@ class Ports:
     proxy_health: int
     proxy_metrics: int
     prometheus: int
+    kueue_health: int
+    kueue_webhook: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":
-        """One block of consecutive ports: easy to tell apart in `ss -ltnp`, impossible to overlap by accident."""
+        """A block of consecutive ports."""
         return cls(*(base + offset for offset in range(len(fields(cls)))))
 
     def all(self) -> tuple[int, ...]:
@@ -58,7 +60,7 @@ class SimulatedSize:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster. Equal specs mean the same cluster, in any process and at any time."""
+    """One cluster. Equal specs mean the same cluster, in any process."""
 
     name: str
     ports: Ports
@@ -83,7 +85,7 @@ class Cluster:
 
     @property
     def host_link(self) -> str:
-        """The host's end of the cable into the cluster."""
+        """The host's end of the veth pair into the cluster."""
         return f"rp-{self.name}"
 
     @property
@@ -109,12 +111,12 @@ class Cluster:
 
     @property
     def host_ip(self) -> str:
-        """Where pods and the API server reach a process on the host, for example an operator under development."""
+        """The address at which pods and the API server reach processes on the host."""
         return self._address(254)
 
     @property
     def pod_range(self) -> tuple[str, str]:
-        """First and last pod address of the real node, clear of the fixed ones."""
+        """First and last pod address of the real node, without the fixed addresses."""
         return self._address(10), self._address(240)
 
     @property
@@ -126,7 +128,7 @@ class Cluster:
         """The API server's address as a Service: always the first of the range."""
         return str(ipaddress.ip_network(self.service_cidr)[1])
 
-    # Places.
+    # Paths.
     @property
     def state(self) -> Path:
         return state_home() / self.name
@@ -171,7 +173,7 @@ TEST: Final = Cluster(
     service_cidr="10.97.0.0/24",
     simulated_cidr="10.98.0.0/16",
 )
-# For tests that break what others stand on, or need a whole cluster as it is when it is new.
+# For tests that break shared components or need a new cluster.
 CRASH: Final = Cluster(
     name="crash",
     ports=Ports.starting_at(18440),
@@ -204,6 +206,15 @@ FAULTS: Final = Cluster(
     simulated_cidr="10.107.0.0/16",
     simulated=SimulatedSize(a100=0, a10g=0, tpu_v5e=0),
 )
+# Some tests of faults take long and break what others need, so they run side by side on clusters of their own.
+FAULTS_TOO: Final = Cluster(
+    name="faults2",
+    ports=Ports.starting_at(25440),
+    node_subnet="10.114.0.0/24",
+    service_cidr="10.115.0.0/24",
+    simulated_cidr="10.116.0.0/16",
+    simulated=FAULTS.simulated,
+)
 CHAOS: Final = Cluster(
     name="chaos",
     ports=Ports.starting_at(23440),
@@ -212,8 +223,16 @@ CHAOS: Final = Cluster(
     simulated_cidr="10.110.0.0/16",
     simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
 )
+KUEUE: Final = Cluster(
+    name="kueue",
+    ports=Ports.starting_at(26440),
+    node_subnet="10.117.0.0/24",
+    service_cidr="10.118.0.0/24",
+    simulated_cidr="10.119.0.0/16",
+    simulated=FAULTS.simulated,
+)
 NAMED: Final[Mapping[str, Cluster]] = {
-    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, CHAOS)
+    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, KUEUE)
 }
 
 

@@ -1,7 +1,7 @@
-"""Takes a cluster away, however much or little of it is left, and then looks whether anything remained.
+"""Removes a cluster, complete or damaged, and checks that nothing remains.
 
-Nothing here trusts the records alone: after a crash processes are also found by the cluster's network namespace, by its
-cgroup and by the shims' command lines. State goes with the cluster, so nothing is asked to shut down gently.
+Records may be missing after a crash, so processes are also found by the cluster's network namespace, its cgroup and the
+shims' command lines. The state is deleted too, so processes are killed without a grace period.
 """
 
 import os
@@ -17,11 +17,11 @@ from devcluster.processes import Identity, Supervisor, stop_all
 from devcluster.spec import NAMED, Cluster, DevclusterError, state_home
 
 _SECONDS: Final = 60.0
-_RESTARTERS: Final = ("kubelet", "containerd")  # first, or they would bring back what is being killed
+_RESTARTERS: Final = ("kubelet", "containerd")  # first, because they would restart what is killed
 
 
 def remove(cluster: Cluster) -> None:
-    """Idempotent. Raises with a list when something could not be removed."""
+    """Remove the cluster. Idempotent. Raises with a list of what could not be removed."""
     kill_processes(cluster)
     if host.is_root():
         for point in host.mounts_below(cluster.state):
@@ -41,7 +41,7 @@ def remove(cluster: Cluster) -> None:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """Everything of this cluster that is still on the machine."""
+    """Parts of this cluster that still exist."""
     found = [f"process {identity.pid} ({_command(identity.pid)})" for identity in processes(cluster)]
     found += [f"mount {point}" for point in host.mounts_below(cluster.state)]
     if cluster.state.exists():
@@ -53,13 +53,13 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def others_up(cluster: Cluster) -> bool:
-    """Is any other cluster of this user up? Those of tests have names that are not in NAMED."""
+    """Whether another cluster of this user is up, including clusters that are not in NAMED."""
     names = {path.name for path in state_home().glob("*") if path.is_dir()} | set(NAMED)
     return any(Supervisor(state_home() / name).records() for name in names - {cluster.name})
 
 
 def kill_processes(cluster: Cluster) -> None:
-    """All of them, and those that start meanwhile."""
+    """Kill all of them, and those that start meanwhile."""
     supervisor = Supervisor(cluster.state)
     supervisor.stop(_RESTARTERS, grace=0.0)
     deadline = time.monotonic() + _SECONDS
@@ -81,13 +81,13 @@ def processes(cluster: Cluster) -> list[Identity]:
 
 
 def _in_cgroups(cluster: Cluster) -> Iterable[int]:
-    """What runs in containers: they have network namespaces of their own, and may have lost their shim."""
+    """Processes in containers, which have separate network namespaces and may have lost their shim."""
     for folder in node.cgroup_folders(cluster):
         for path in folder.rglob("cgroup.procs") if folder.exists() else ():
             try:
                 yield from (int(line) for line in path.read_text().split())
             except OSError:
-                continue  # the group went away meanwhile
+                continue  # the group was removed meanwhile
 
 
 def _shims(cluster: Cluster) -> Iterable[int]:
@@ -109,7 +109,7 @@ def _command(pid: int) -> str:
 
 
 def _remove_cgroups(cluster: Cluster) -> None:
-    """A group can be removed when it is empty, which for killed processes takes the kernel a moment."""
+    """Remove cgroups. A group can be removed once its killed processes are gone."""
     deadline = time.monotonic() + _SECONDS
     for top in node.cgroup_folders(cluster):
         while top.exists() and time.monotonic() < deadline:

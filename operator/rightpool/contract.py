@@ -18,10 +18,14 @@ MANAGED_BY: Final = "rightpool.dev/operator"
 # Labels and annotations on objects.
 LABEL_JOB: Final = "rightpool.dev/profiledjob"
 LABEL_REVISION: Final = "rightpool.dev/revision"
+LABEL_TEAM: Final = "rightpool.dev/team"  # of a ProfiledJob: who is charged; else the label `team`
+LABEL_CHARGEBACK: Final = "rightpool.dev/chargeback"  # of a ConfigMap: the books of a namespace
+ANNOTATION_NAMESPACE: Final = "rightpool.dev/namespace"
 LABEL_POOL: Final = "rightpool.dev/pool"
 LABEL_SOURCE: Final = "rightpool.dev/source"
 SOURCE_DISCOVERED: Final = "discovered"
 ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
+ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID or ID:RANK of a trace that is asked for
 
 # The shared directory: the same path in every container of the pod. At most 54 characters (Kineto's socket limit).
 SHARED_DIR: Final = "/tmp/rightpool"
@@ -31,6 +35,9 @@ USER_BASE_DIR: Final = "/tmp/rightpool/userbase"  # for PYTHONUSERBASE: lib/pyth
 AGENT_SOCKET: Final = "/tmp/rightpool/profiler.sock"
 COMMAND_DIR: Final = "/tmp/rightpool/commands"
 TRACE_DIR: Final = "/tmp/rightpool/traces"
+# The sidecar's own volume: the newest trace that a user asked for, and what is known of it.
+KEPT_DIR: Final = "/tmp/rightpool-traces"
+KEPT_VOLUME: Final = "rightpool-traces"
 SIDECAR_CONTAINER: Final = "rightpool-profiler"
 INSTALL_CONTAINER: Final = "rightpool-agent"
 
@@ -41,15 +48,18 @@ PATH_METRICS: Final = "/metrics"
 PATH_PROFILE: Final = "/profile"
 PATH_HEALTH: Final = "/healthz"
 PATH_CHECKPOINT: Final = "/checkpoint"
+PATH_TRACE: Final = "/trace"
 
 # Environment of the sidecar (SIDECAR_*) and of the user's container (the rest), set by workloads/.
 ENV_TOKEN_SHA256: Final = "RIGHTPOOL_TOKEN_SHA256"  # of the Revision's bearer token, hex; the token itself stays away
 ENV_SHARED_DIR: Final = "RIGHTPOOL_SHARED_DIR"
+ENV_KEPT_DIR: Final = "RIGHTPOOL_KEPT_DIR"
 ENV_INTERVAL: Final = "RIGHTPOOL_INTERVAL_SECONDS"
 ENV_TRACE: Final = "RIGHTPOOL_TRACE"  # Auto, Off
 ENV_CHECKPOINT_MODE: Final = "RIGHTPOOL_CHECKPOINT_MODE"  # Signal, Periodic, None
 ENV_CHECKPOINT_SIGNAL: Final = "RIGHTPOOL_CHECKPOINT_SIGNAL"  # SIGUSR1, ...
 ENV_CHECKPOINT_PATH: Final = "RIGHTPOOL_CHECKPOINT_PATH"
+ENV_CHECKPOINT_FILES: Final = "RIGHTPOOL_CHECKPOINT_FILES"  # JSON list of patterns; absent: the agent's own
 ENV_CHIPS: Final = "RIGHTPOOL_CHIPS"  # chips of this pod
 
 # Metrics. Labels in braces.
@@ -58,6 +68,15 @@ CHIP_COMPUTE_ACTIVE: Final = "rightpool_chip_compute_active_ratio"  # {chip} SM 
 CHIP_MATRIX_ACTIVE: Final = "rightpool_chip_matrix_active_ratio"  # {chip} tensor cores or MXU active
 CHIP_MEMORY_BANDWIDTH: Final = "rightpool_chip_memory_bandwidth_ratio"  # {chip}
 CHIP_OCCUPANCY: Final = "rightpool_chip_occupancy_ratio"  # {chip}
+CHIP_PIPE: Final = "rightpool_chip_pipe_active_ratio"  # {chip, pipe}
+CHIP_CLOCK: Final = "rightpool_chip_clock_ratio"  # {chip} of the compute units, to the chip's maximum
+CHIP_TEMPERATURE: Final = "rightpool_chip_temperature_celsius"  # {chip}
+CHIP_POWER_LIMIT: Final = "rightpool_chip_power_limit_watts"  # {chip} what the driver enforces
+CHIP_XID: Final = "rightpool_chip_xid"  # {chip} the highest critical XID seen, 0 for none
+CHIP_REPAIR: Final = "rightpool_chip_repair_state"  # {chip} of memory: 0 none, 1 waits for a reset, 2 failed
+CHIPS_UNUSED: Final = "rightpool_chips_unused"  # chips of this pod on which nothing ever ran, while others worked
+CHIP_INFO: Final = "rightpool_chip_info"  # {chip, name, sharing, rank} 1
+MEMORY_RETRIES: Final = "rightpool_memory_retries_total"  # allocations that had to free cached memory first
 CHIP_MEMORY_USED: Final = "rightpool_chip_memory_used_bytes"  # {chip} peak since the last scrape interval
 CHIP_MEMORY_TOTAL: Final = "rightpool_chip_memory_total_bytes"  # {chip}
 CHIP_POWER: Final = "rightpool_chip_power_watts"  # {chip}
@@ -71,12 +90,55 @@ STEPS: Final = "rightpool_steps_total"
 STEP_SHARE: Final = "rightpool_step_share_ratio"  # {part}
 CHECKPOINT_TIMESTAMP: Final = "rightpool_checkpoint_timestamp_seconds"  # last complete save seen, Unix time
 CHECKPOINT_SECONDS: Final = "rightpool_checkpoint_duration_seconds"  # how long that save held up the program
+STEP_SAMPLES: Final = "rightpool_step_samples"  # samples of one step of this pod's processes
+MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1
+MODEL_PARAMETERS: Final = "rightpool_model_parameters"  # that are trained, of the whole model
+MODEL_PARAMETER_BYTES: Final = "rightpool_model_parameter_bytes"
 SOURCE_UP: Final = "rightpool_source_up"  # {source} 1 while the source delivers
 FIELD_QUALITY: Final = "rightpool_field_quality"  # {field, quality} 1
 
 LABEL_CHIP: Final = "chip"
 LABEL_PART: Final = "part"
 LABEL_REASON: Final = "reason"
+LABEL_PIPE: Final = "pipe"
+LABEL_KIND: Final = "kind"
+LABEL_LINK: Final = "link"
+LABEL_DIRECTION: Final = "direction"
+LABEL_RANK: Final = "rank"
+LABEL_NAME: Final = "name"
+LABEL_SHARING: Final = "sharing"
+SHARINGS: Final = ("none", "mig", "mps")
+
+# Values of `reason`: why clocks are held down. Heat and faults of power are faults; the others are how it was set up.
+REASON_POWER_CAP: Final = "power_cap"
+REASONS_THERMAL: Final = ("software_thermal", "hardware_thermal")
+REASONS_FAULT: Final = ("hardware_slowdown", "power_brake", *REASONS_THERMAL)
+REASONS: Final = (REASON_POWER_CAP, *REASONS_FAULT, "application_clocks", "sync_boost")
+
+# Values of `pipe`: parts of a compute unit.
+PIPES: Final = ("fp64", "fp32", "fp16", "integer", "tensor_half", "tensor_fp64", "tensor_integer")
+
+# Values of `link`, those between chips first, and of `direction` as the chip sees it.
+LINKS_PEER: Final = ("nvlink", "xgmi", "ici")
+LINK_PCIE: Final = "pcie"
+DIRECTION_SENT: Final = "tx"
+DIRECTION_RECEIVED: Final = "rx"
+
+# Values of `kind` of errors.
+ERROR_UNCORRECTED: Final = "ecc_uncorrected"
+ERRORS: Final = (
+    "ecc_corrected",
+    ERROR_UNCORRECTED,
+    "remapped_rows_corrected",
+    "remapped_rows_uncorrected",
+    "retired_pages",
+)
+
+# Labels of MODEL_INFO. An empty or absent one is unknown. The last four are degrees of parallelism.
+LABEL_PRECISION: Final = "precision"
+LABEL_PARAMETER_DTYPE: Final = "parameter_dtype"
+MODEL_WORDS: Final = (LABEL_PRECISION, LABEL_PARAMETER_DTYPE)
+MODEL_DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 # Values of `part`: shares of one step, summing to at most 1.
 PART_COMPUTE: Final = "compute"
@@ -94,5 +156,30 @@ PARTS: Final = (
     PART_MEMCPY,
 )
 
+# Further parts of a trace that a user asked for: time of the device in which the host prepares its next work. The rest
+# is idle.
+PART_LAUNCH: Final = "launch"
+
+# States of a trace that a user asked for, as the sidecar answers.
+TRACE_CAPTURED: Final = "captured"
+TRACE_FAILED: Final = "failed"
+TRACE_STATES: Final = ("waiting", "capturing", "reading", TRACE_CAPTURED, TRACE_FAILED)
+
+# Why there is none, as the sidecar and the agent say it.
+TRACE_REASONS: Final = (
+    "NoRank",
+    "NoAgent",
+    "NoSteps",
+    "StepTooLong",
+    "UnsupportedFramework",
+    "UnsupportedVersion",
+    "ProgramProfiles",
+    "CaptureFailed",
+    "TooLarge",
+    "NoSpace",
+    "Unreadable",
+)
+
 QUALITY_MEASURED: Final = "measured"
 QUALITY_DERIVED: Final = "derived"
+QUALITY_MISSING: Final = "missing"  # of SAMPLES: this pod makes steps, and what they consume is not known

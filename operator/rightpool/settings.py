@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+from rightpool.api.kubernetes import SERVICE_ACCOUNT_NAMESPACE
 
 
 class LogFormat(StrEnum):
@@ -92,7 +92,7 @@ class OperatorSettings(BaseSettings):
     """Seconds after which a request to the API server is given up."""
 
     liveness_port: int = Field(default=8080, ge=0, le=65535)
-    """Port of /healthz. 0: none."""
+    """Port of /healthz (should the process be restarted?) and /readyz (has it every watch?). 0: none."""
 
     metrics_port: int = Field(default=9090, ge=0, le=65535)
     """Port of the operator's own metrics. 0: none."""

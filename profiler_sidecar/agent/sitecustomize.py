@@ -24,8 +24,8 @@ import importlib._bootstrap_external as _external  # noqa: E402
 
 _shadowed = _external.PathFinder.find_spec("sitecustomize", sys.path)
 if _shadowed is None or _shadowed.loader is None:
-    # What the interpreter would have met without the agent; `site` passes over exactly this one.
+    # The interpreter would raise this without the agent; `site` ignores exactly this error.
     raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
 _module = _bootstrap.module_from_spec(_shadowed)
 sys.modules["sitecustomize"] = _module
-_shadowed.loader.exec_module(_module)  # its errors are the user's own and are shown as such
+_shadowed.loader.exec_module(_module)  # errors of the user's module are shown as such

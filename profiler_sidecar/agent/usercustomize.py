@@ -1,8 +1,8 @@
-"""Starts the profiler's agent inside the user's Python, then gives it back the user base that it would have had.
+"""Starts the profiler's agent inside the user's Python, then restores the original user base.
 
-PYTHONUSERBASE leads Python here where PYTHONPATH can't be touched: the image may set that, and nobody can see it from
-outside. Python imports `usercustomize` before the program. The user base is then put right: packages that the image
-installed with `pip install --user` are found at their place, and a `usercustomize` among them is run.
+PYTHONUSERBASE leads Python here if PYTHONPATH can't be set: the image may set it, which the pod template does not
+show. Python imports `usercustomize` before the program. Then the user base is restored: packages that the image
+installed with `pip install --user` are found in their place, and a `usercustomize` among them is run.
 """
 
 import os
@@ -48,8 +48,8 @@ import importlib._bootstrap_external as _external  # noqa: E402
 
 _shadowed = _external.PathFinder.find_spec("usercustomize", sys.path)
 if _shadowed is None or _shadowed.loader is None:
-    # What the interpreter would have met without the agent; `site` passes over exactly this one.
+    # The interpreter would raise this without the agent; `site` ignores exactly this error.
     raise ImportError("No module named 'usercustomize'", name="usercustomize")
 _module = _bootstrap.module_from_spec(_shadowed)
 sys.modules["usercustomize"] = _module
-_shadowed.loader.exec_module(_module)  # its errors are the user's own and are shown as such
+_shadowed.loader.exec_module(_module)  # errors of the user's module are shown as such

@@ -1,1 +1,1 @@
-"""The profiler sidecar: collects what the in-process agent says, and serves it by the contract."""
+"""The profiler sidecar: receives the reports of the in-process agents, and serves metrics by the contract."""

@@ -1,4 +1,5 @@
-"""`python3 -m rightpool_profiler install` (init container) and `run` (sidecar)."""
+"""`python3 -m rightpool_profiler install` (init container), `run` (sidecar), and `trace ID`, by which the command line
+reads a trace that is kept."""
 
 import asyncio
 import os
@@ -7,19 +8,19 @@ from pathlib import Path
 
 from rightpool import contract
 
-_USAGE = "usage: python3 -m rightpool_profiler install|run"
+_USAGE = "usage: python3 -m rightpool_profiler install|run|trace ID"
 
 
 def main(arguments: list[str]) -> int:
-    """The process' exit code."""
+    """Run a command; the exit status."""
     if arguments == ["install"]:
         from rightpool_profiler.install import install
 
         try:
             install(Path(os.environ.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR))
         except OSError as error:
-            # An init container that fails keeps the user's program from starting; without the agent it only goes
-            # unmeasured.
+            # A failed init container would prevent the user's program from starting. Without the agent it is only not
+            # measured.
             print(f"rightpool_profiler: the agent is not installed: {error}", file=sys.stderr)
         return 0
     if arguments == ["run"]:
@@ -32,6 +33,11 @@ def main(arguments: list[str]) -> int:
             return 2
         asyncio.run(run(settings))
         return 0
+    if len(arguments) == 2 and arguments[0] == "trace":
+        from rightpool_profiler.traces.requested import send
+
+        kept = Path(os.environ.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR)
+        return send(arguments[1], kept, sys.stdout.buffer)
     print(_USAGE, file=sys.stderr)
     return 2
 

@@ -1,16 +1,16 @@
 """Requests for a checkpoint, from the operator's POST to the proof that one was written.
 
-The request travels to the agent as a file; the agent's answer and the newest save come back with its reports. The same
-id asked again is the same request: asking is how its state is followed.
+The agent gets the request as a file; its reports return its response and the newest save. A POST with the same id is
+the same request, so that repeating it returns the current state.
 """
 
-import json
 import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from rightpool_profiler.command import leave
 from rightpool_profiler.state import State
 
 FILE: Final = "checkpoint.json"
@@ -18,7 +18,7 @@ MAX_ID: Final = 64
 
 
 class Mode(StrEnum):
-    """How the program is asked."""
+    """How the program is asked for a checkpoint."""
 
     SIGNAL = "Signal"
     PERIODIC = "Periodic"
@@ -26,7 +26,7 @@ class Mode(StrEnum):
 
 
 class Conflict(Exception):
-    """The request makes no sense now. The message is for the one who asked."""
+    """The request is not possible now. The message is for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Checkpoints:
         self._request: Request | None = None
 
     def ask(self, identity: str, state: State, now: float, unix: float) -> str:
-        """Ask for a checkpoint and return the state of the request; raises Conflict where none can be had."""
+        """Request a checkpoint and return the state of the request. Raises Conflict if it is not possible."""
         if self._mode is Mode.NONE:
             raise Conflict("this job does not checkpoint")
         if self._request is None or self._request.id != identity:
@@ -59,7 +59,7 @@ class Checkpoints:
         return self.state(state, now)
 
     def state(self, state: State, now: float) -> str:
-        """saved, signalled, waiting, or why the program was not asked."""
+        """The state: saved, signalled, waiting, or why the program was not asked."""
         if self._request is None:
             return "none"
         if state.saved is not None and state.saved >= self._request.at:
@@ -69,23 +69,19 @@ class Checkpoints:
         return state.command(self._request.id, now) or "requested"
 
     def describe(self, state: State, now: float) -> dict[str, object]:
-        """For /profile."""
+        """The entry in /profile."""
         found: dict[str, object] = {"mode": self._mode.value, "savedAt": state.saved}
         if self._request is not None:
             found |= {"id": self._request.id, "requestedAt": self._request.at, "state": self.state(state, now)}
         return found
 
     def _leave(self, identity: str, unix: float) -> None:
-        """Put the request where the agents look once a second."""
-        temporary = self._file.with_suffix(".tmp")
         try:
-            temporary.write_text(json.dumps({"id": identity, "signal": self._signal, "at": unix}))
-            temporary.chmod(0o644)
-            temporary.replace(self._file)
+            leave(self._file, {"id": identity, "signal": self._signal, "at": unix})
         except OSError as error:
             raise Conflict(f"cannot reach the program: {error.strerror}") from error
 
 
 def clocks() -> tuple[float, float]:
-    """(monotonic, Unix) now."""
+    """The current time, (monotonic, Unix)."""
     return time.monotonic(), time.time()

@@ -15,21 +15,34 @@ _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     contract.CHIP_MATRIX_ACTIVE: ("gauge", "Share of time in which tensor cores or the MXU were active."),
     contract.CHIP_MEMORY_BANDWIDTH: ("gauge", "Share of the memory bandwidth in use."),
     contract.CHIP_OCCUPANCY: ("gauge", "Share of the chip's warp slots in use."),
+    contract.CHIP_PIPE: ("gauge", "Share of time in which a pipe of the compute units was active, by pipe."),
+    contract.CHIP_CLOCK: ("gauge", "Clock of the compute units, to the chip's maximum."),
+    contract.CHIP_TEMPERATURE: ("gauge", "Temperature of the chip."),
     contract.CHIP_MEMORY_USED: ("gauge", "Peak of the chip's memory in use during the interval."),
     contract.CHIP_MEMORY_TOTAL: ("gauge", "Memory of the chip."),
     contract.CHIP_POWER: ("gauge", "Power drawn."),
+    contract.CHIP_POWER_LIMIT: ("gauge", "Limit of power that the driver enforces."),
     contract.CHIP_ENERGY: ("counter", "Energy used since the driver was loaded."),
     contract.CHIP_THROTTLE: ("gauge", "Share of time in which the clocks were held down, by reason."),
     contract.CHIP_ERRORS: ("counter", "Hardware errors, by kind."),
+    contract.CHIP_XID: ("gauge", "Highest critical XID error that was seen, 0 for none."),
+    contract.CHIP_REPAIR: ("gauge", "Repair of the chip's memory: 0 none, 1 waits for a reset, 2 failed."),
+    contract.CHIP_INFO: ("gauge", "1; the chip's name, how it is shared and the rank that uses it are labels."),
+    contract.CHIPS_UNUSED: ("gauge", "Chips of the pod on which nothing ever ran, while others worked."),
+    contract.MEMORY_RETRIES: ("counter", "Allocations that had to free cached memory first."),
     contract.LINK_BYTES: ("counter", "Bytes moved over a link, by direction."),
     contract.STEP_SECONDS: ("histogram", "Duration of a training step."),
     contract.SAMPLES: ("counter", "Samples that this pod has consumed."),
     contract.STEPS: ("counter", "Training steps that this pod has made."),
-    contract.STEP_SHARE: ("gauge", "Share of a step by what its time goes to."),
+    contract.STEP_SHARE: ("gauge", "Share of a step by what its time goes to; of each rank where there are several."),
     contract.CHECKPOINT_TIMESTAMP: ("gauge", "Unix time of the last complete checkpoint."),
     contract.CHECKPOINT_SECONDS: ("gauge", "How long that checkpoint held up the program."),
+    contract.STEP_SAMPLES: ("gauge", "Samples that one step of this pod consumes."),
+    contract.MODEL_INFO: ("gauge", "1; precision, dtype of the parameters and degrees of parallelism are labels."),
+    contract.MODEL_PARAMETERS: ("gauge", "Parameters that are trained, of the whole model."),
+    contract.MODEL_PARAMETER_BYTES: ("gauge", "Bytes of those parameters."),
     contract.SOURCE_UP: ("gauge", "1 while the source delivers."),
-    contract.FIELD_QUALITY: ("gauge", "How a field is known."),
+    contract.FIELD_QUALITY: ("gauge", "How a field is known: measured, derived or missing."),
     "rightpool_profiler_datagrams_total": ("counter", "Datagrams from the agent, by whether they were taken."),
 }
 
@@ -54,7 +67,7 @@ class Histogram:
 
 
 def render(samples: Iterable[Sample], histograms: Iterable[Histogram] = ()) -> str:
-    """The page: each family once, with its help and type, families and labels in a fixed order."""
+    """Render the page: each family once, with its help and type, families and labels in a fixed order."""
     families: dict[str, list[str]] = {}
     for sample in samples:
         if math.isfinite(sample.value):
@@ -87,7 +100,7 @@ def _line(name: str, labels: Mapping[str, str], value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Whole numbers without an exponent, so that counters stay exact."""
+    """Format a number; whole numbers without an exponent, so that counters stay exact."""
     return str(int(value)) if value == int(value) and abs(value) < 1e17 else repr(float(value))
 
 

@@ -1,7 +1,7 @@
-"""Lays the agent out in the shared directory: what the pod's init container does.
+"""Installs the agent in the shared directory, in the pod's init container.
 
-The agent is found through PYTHONPATH, or through PYTHONUSERBASE: the latter names a tree in which each Python version
-has its own folder, and which version the user's image brings is not known here, so there is one for each that may be.
+Python finds the agent through PYTHONPATH or PYTHONUSERBASE. The latter has a folder for each Python version, and the
+version of the user's image is not known here, so a folder is created for each supported version.
 
 The user's container may run as any user, so directories are open to all and files are readable by all. NVIDIA's
 `pynvml`, one file, is copied beside the agent if the image has it.
@@ -20,7 +20,7 @@ _SOURCE = Path(__file__).resolve().parent.parent / "agent"
 
 
 def install(shared: Path, source: Path = _SOURCE) -> None:
-    """Copy the agent to `shared` and make the directories that the parts meet in."""
+    """Copy the agent to `shared`, and create the directories that agent and sidecar share."""
     target = shared / Path(contract.AGENT_DIR).name
     package = target / "rightpool_agent"
     package.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The socket that the agents write to."""
+"""The socket that receives the agents' datagrams."""
 
 import asyncio
 import socket
@@ -9,12 +9,12 @@ from typing import Final
 from rightpool_profiler import report
 from rightpool_profiler.state import State
 
-_BURST: Final = 64  # datagrams read before other work gets its turn
+_BURST: Final = 64  # datagrams read before other tasks run
 _PER_SECOND: Final = 1000  # datagrams parsed per second; agents of 256 processes send 256
 
 
 class Receiver:
-    """Reads datagrams into the state. A bad one is counted and forgotten."""
+    """Reads datagrams into the state. Malformed ones are counted and dropped."""
 
     def __init__(self, path: Path, state: State) -> None:
         self._path = path

@@ -1,6 +1,6 @@
-"""What one process says about itself: the agent's datagram, checked.
+"""The report of one process: the agent's datagram, validated.
 
-Anyone in the user's container can write to the socket, so nothing is believed by its looks: size, type, finiteness,
+Any process of the user's container can write to the socket, so nothing is trusted: size, type, finiteness,
 range and length are checked here, and everything after works on a `Report`. Whether counters run backwards is for the
 state to say, which knows the earlier reports.
 """
@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rightpool import contract
+
 MAX_BYTES: Final = 32 * 1024
 MAX_CHIPS: Final = 32
 
@@ -18,33 +20,53 @@ MAX_CHIPS: Final = 32
 BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
 
 FRAMEWORKS: Final = ("torch", "jax")
-THROTTLE_REASONS: Final = ("power_cap", "hardware_slowdown", "software_thermal", "hardware_thermal", "power_brake")
-ERROR_KINDS: Final = ("ecc_corrected", "ecc_uncorrected")
 LINKS: Final = frozenset({("pcie", "tx"), ("pcie", "rx"), ("nvlink", "tx"), ("nvlink", "rx")})
+
+PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 _MAX_NUMBER: Final = 1e15
 _MAX_STATE: Final = 120
-_MAX_RATIO: Final = 1.1  # a little over 1 comes of clocks that differ, more is no share of anything
+_MAX_RATIO: Final = 1.1  # slightly above 1 is caused by different clocks; more is invalid
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 
 
 class Malformed(ValueError):
-    """A datagram that is not what an agent sends. The message says why."""
+    """A datagram that no agent sends. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One reading of one chip. Ratios 0–1, bytes, watts, joules; None where the chip cannot say."""
+    """One reading of one chip. Ratios 0–1, bytes, watts, joules; None if the chip lacks the counter."""
 
     uuid: str
     ratios: dict[str, float] = field(default_factory=dict)
     memory_used: float | None = None
     memory_total: float | None = None
     power: float | None = None
+    power_limit: float | None = None
     energy: float | None = None
+    temperature: float | None = None  # Celsius
+    xid: float | None = None  # the highest critical one so far; 0 for none
+    repair: float | None = None  # of memory: 0 none, 1 waits for a reset, 2 failed
+    name: str | None = None
+    sharing: str | None = None
+    rank: int | None = None
+    pipes: dict[str, float] = field(default_factory=dict)
     throttle: dict[str, bool] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     links: dict[tuple[str, str], float] = field(default_factory=dict)  # bytes since the agent began
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a process says of its model; None if it does not say."""
+
+    precision: str | None = None
+    parameter_dtype: str | None = None
+    parameters: int | None = None  # of the whole model
+    parameter_bytes: int | None = None
+    degrees: tuple[tuple[str, int], ...] = ()  # of parallelism, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +89,26 @@ class Report:
     platform: str | None = None
     saved: float | None = None  # Unix time of the newest complete checkpoint
     save_seconds: float | None = None
+    world: int = 1  # processes of the program that this one is a rank of
+    hooks: str | None = None  # which of the agent's hooks failed their self-test; None: all are in place
     command: tuple[str, str] | None = None  # (id, state) of the last checkpoint request served
+    trace: tuple[str, str] | None = None  # (id, state) of the last trace that was asked for
     chips: tuple[Chip, ...] = ()
+    model: Model | None = None
+    opaque: bool = False  # it makes steps, and nobody knows how many
+    derived: bool = False  # steps are told from backward passes, since no optimizer was seen
+    memory_retries: int | None = None  # allocations that had to free cached memory first
 
     @property
     def key(self) -> tuple[int, int]:
         return self.pid, self.start
 
 
-RATIOS: Final = ("busy", "compute_active", "matrix_active", "memory_bandwidth", "occupancy")
+RATIOS: Final = ("busy", "utilization", "compute_active", "matrix_active", "memory_bandwidth", "occupancy", "clock")
 
 
 def parse(data: bytes) -> Report:
-    """Check one datagram; raises Malformed."""
+    """Parse and validate a datagram. Raises Malformed."""
     if len(data) > MAX_BYTES:
         raise Malformed(f"longer than {MAX_BYTES} bytes")
     try:
@@ -114,8 +143,15 @@ def parse(data: bytes) -> Report:
         platform=_word(message, "platform"),
         saved=_optional(message, "saved"),
         save_seconds=_optional(message, "save_seconds"),
-        command=_command(message.get("command")),
+        world=max(1, _optional_whole(message, "world") or 1),
+        hooks=_word(message, "hooks"),
+        command=_command(message, "command"),
+        trace=_command(message, "trace"),
         chips=tuple(_chip(chip) for chip in chips),
+        model=_model(message.get("model")),
+        opaque=_truth(message, "opaque") if "opaque" in message else False,
+        derived=_truth(message, "derived") if "derived" in message else False,
+        memory_retries=_optional_whole(message, "memory_retries"),
     )
 
 
@@ -170,13 +206,30 @@ def _word(message: dict[str, Any], name: str) -> str | None:
     return value
 
 
-def _command(value: Any) -> tuple[str, str] | None:
+def _command(message: dict[str, Any], field_name: str) -> tuple[str, str] | None:
+    value = message.get(field_name)
     if value is None:
         return None
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("id", "state")):
-        raise Malformed("command: not an id and a state")
+        raise Malformed(f"{field_name}: not an id and a state")
     identity, state = str(value["id"])[:_MAX_STATE], str(value["state"])[:_MAX_STATE]
     return identity, "".join(letter for letter in state if letter.isprintable())
+
+
+def _model(value: Any) -> Model | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise Malformed("model: not an object")
+    words = {name: _word(value, name) for name in ("precision", "parameter_dtype")}
+    if not {*words.values()} <= {None, *PRECISIONS}:
+        raise Malformed("model: unknown precision")
+    return Model(
+        **words,
+        parameters=_optional_whole(value, "parameters"),
+        parameter_bytes=_optional_whole(value, "parameter_bytes"),
+        degrees=tuple((name, _whole(value, name)) for name in DEGREES if name in value),
+    )
 
 
 def _chip(value: Any) -> Chip:
@@ -186,8 +239,12 @@ def _chip(value: Any) -> Chip:
     if uuid is None:
         raise Malformed("uuid: missing")
     ratios = {name: _ratio(value, name) for name in RATIOS if name in value}
+    sharing = _word(value, "sharing")
+    if sharing not in (None, *contract.SHARINGS):
+        raise Malformed("sharing: unknown")
     throttle, errors, links = value.get("throttle", {}), value.get("errors", {}), value.get("links", [])
-    if not isinstance(throttle, dict) or not isinstance(errors, dict) or not isinstance(links, list):
+    pipes = value.get("pipes", {})
+    if not all(isinstance(one, dict) for one in (throttle, errors, pipes)) or not isinstance(links, list):
         raise Malformed("chip: wrong types")
     moved: dict[tuple[str, str], float] = {}
     for link in links[: len(LINKS)]:
@@ -202,8 +259,16 @@ def _chip(value: Any) -> Chip:
         memory_used=_optional(value, "memory_used"),
         memory_total=_optional(value, "memory_total"),
         power=_optional(value, "power"),
+        power_limit=_optional(value, "power_limit"),
         energy=_optional(value, "energy"),
-        throttle={reason: _truth(throttle, reason) for reason in THROTTLE_REASONS if reason in throttle},
-        errors={kind: _number(errors, kind) for kind in ERROR_KINDS if kind in errors},
+        temperature=_optional(value, "temperature"),
+        xid=_optional(value, "xid"),
+        repair=_optional(value, "repair"),
+        name=_word(value, "name"),
+        sharing=sharing,
+        rank=_optional_whole(value, "rank"),
+        pipes={pipe: _ratio(pipes, pipe) for pipe in contract.PIPES if pipe in pipes},
+        throttle={reason: _truth(throttle, reason) for reason in contract.REASONS if reason in throttle},
+        errors={kind: _number(errors, kind) for kind in contract.ERRORS if kind in errors},
         links=moved,
     )

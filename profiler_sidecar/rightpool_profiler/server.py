@@ -1,7 +1,7 @@
 """The HTTP side: small, bounded, one request per connection.
 
-Nobody but the operator and Prometheus should reach it, but anyone on the pod network can, so every size and every wait
-has a limit and only the bearer of the Revision's token may ask for a checkpoint.
+It is meant for the operator and Prometheus, but any pod of the network can connect. So every size and every wait has a
+limit, and only requests with the Revision's token may ask for a checkpoint or a trace.
 """
 
 import asyncio
@@ -17,11 +17,12 @@ from rightpool import contract
 from rightpool_profiler import exposition
 from rightpool_profiler.checkpoint import MAX_ID, Checkpoints, Conflict, clocks
 from rightpool_profiler.state import State
+from rightpool_profiler.traces.requested import MAX_RANK, Requested
 
 MAX_HEAD: Final = 8 * 1024
 MAX_BODY: Final = 4 * 1024
 MAX_CONNECTIONS: Final = 32
-PATIENCE: Final = 5.0  # seconds for a client to say what it wants, and to take the answer
+CLIENT_SECONDS: Final = 5.0  # for a client to send its request, and to receive the response
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class _Answer:
 
 
 class _Refused(Exception):
-    """The request ends with this answer."""
+    """Ends the request with this response."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -42,9 +43,10 @@ class _Refused(Exception):
 class Server:
     """Serves the state of this pod."""
 
-    def __init__(self, state: State, checkpoints: Checkpoints, token_sha256: str) -> None:
+    def __init__(self, state: State, checkpoints: Checkpoints, requested: Requested, token_sha256: str) -> None:
         self._state = state
         self._checkpoints = checkpoints
+        self._requested = requested
         self._token_sha256 = token_sha256.strip().lower()
         self._open = 0
 
@@ -57,7 +59,7 @@ class Server:
             return
         self._open += 1
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(CLIENT_SECONDS):
                 try:
                     answer = await self._answer(reader)
                 except _Refused as refused:
@@ -78,11 +80,12 @@ class Server:
         except asyncio.LimitOverrunError as error:
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too long") from error
         method, path, headers = _parse(head)
-        if path == contract.PATH_CHECKPOINT:
+        if path in (contract.PATH_CHECKPOINT, contract.PATH_TRACE):
             if method != "POST":
                 raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use POST")
             self._authorize(headers)
-            return self._checkpoint(await _body(reader, headers))
+            body = await _body(reader, headers)
+            return self._checkpoint(body) if path == contract.PATH_CHECKPOINT else self._trace(body)
         if path not in (contract.PATH_METRICS, contract.PATH_PROFILE, contract.PATH_HEALTH):
             raise _Refused(HTTPStatus.NOT_FOUND, "no such page")
         if method != "GET":
@@ -101,18 +104,20 @@ class Server:
             raise _Refused(HTTPStatus.UNAUTHORIZED, "the token of this Revision is needed")
 
     def _checkpoint(self, body: bytes) -> _Answer:
-        try:
-            request = json.loads(body)
-            identity = request["id"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, 'the body must be {"id": "…"}') from error
-        if not isinstance(identity, str) or not 0 < len(identity) <= MAX_ID or not identity.isprintable():
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"id: a text of 1 to {MAX_ID} printable characters")
+        identity = _identity(_object(body))
         try:
             state = self._checkpoints.ask(identity, self._state, *clocks())
         except Conflict as conflict:
             raise _Refused(HTTPStatus.CONFLICT, str(conflict)) from conflict
         return _Answer(HTTPStatus.ACCEPTED, json.dumps({"id": identity, "state": state}))
+
+    def _trace(self, body: bytes) -> _Answer:
+        request = _object(body)
+        identity, rank = _identity(request), request.get("rank", 0)
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank <= MAX_RANK:
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"rank: a whole number from 0 to {MAX_RANK}")
+        answer = self._requested.ask(identity, rank, self._state, *clocks())
+        return _Answer(HTTPStatus.ACCEPTED, json.dumps(answer.to_dict()))
 
     def _profile(self, now: float) -> dict[str, Any]:
         samples, histograms = self._state.exposition(now)
@@ -136,6 +141,23 @@ class Server:
             "checkpoint": self._checkpoints.describe(self._state, now),
             "datagrams": {"taken": self._state.taken, "refused": self._state.refused},
         }
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError):
+        request = None
+    if not isinstance(request, dict) or "id" not in request:
+        raise _Refused(HTTPStatus.BAD_REQUEST, 'the body must be {"id": "…"}')
+    return request
+
+
+def _identity(request: Mapping[str, Any]) -> str:
+    identity = request["id"]
+    if not isinstance(identity, str) or not 0 < len(identity) <= MAX_ID or not identity.isprintable():
+        raise _Refused(HTTPStatus.BAD_REQUEST, f"id: a text of 1 to {MAX_ID} printable characters")
+    return identity
 
 
 def _parse(head: bytes) -> tuple[str, str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""The sidecar process: receives, analyses, serves, until SIGTERM."""
+"""The sidecar process: receives reports, analyses traces and serves metrics until SIGTERM."""
 
 import asyncio
 import os
@@ -15,15 +15,18 @@ from rightpool_profiler.receiver import Receiver
 from rightpool_profiler.server import Server
 from rightpool_profiler.state import State
 from rightpool_profiler.traces import collector
+from rightpool_profiler.traces.requested import Requested
 
 _TRACES_EVERY: Final = 2.0  # seconds
+_REQUESTED_EVERY: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator has said, by the environment."""
+    """Settings that the operator passes by environment variables."""
 
     shared: Path
+    kept: Path
     token_sha256: str
     interval: float
     chips: int
@@ -33,7 +36,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        """Raises ValueError for a value that cannot be meant."""
+        """Read the environment. Raises ValueError for an invalid value."""
         interval = float(environment.get(contract.ENV_INTERVAL) or 10)
         if not 1 <= interval <= 3600:
             raise ValueError(f"{contract.ENV_INTERVAL}: {interval} is not within 1 and 3600 seconds")
@@ -42,6 +45,7 @@ class Settings:
             raise ValueError(f"{contract.ENV_CHECKPOINT_SIGNAL}: {name} is no signal")
         return cls(
             shared=Path(environment.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR),
+            kept=Path(environment.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR),
             token_sha256=environment.get(contract.ENV_TOKEN_SHA256, ""),
             interval=interval,
             chips=int(environment.get(contract.ENV_CHIPS) or 1),
@@ -60,13 +64,16 @@ async def run(settings: Settings) -> None:
     checkpoints = Checkpoints(settings.mode, settings.signal, settings.shared / Path(contract.COMMAND_DIR).name)
     receiver = Receiver(settings.shared / Path(contract.AGENT_SOCKET).name, state)
     receiver.start(loop)
-    server = await Server(state, checkpoints, settings.token_sha256).start(settings.port)
+    requested = Requested(settings.shared, settings.kept, time.monotonic())
+    server = await Server(state, checkpoints, requested, settings.token_sha256).start(settings.port)
     traces = asyncio.create_task(_watch_traces(settings.shared / Path(contract.TRACE_DIR).name, state))
+    asked = asyncio.create_task(_watch_requested(requested, state))
     await stop.wait()
     receiver.stop(loop)
     traces.cancel()
+    asked.cancel()
     server.close()
-    # An analysis may be under way in a thread, which cannot be cancelled and must not hold up the pod.
+    # A thread may be analysing a trace. It can't be cancelled and must not delay the end of the pod.
     os._exit(0)
 
 
@@ -75,3 +82,11 @@ async def _watch_traces(directory: Path, state: State) -> None:
         for pid, shares in await asyncio.to_thread(collector.collect, directory):
             state.add_shares(pid, shares, time.monotonic())
         await asyncio.sleep(_TRACES_EVERY)
+
+
+async def _watch_requested(requested: Requested, state: State) -> None:
+    while True:
+        found = requested.look(state, time.monotonic())
+        if found is not None:
+            requested.settle(await asyncio.to_thread(requested.read, *found))
+        await asyncio.sleep(_REQUESTED_EVERY)

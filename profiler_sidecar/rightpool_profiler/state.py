@@ -1,26 +1,32 @@
-"""What is known about this pod, gathered from the reports of its processes.
+"""The state of this pod, aggregated from the reports of its processes.
 
 Every process counts for itself and from zero. The pod's counters are made of their increments, so they outlive
-processes and never decrease. Steps come from one process, the leader, because all ranks of a job step together: a
-leader that takes over from another rank counts on from where that one was. Samples come from all, because each rank
-consumes its own.
+processes and never decrease. Of the ranks of one program steps come from one, the leader, because all of them step
+together: a leader that takes over from another rank counts on from where that one was. Programs that are no ranks of
+anything, one after the other or side by side, each count. Samples come from all, because each rank consumes its own;
+where one that steps does not know its own, those of the pod are missing, and the page says so: the operator must not
+take those of other pods for the job's.
 """
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
+from statistics import median_low
 from typing import Any, Final
 
 from rightpool import contract
 from rightpool_profiler.chips import Chips
 from rightpool_profiler.exposition import Histogram, Sample
+from rightpool_profiler.inputs import Inputs
 from rightpool_profiler.report import BUCKETS, MAX_CHIPS, Malformed, Report
 from rightpool_profiler.window import Window
 
 MAX_PROCESSES: Final = 256
 SILENT_AFTER: Final = 15.0  # seconds without a report: the process has ended or hangs
 _TICKS: Final = 100  # of Report.start in a second
-_LAUNCH: Final = 60 * _TICKS  # ranks of one program are started within
-_TRACE_LASTS: Final = 600.0  # seconds a trace's shares are current
-_FUTURE: Final = 5.0  # seconds a checkpoint's time may be ahead of this clock
+_LAUNCH: Final = 60 * _TICKS  # all ranks of one program start within this time
+_TRACE_LASTS: Final = 600.0  # seconds for which the shares of a trace are valid
+_FUTURE: Final = 5.0  # seconds by which a checkpoint's time may be ahead of this clock
+_BATCHES: Final = 31  # the last step of an epoch is smaller, and most reports have none
 _CPU_CHIP: Final = "cpu"
 _MEASURED: Final = contract.QUALITY_MEASURED
 _DERIVED: Final = contract.QUALITY_DERIVED
@@ -30,6 +36,7 @@ _DERIVED: Final = contract.QUALITY_DERIVED
 class _Process:
     report: Report
     heard: float
+    samples: int = 0  # the last it knew: those are counted
     cpu_rate: float | None = None  # CPU seconds per second
 
 
@@ -40,12 +47,14 @@ class State:
         self._count = max(1, chips)
         self._processes: dict[tuple[int, int], _Process] = {}
         self._steps = 0
-        self._counted: Report | None = None  # of the leader that steps were counted of last
-        self._position = 0  # of its steps, those that are counted
+        self._counted: Report | None = None  # the last report of the leader whose steps were counted
+        self._position = 0  # how many of its steps are counted
         self._seconds = 0.0
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._samples: int | None = None
-        self._input: tuple[Window, Window] = (Window(interval), Window(interval))
+        self._samples_lost = False  # a process that is forgotten made steps, and did not know what it consumed
+        self._batches: dict[tuple[int, int], deque[int]] = {}  # samples of a step, in the last reports of a process
+        self._inputs = Inputs(interval)
         self._cpu = Window(interval)
         self._memory = Window(interval)
         self._chips = Chips(interval, MAX_CHIPS)
@@ -55,24 +64,38 @@ class State:
         self.refused = 0
 
     def apply(self, report: Report, now: float, unix: float) -> None:
-        """Take one report; raises Malformed if its counters run backwards or there are too many processes."""
+        """Add a report. Raises Malformed if its counters decrease or there are too many processes."""
         process = self._processes.get(report.key)
         if process is None:
             self._make_room(now)
-            if self._leader(now) is None:
-                self._counted = None  # whatever ran before has ended
+            if report.world > 1 and self._leader(now) is None:
+                self._counted = None  # the previous program has ended
             process = self._processes[report.key] = _Process(_zero(report), now)
         before = process.report
+        if report.opaque:  # the agent sends no counters; those so far stay
+            report = replace(report, steps=before.steps, seconds=before.seconds, counts=before.counts)
         counters = zip(
             (report.steps, report.seconds, *report.counts), (before.steps, before.seconds, *before.counts), strict=True
         )
-        if any(new < old for new, old in counters) or (report.samples or 0) < (before.samples or 0):
+        fewer = report.samples is not None and report.samples < process.samples
+        if fewer or any(new < old for new, old in counters):
             raise Malformed("counters run backwards")
-        self._count_steps(process, report, now)
+        if report.world > 1:
+            self._count_steps(process, report, now)
+        else:
+            self._steps += report.steps - before.steps
+            self._take_times(before, report)
         if report.samples is not None:
-            self._samples = (self._samples or 0) + report.samples - (before.samples or 0)
+            samples, steps = report.samples - process.samples, report.steps - before.steps
+            self._samples = (self._samples or 0) + samples
+            process.samples = report.samples
+            if before.samples is not None and steps > 0 and samples > 0:
+                self._batches.setdefault(report.key, deque(maxlen=_BATCHES)).append(round(samples / steps))
         if process.heard < now and report.at > before.at and report.cpu >= before.cpu:
             process.cpu_rate = (report.cpu - before.cpu) / (report.at - before.at)
+        if report.input_seconds is not None and report.seconds > before.seconds:
+            waited = max(0.0, report.input_seconds - (before.input_seconds or 0.0))
+            self._inputs.add(report.key, waited, report.seconds - before.seconds, now)
         process.report, process.heard = report, now
         for chip in report.chips:
             self._chips.add(report.key, chip, now)
@@ -88,19 +111,20 @@ class State:
         if last is None or not (last.key == report.key or _together(last, report)):
             self._position = before.steps
         self._counted = report
-        if before.steps >= self._position:  # no step of it is counted yet
-            self._seconds += report.seconds - before.seconds
-            for index, count in enumerate(report.counts):
-                self._buckets[index] += count - before.counts[index]
-            if report.input_seconds is not None and report.seconds > before.seconds:
-                self._input[0].add(now, max(0.0, report.input_seconds - (before.input_seconds or 0.0)))
-                self._input[1].add(now, report.seconds - before.seconds)
+        if before.steps >= self._position:  # its steps are not counted yet
+            self._take_times(before, report)
         self._steps += max(0, report.steps - self._position)
         self._position = max(self._position, report.steps)
 
+    def _take_times(self, before: Report, report: Report) -> None:
+        self._seconds += report.seconds - before.seconds
+        for index, count in enumerate(report.counts):
+            self._buckets[index] += count - before.counts[index]
+
     def _leader(self, now: float) -> tuple[int, int] | None:
-        """The living process with the lowest rank."""
+        """The living process with the lowest rank of those that are ranks of a program."""
         living = [one.report for one in self._processes.values() if now - one.heard <= SILENT_AFTER]
+        living = [report for report in living if report.world > 1]
         return min(living, key=lambda report: (report.rank, report.start, report.pid)).key if living else None
 
     def _make_room(self, now: float) -> None:
@@ -109,17 +133,20 @@ class State:
         key, oldest = min(self._processes.items(), key=lambda item: item[1].heard)
         if now - oldest.heard <= SILENT_AFTER:
             raise Malformed(f"more than {MAX_PROCESSES} processes")
+        self._samples_lost = self._samples_lost or _uncounted(oldest.report)
         del self._processes[key]
+        self._batches.pop(key, None)
+        self._inputs.forget(key)
 
     def _living(self, now: float) -> list[_Process]:
         return [one for one in self._processes.values() if now - one.heard <= SILENT_AFTER]
 
     def _heard(self, now: float) -> float:
-        """When the living were heard last: what they said then holds until they speak again, or count as gone."""
+        """Time of the last report of a living process. It is valid until the next one, or until the process is gone."""
         return max((one.heard for one in self._living(now)), default=now)
 
     def _on_cpu(self, now: float) -> bool:
-        """Does the work run on the CPU itself? Elsewhere CPU time says nothing about the chip."""
+        """Whether the program computes on the CPU. Otherwise CPU time is no measure of the chip."""
         living = self._living(now)
         return bool(living) and all(one.report.platform == "cpu" for one in living)
 
@@ -135,25 +162,35 @@ class State:
             self._memory.add(now, sum(memory))
 
     def add_shares(self, pid: int, shares: dict[str, float], now: float) -> None:
-        """Take the shares of a step that a trace of process `pid` has shown."""
+        """Add the shares of a step from a trace of process `pid`."""
         if len(self._shares) >= MAX_PROCESSES:
             self._shares.clear()
         self._shares[pid] = (now, shares)
 
     def shares(self, now: float) -> dict[str, float]:
-        """Shares of a step by part: from traces, and the wait for input where the program's loader is seen."""
+        """Shares of a step by part: from traces, and input wait if the program's loader is measured."""
         if not self._living(now):
             return {}
         traced = [shares for at, shares in self._shares.values() if now - at <= _TRACE_LASTS]
         found = {part: sum(one[part] for one in traced) / len(traced) for part in traced[0]} if traced else {}
-        heard = self._heard(now)
-        waited, stepped = self._input[0].mean(heard), self._input[1].mean(heard)
-        if waited is not None and stepped:
-            found[contract.PART_INPUT] = min(1.0, waited / stepped)
-            if contract.PART_IDLE in found:  # a trace of the device sees that wait as idleness
-                found[contract.PART_INPUT] = min(found[contract.PART_INPUT], found[contract.PART_IDLE])
-                found[contract.PART_IDLE] -= found[contract.PART_INPUT]
+        leader = min(self._living(now), key=lambda one: (one.report.rank, one.report.start, one.report.pid))
+        _add_input(found, self._inputs.share(leader.report.key, now))
         return found
+
+    def shares_by_rank(self, now: float) -> dict[int, dict[str, float]]:
+        """Shares of a step of each living rank; one entry where ranks are not known."""
+        living = [one.report for one in self._living(now)]
+        if len({report.rank for report in living}) < len(living) or len(living) < 2:
+            shares = self.shares(now)
+            return {0: shares} if shares else {}
+        found = {}
+        for report in living:
+            at, traced = self._shares.get(report.pid, (-_TRACE_LASTS - now, {}))
+            shares = dict(traced) if now - at <= _TRACE_LASTS else {}
+            _add_input(shares, self._inputs.share(report.key, now))
+            if shares:
+                found[report.rank] = shares
+        return dict(sorted(found.items()))
 
     @property
     def saved(self) -> float | None:
@@ -161,7 +198,7 @@ class State:
         return self._saved[0] if self._saved else None
 
     def command(self, identity: str, now: float) -> str | None:
-        """What the leading process has answered to the checkpoint request of that id."""
+        """The leading process' response to the checkpoint request with this id."""
         answers = [
             (one.report.rank, one.report.command[1])
             for one in self._living(now)
@@ -169,12 +206,23 @@ class State:
         ]
         return min(answers)[1] if answers else None
 
+    def trace(self, identity: str, rank: int, now: float) -> tuple[int, str] | None:
+        """Pid and state of the living process with this rank that serves the requested trace with this id."""
+        for one in self._living(now):
+            if one.report.trace is not None and (one.report.trace[0], one.report.rank) == (identity, rank):
+                return one.report.pid, one.report.trace[1]
+        return None
+
+    def ranks(self, now: float) -> frozenset[int]:
+        """Ranks of the living processes."""
+        return frozenset(one.report.rank for one in self._living(now))
+
     def stepping(self, now: float) -> bool:
-        """Is there a living process that has made a step?"""
-        return any(one.report.steps > 0 for one in self._living(now))
+        """Whether a living process has made a step, counted or not."""
+        return any(one.report.steps > 0 or one.report.opaque for one in self._living(now))
 
     def sources(self, now: float) -> dict[str, bool]:
-        """Each source that has ever delivered, and whether it does now."""
+        """Each source that ever delivered values, and whether it does now."""
         found: dict[str, bool] = {}
         for one in self._processes.values():
             alive = now - one.heard <= SILENT_AFTER
@@ -188,10 +236,15 @@ class State:
         return found
 
     def exposition(self, now: float) -> tuple[list[Sample], list[Histogram]]:
-        """Everything that is known at this moment."""
+        """All metrics of the pod."""
         heard = self._heard(now)
         samples = self._chips.samples(heard)
+        unused = self._chips.unused(heard)
+        if unused is not None:
+            samples.append(Sample(contract.CHIPS_UNUSED, {}, unused))
         quality = {sample.metric: _MEASURED for sample in samples}
+        if contract.CHIP_BUSY in quality and self._chips.busy_is_sampled:
+            quality[contract.CHIP_BUSY] = _DERIVED
         busy, memory = self._cpu.mean(heard), self._memory.peak(heard)
         if not samples and self._on_cpu(now):
             chip = {contract.LABEL_CHIP: _CPU_CHIP}
@@ -206,16 +259,30 @@ class State:
                 samples.append(Sample(contract.CHIP_MEMORY_TOTAL, chip, max(limits)))
                 quality[contract.CHIP_MEMORY_TOTAL] = _DERIVED
         histograms: list[Histogram] = []
-        if self._processes:
+        inferred = any(one.report.derived and one.report.steps > 0 for one in self._processes.values())
+        counted = _DERIVED if inferred else _MEASURED
+        if self._steps:
             samples.append(Sample(contract.STEPS, {}, self._steps))
             histograms.append(Histogram(contract.STEP_SECONDS, BUCKETS, tuple(self._buckets), self._seconds))
-            quality[contract.STEPS] = quality[contract.STEP_SECONDS] = _MEASURED
-        if self._samples is not None:
+            quality[contract.STEPS] = quality[contract.STEP_SECONDS] = counted
+        if self._samples_lost or any(_uncounted(one.report) for one in self._processes.values()):
+            quality[contract.SAMPLES] = contract.QUALITY_MISSING
+        elif self._samples is not None:
             samples.append(Sample(contract.SAMPLES, {}, self._samples))
-            quality[contract.SAMPLES] = _MEASURED
-        for part, share in self.shares(now).items():
-            samples.append(Sample(contract.STEP_SHARE, {contract.LABEL_PART: part}, share))
-            quality[contract.STEP_SHARE] = _MEASURED
+            quality[contract.SAMPLES] = counted
+        for sample in self._model(now):
+            samples.append(sample)
+            quality[sample.metric] = _DERIVED if sample.metric == contract.STEP_SAMPLES else _MEASURED
+        retries = [one.report.memory_retries for one in self._living(now) if one.report.memory_retries is not None]
+        if retries:
+            samples.append(Sample(contract.MEMORY_RETRIES, {}, sum(retries)))
+            quality[contract.MEMORY_RETRIES] = _MEASURED
+        by_rank = self.shares_by_rank(now)
+        for rank, shares in by_rank.items():
+            labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
+            for part, share in shares.items():
+                samples.append(Sample(contract.STEP_SHARE, {contract.LABEL_PART: part, **labels}, share))
+                quality[contract.STEP_SHARE] = _MEASURED
         if self._saved is not None:
             samples.append(Sample(contract.CHECKPOINT_TIMESTAMP, {}, self._saved[0]))
             quality[contract.CHECKPOINT_TIMESTAMP] = _MEASURED
@@ -230,6 +297,29 @@ class State:
             samples.append(Sample("rightpool_profiler_datagrams_total", {"result": result}, count))
         return samples, histograms
 
+    def _model(self, now: float) -> list[Sample]:
+        """What the leading process says of the model, and the samples that all processes take in a step."""
+        living = self._living(now)
+        found = []
+        batches = [median_low(self._batches[one.report.key]) for one in living if one.report.key in self._batches]
+        takes = [one for one in living if one.report.samples is not None or _uncounted(one.report)]
+        if batches and len(batches) == len(takes):
+            found.append(Sample(contract.STEP_SAMPLES, {}, sum(batches)))
+        saying = [one.report for one in living if one.report.model is not None]
+        if not saying:
+            return found
+        model = min(saying, key=lambda report: (report.rank, report.start, report.pid)).model
+        assert model is not None
+        words = {contract.LABEL_PRECISION: model.precision, contract.LABEL_PARAMETER_DTYPE: model.parameter_dtype}
+        labels = {name: word for name, word in words.items() if word is not None}
+        labels |= {name: str(degree) for name, degree in model.degrees}
+        found.append(Sample(contract.MODEL_INFO, labels, 1.0))
+        if model.parameters is not None:
+            found.append(Sample(contract.MODEL_PARAMETERS, {}, model.parameters))
+        if model.parameter_bytes is not None:
+            found.append(Sample(contract.MODEL_PARAMETER_BYTES, {}, model.parameter_bytes))
+        return found
+
     def processes(self, now: float) -> list[dict[str, Any]]:
         """The processes for /profile, the living first."""
         found = []
@@ -242,7 +332,7 @@ class State:
                     "framework": report.framework,
                     "platform": report.platform,
                     "alive": now - one.heard <= SILENT_AFTER,
-                    "steps": report.steps,
+                    "steps": report.steps or None,  # none so far, or not known: the first may be compiling
                     "samples": report.samples,
                     "cpuSeconds": report.cpu,
                     "memoryBytes": report.memory,
@@ -251,17 +341,33 @@ class State:
         return found
 
 
+def _add_input(shares: dict[str, float], waited: float | None) -> None:
+    """Put the wait for data into shares of a step. In a trace of the device this wait is idle time."""
+    if waited is None:
+        return
+    if contract.PART_IDLE in shares:
+        waited = min(waited, shares[contract.PART_IDLE])
+        shares[contract.PART_IDLE] -= waited
+    shares[contract.PART_INPUT] = waited
+
+
+def _uncounted(report: Report) -> bool:
+    """Whether a process makes steps, and does not know what it consumes."""
+    return report.samples is None and (report.steps > 0 or report.opaque)
+
+
 def _together(one: Report, other: Report) -> bool:
-    """Whether two processes are ranks of one program, and so make the same steps."""
+    """Whether two processes are ranks of one program, which make the same steps."""
     return one.rank != other.rank and abs(one.start - other.start) <= _LAUNCH
 
 
 def _zero(report: Report) -> Report:
-    """The same process before it did anything."""
+    """The report of the same process at its start."""
     return Report(
         pid=report.pid,
         start=report.start,
         rank=report.rank,
+        world=report.world,
         at=report.at,
         framework=report.framework,
         steps=0,

@@ -1,4 +1,4 @@
-"""The recent values of one quantity: a scrape reports an interval, not the last moment of it."""
+"""The recent values of one quantity, so that a scrape reports an interval and not its last moment."""
 
 from collections import deque
 from typing import Final

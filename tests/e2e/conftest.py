@@ -1,4 +1,4 @@
-"""The stage and the four stories, told once for all tests here."""
+"""The set-up and the four stories, run once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from devcluster.spec import TEST
 
 
 @dataclass(frozen=True)
-class Told:
-    """What came of each story. since: Unix time at which the first began."""
+class StoryResults:
+    """The result of each story. since: Unix time at which the first began."""
 
     since: float
     jobs: dict[str, Job | Exception]
@@ -37,15 +37,15 @@ def running(kubeconfig: Path) -> Running:
 
 @pytest.fixture(scope="session")
 def stage(running: Running) -> Stage:
-    """With the chart installed in it, and no pool that operators of other tests have discovered."""
+    """The cluster with the chart installed, without pools that operators of other tests discovered."""
     if running.kubectl("get", "crd", "acceleratorpools.rightpool.dev", "--ignore-not-found", "--output=name"):
         running.kubectl("delete", "acceleratorpools", "--selector=rightpool.dev/source=discovered")
     return prepare(running, Progress())
 
 
 @pytest.fixture(scope="session")
-def told(stage: Stage) -> Told:
-    """Those that do not disturb each other run side by side."""
+def story_results(stage: Stage) -> StoryResults:
+    """Stories that are independent of each other run side by side."""
     since = time.time()
     say: Callable[[str], None] = Progress().say
-    return Told(since, tell(stage, TOGETHER, say) | tell(stage, AFTERWARDS, say))
+    return StoryResults(since, tell(stage, TOGETHER, say) | tell(stage, AFTERWARDS, say))

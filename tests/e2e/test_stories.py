@@ -6,22 +6,22 @@ from demo.job import Job
 from demo.stage import Stage, logs
 from demo.stories import AFTERWARDS, TOGETHER, Story
 
-from .conftest import Told
+from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("story", TOGETHER + AFTERWARDS, ids=lambda story: story.name)
-def test_story(story: Story, told: Told, stage: Stage) -> None:
-    result = told.jobs[story.name]
+def test_story(story: Story, story_results: StoryResults, stage: Stage) -> None:
+    result = story_results.jobs[story.name]
     if isinstance(result, Exception):
         pytest.fail(f"{story.title}: {result}\n\nthe operator's last lines:\n{logs(stage.kubectl)}")
     assert result.history, "every story ends with an entry in the ledger"
 
 
 @pytest.mark.parametrize("story", TOGETHER, ids=lambda story: story.name)
-def test_explain_agrees_with_the_status(story: Story, told: Told, stage: Stage) -> None:
-    result = told.jobs[story.name]
+def test_explain_agrees_with_the_status(story: Story, story_results: StoryResults, stage: Stage) -> None:
+    result = story_results.jobs[story.name]
     assert isinstance(result, Job), str(result)
     text = stage.rightpool("explain", story.name, "-n", story.namespace)
     assert result.pool is not None and result.pool in text

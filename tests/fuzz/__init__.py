@@ -1,4 +1,4 @@
-"""Fuzzing of everything that a tenant, or anybody on the pod network, can send: by name, what makes a target."""
+"""Fuzzing of everything that a tenant, or any client on the pod network, can send. Targets by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

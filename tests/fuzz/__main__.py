@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [--inputs N] [--seed S] [TARGET…]`: fuzz what tenants can reach, N inputs for each target."""
+"""`python -m tests.fuzz [--inputs N] [--seed S] [TARGET…]`: fuzz the input of tenants, N inputs for each target."""
 
 import argparse
 import gc
@@ -9,7 +9,7 @@ from tests.fuzz.target import run
 
 
 def main() -> int:
-    """Exit code 1 with the first finding, which names the input that did it."""
+    """Returns 1 at the first finding, which names its input."""
     parser = argparse.ArgumentParser(prog="tests.fuzz", description=__doc__)
     parser.add_argument("--inputs", type=int, default=1_000_000, help="for each target (default: 1000000)")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Datagrams as anybody in the user's container can send them, into the sidecar's state and out again as its pages."""
+"""Datagrams as the user's container can send them, through the sidecar's state to its pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COUNTERS: Final = (contract.STEPS, contract.SAMPLES, f"{contract.STEP_SECONDS}_
 
 
 class Datagrams:
-    """One sidecar. Its clock is ours, so that processes fall silent and windows pass within seconds of the test's."""
+    """One sidecar with a simulated clock, so that timeouts and windows pass within seconds."""
 
     name = "datagrams"
 
@@ -51,7 +51,7 @@ class Datagrams:
         return taken
 
     def check(self) -> None:
-        """The pages hold only what can be true, and what they have said of counters stays true."""
+        """The pages have only possible values, and counters never decrease."""
         samples, histograms = self.state.exposition(self._now)
         page = exposition.render(samples, histograms)
         if len(page) > MAX_PAGE:
@@ -77,7 +77,7 @@ class Datagrams:
 
 
 def report(random: Random, now: float) -> dict[str, Any]:
-    """What an agent could say: counters that grow with time, of one of more processes than a pod may have."""
+    """A report of an agent: counters that increase with time, of one of more processes than a pod may have."""
     pid = random.randrange(1, 400)
     steps = int(now * 3)
     counts = [0] * 17
@@ -96,7 +96,7 @@ def report(random: Random, now: float) -> dict[str, Any]:
     if random.random() < 0.7:
         message |= {"samples": steps * 32, "input_seconds": steps * 0.01, "memory": 2e9, "memory_limit": 8e9}
         message |= {"platform": random.choice(("cpu", "gpu", "tpu")), "saved": _UNIX - 60.0, "save_seconds": 1.5}
-        message |= {"command": {"id": "d-7", "state": "signalled"}}
+        message |= {"command": {"id": "d-7", "state": "signalled"}, "trace": {"id": "now", "state": "capturing"}}
     if random.random() < 0.5:
         message["chips"] = [_chip(random, now) for _ in range(random.randrange(1, 4))]
     return message
@@ -117,7 +117,7 @@ def _chip(random: Random, now: float) -> dict[str, Any]:
 
 
 def _believable(message: Any) -> None:
-    """Written from what the values mean, not from the parser: a datagram that was taken must pass."""
+    """Whether an accepted datagram has possible values. Written independently of the parser."""
     for name in ("pid", "start", "rank", "steps"):
         _amount(message, name, whole=True)
     for name in ("at", "seconds", "cpu"):

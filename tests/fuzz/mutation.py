@@ -1,8 +1,7 @@
-"""Inputs that are almost right: documents with a few odd values in them, and bytes with a few wrong ones.
+"""Almost valid inputs: documents with a few unusual values, and data with a few changed bytes.
 
-Random bytes never get past the first check. What finds faults starts from something valid and breaks it in one to three
-places, so that each check behind the first is reached too. Everything comes from one generator: a seed and a number
-name an input for ever.
+Random bytes fail the first check. These inputs start from valid ones with one to three changes, so that later checks
+are reached too. All come from one generator: a seed and a number identify an input.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ _INTERESTING: Final = (
 
 
 def odd(random: Random) -> Any:
-    """One of the odd values, the caller's own to change."""
+    """An unusual value, which the caller may modify."""
     return deepcopy(random.choice(ODD))
 
 
 def broken(document: Any, random: Random, places: int) -> Any:
-    """The document with so many places of it changed, in place; what is returned may be another object altogether."""
+    """Change a number of places of the document, in place. The result may be another object."""
     for _ in range(places):
         holder, key = _place(document, random)
         if holder is None:
@@ -55,7 +54,7 @@ def broken(document: Any, random: Random, places: int) -> Any:
 
 
 def _place(document: Any, random: Random) -> tuple[Any, Any]:
-    """A container within the document, and one of its keys; None where the document has none."""
+    """A container within the document and one of its keys; None if there is none."""
     if not document or not isinstance(document, dict | list):
         return None, None
     while True:
@@ -82,12 +81,12 @@ def _change(holder: Any, key: Any, random: Random) -> None:
 
 
 def encoded(document: Any) -> bytes:
-    """As JSON, with whatever JSON does not allow; half a surrogate pair becomes bytes that are no text."""
+    """As JSON, including values that JSON does not allow; half a surrogate pair becomes invalid UTF-8."""
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def damaged(data: bytes, random: Random, places: int) -> bytes:
-    """The bytes with so many places of them changed."""
+    """The bytes with a number of places changed."""
     for _ in range(places):
         at = random.randrange(len(data) + 1)
         choice = random.randrange(6)

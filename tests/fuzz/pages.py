@@ -1,14 +1,18 @@
-"""Pages as a tenant's pod can serve them, read by the operator."""
+"""Pages as an untrusted pod can serve them, read by the operator."""
 
 from __future__ import annotations
 
+import io
 import math
+from http.client import HTTPException
 from random import Random
 from typing import Final
 
-from rightpool.telemetry import exposition, page_fetch
-from rightpool.telemetry.fields import METRICS
-from rightpool.telemetry.pod_page import PodPage, page_of, rates
+from rightpool.pod_client import Incoming, RequestFailed, answer_of
+from rightpool.telemetry import exposition
+from rightpool.telemetry.scrape import LARGEST_PAGE
+from rightpool.telemetry.sources.sidecar import METRICS
+from rightpool.telemetry.sources.sidecar_page import PodPage, page_of, rates
 from rightpool_profiler import exposition as writer
 from rightpool_profiler.report import Malformed, parse
 from rightpool_profiler.state import State
@@ -32,6 +36,16 @@ _LINES: Final = (
 )
 
 
+class _Connection(io.BytesIO):
+    """A socket that brings these bytes."""
+
+    def settimeout(self, seconds: float) -> None:
+        """Nothing is waited for."""
+
+    def recv_into(self, buffer: memoryview, size: int) -> int:
+        return self.readinto(buffer[:size])
+
+
 class Pages:
     """Real pages of a sidecar, broken. The operator believes the one before when it works out rates."""
 
@@ -51,8 +65,8 @@ class Pages:
         if random.random() < 0.1:
             answer = damaged(answer, random, 1)
         try:
-            series = exposition.parse(page_fetch._body(answer))
-        except (page_fetch.FetchFailed, exposition.BadPage):
+            series = exposition.parse(answer_of(Incoming(_Connection(answer), math.inf), (200,), LARGEST_PAGE))
+        except (RequestFailed, HTTPException, exposition.BadPage):
             return False
         page = page_of(series, self._now)
         self._believable(series, page)

@@ -1,4 +1,4 @@
-"""Requests as anybody on the pod network can send them to the sidecar, and what it answers."""
+"""Requests as any client on the pod network can send them to the sidecar, and its answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rightpool_profiler.checkpoint import Checkpoints, Mode
 from rightpool_profiler.report import parse
 from rightpool_profiler.server import Server
 from rightpool_profiler.state import State
+from rightpool_profiler.traces.requested import Requested
 from tests.fuzz.datagrams import report
 from tests.fuzz.mutation import ODD, broken, damaged, encoded
 from tests.fuzz.target import Finding
@@ -29,6 +30,8 @@ _PATHS: Final = (
     "/healthz",
     "/checkpoint",
     "/checkpoint",
+    "/trace",
+    "/trace",
     "/checkpoint",
     "/",
     "*",
@@ -45,7 +48,7 @@ class _Transport:
 
 
 class _Writer:
-    """Takes an answer as a socket would."""
+    """Receives an answer in place of a socket."""
 
     def __init__(self) -> None:
         self.answer = b""
@@ -65,7 +68,7 @@ class _Writer:
 
 
 class Requests:
-    """One sidecar whose program makes steps, so that a checkpoint can be asked for."""
+    """One sidecar whose program makes steps, so that checkpoints can be requested."""
 
     name = "requests"
 
@@ -74,9 +77,11 @@ class Requests:
         self._loop = asyncio.new_event_loop()
         state = State(10.0, 4)
         document = report(Random(1), 1000.0)
-        state.apply(parse(json.dumps(document).encode()), 10.0**9, 1.9e9)  # heard in the far future: never silent
+        state.apply(parse(json.dumps(document).encode()), 10.0**9, 1.9e9)  # last report in the far future: never stale
         checkpoints = Checkpoints(Mode.SIGNAL, "SIGUSR1", Path(self._folder.name))
-        self._server = Server(state, checkpoints, hashlib.sha256(TOKEN.encode()).hexdigest())
+        (Path(self._folder.name) / "commands").mkdir()
+        requested = Requested(Path(self._folder.name), Path(self._folder.name), 0.0)
+        self._server = Server(state, checkpoints, requested, hashlib.sha256(TOKEN.encode()).hexdigest())
 
     def close(self) -> None:
         self._loop.close()
@@ -98,7 +103,7 @@ class Requests:
         if self._server._open:
             raise Finding(f"{self._server._open} connections are open, and none is there")
         left = sorted(path.name for path in Path(self._folder.name).iterdir())
-        if left not in ([], ["checkpoint.json"]):
+        if not {"checkpoint.json", "commands", "trace.json"}.issuperset(left):
             raise Finding(f"files {left}")
 
     async def _ask(self, data: bytes) -> bytes:
@@ -119,7 +124,10 @@ class Requests:
         return int(match[1])
 
     def _request(self, random: Random) -> tuple[bytes, bytes]:
-        body = encoded(broken({"id": f"d-{random.randrange(50)}"}, random, random.choice((0, 0, 1))))
+        message: dict[str, Any] = {"id": f"d-{random.randrange(50)}"}
+        if random.random() < 0.3:
+            message["rank"] = random.choice((0, 1, 7, -1, True, 1e9))
+        body = encoded(broken(message, random, random.choice((0, 0, 1))))
         token = random.choice((TOKEN, TOKEN, TOKEN[:-1], TOKEN.upper(), "", TOKEN + " x", "é"))
         length: Any = random.choice((len(body),) * 6 + (0, len(body) + 1, -1, "x", "9" * 40, "١", random.choice(ODD)))
         headers = [
@@ -137,14 +145,14 @@ class Requests:
 
 
 def _entitled(data: bytes) -> None:
-    """Whoever got a checkpoint has said the token and a plain id."""
+    """Whether the request had the token and a valid id."""
     head, _, body = data.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
-    if not lines[0].startswith(b"POST /checkpoint"):
-        raise Finding(f"a checkpoint for {lines[0]!r}")
-    said = [line for line in lines if line.strip().lower().startswith(b"authorization")]
-    if not any(line.split()[-1:] == [TOKEN.encode()] for line in said):
-        raise Finding(f"a checkpoint for {said!r}")
+    if not lines[0].startswith((b"POST /checkpoint", b"POST /trace")):
+        raise Finding(f"something is done for {lines[0]!r}")
+    authorizations = [line for line in lines if line.strip().lower().startswith(b"authorization")]
+    if not any(line.split()[-1:] == [TOKEN.encode()] for line in authorizations):
+        raise Finding(f"a checkpoint for {authorizations!r}")
     sizes = [line.partition(b":")[2] for line in lines if line.strip().lower().startswith(b"content-length")]
     identities = [json.loads(body[: int(size)]).get("id") for size in sizes if size.strip().isdigit()]
     if not any(isinstance(one, str) and 0 < len(one) <= 64 and one.isprintable() for one in identities):

@@ -1,4 +1,4 @@
-"""What is fuzzed: something that takes inputs one by one and knows what must never happen."""
+"""The interface of fuzzing targets: they accept inputs and check invariants."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from random import Random
 from typing import Final, Protocol
 
 CHECK_EVERY: Final = 2_000
-WARM_UP: Final = 0.1  # share of the inputs after which memory is expected to have found its size
+WARM_UP: Final = 0.1  # share of the inputs after which memory must not grow
 MAX_GROWTH: Final = 8 * 2**20
 
 
 class Finding(AssertionError):
-    """A wrong value was taken, or a limit does not hold. The message says which."""
+    """A wrong value was accepted, or a limit was exceeded. The message names it."""
 
 
 class Target(Protocol):
-    """feed: one input; True where it was taken. Any exception is a finding. check: what holds at any moment."""
+    """feed: process one input; True if accepted. Any exception is a finding. check: verify the invariants."""
 
     name: str
 
@@ -30,7 +30,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one run. Memory is the process' resident set in bytes, after warming up and at the end."""
+    """The result of one run. Memory is the resident set in bytes, after the warm-up and at the end."""
 
     name: str
     seed: int
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def run(make: Callable[[], Target], inputs: int, seed: int) -> Outcome:
-    """Feed so many inputs. What is found is raised, with the seed and the number of the input that did it."""
+    """Feed a number of inputs. Raises findings with the seed and number of their input."""
     target, taken, before = make(), 0, 0
     began = time.monotonic()
     for number in range(inputs):
@@ -77,6 +77,6 @@ def run(make: Callable[[], Target], inputs: int, seed: int) -> Outcome:
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds."""
+    """The resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096

@@ -1,4 +1,4 @@
-"""A short run of every target, and proof that a target finds what it is there to find."""
+"""A short run of every target, and tests that targets detect faults."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_checkpoint_without_the_token_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_input_has_a_name() -> None:
-    """What the seed and the number say is enough to see a finding again, whatever was made before."""
+    """Seed and number reproduce an input, independent of earlier ones."""
 
     def input_of(seed: int) -> bytes:
         random = Random(seed)
@@ -87,7 +87,7 @@ _fields = st.sampled_from([*datagrams.report(Random(1), 1000.0), "samples", "chi
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.dictionaries(_fields, _json, max_size=3), min_size=1, max_size=5))
 def test_whatever_is_taken_is_shown_as_a_page_that_can_be_read(changes: list[dict[str, Any]]) -> None:
-    """By Hypothesis, which looks for the smallest input that breaks it."""
+    """By Hypothesis, which finds the smallest failing input."""
     state = State(10.0, 4)
     receiver = Receiver(Path("unbound"), state)
     for number, change in enumerate(changes):

@@ -1,4 +1,4 @@
-"""Trace files as anybody in the user's container can leave them, read by the sidecar."""
+"""Trace files as the user's container can write them, read by the sidecar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARTS: Final = frozenset(contract.PARTS) - {contract.PART_INPUT}
 
 
 class Traces:
-    """The folder that agents leave traces in, and what is made of them."""
+    """The folder of traces, and the collector that reads them."""
 
     name = "traces"
 
@@ -50,7 +50,7 @@ class Traces:
         return bool(found)
 
     def check(self) -> None:
-        """What was read is gone, whatever came of it."""
+        """Files that were read are deleted, whatever their content."""
         if left := list(self._folder.iterdir()):
             raise Finding(f"{len(left)} files are left")
 
@@ -74,7 +74,7 @@ def _kineto(random: Random) -> bytes:
 
 
 def _xspace(random: Random) -> bytes:
-    """A device, or the host with operations on its threads."""
+    """A plane of a device, or of the host with operations on its threads."""
     host = random.random() < 0.5
     names = b"".join(
         _field(4, _field(1, number) + _field(2, _field(1, number) + _field(2, name.encode())))

@@ -1,4 +1,4 @@
-"""Runs a PyTorch program on this machine's GPUs with the agent and a sidecar, and compares what they say.
+"""Runs a PyTorch program on this machine's GPUs with the agent and a sidecar, and compares their values.
 
     PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.check_agent_nvml [--gpus 1 | --graph] [--seconds 40]
 
@@ -136,7 +136,7 @@ def main() -> int:
             recent.append((page, machine.readings()))
         out, err = program.communicate()
         last = pod.page()
-    # The last moments are those of a program that ends; the page before is an average of the ten seconds before it.
+    # The program ends in the last moments; the page before is an average of the preceding ten seconds.
     page, seen = recent[-3][0], [readings for _, readings in list(recent)[:-2]]
     checks = Checks()
     checks.true("exit code", program.returncode == 0, f"{program.returncode} {err[-2000:].strip()}")
@@ -149,7 +149,7 @@ def main() -> int:
 
 
 def compare_steps(checks: Checks, bare: Page, own: Page, last: Page) -> None:
-    """The program's own count and clock."""
+    """Compare with the program's own count and clock."""
     mean = last[f"{contract.STEP_SECONDS}_sum"] / last[f"{contract.STEP_SECONDS}_count"]
     checks.near("steps", own["steps"], last.get(contract.STEPS, 0), 0)
     checks.near("samples", own["samples"], last.get(contract.SAMPLES, 0), 0)
@@ -158,7 +158,7 @@ def compare_steps(checks: Checks, bare: Page, own: Page, last: Page) -> None:
 
 
 def compare_chips(checks: Checks, own: Page, page: Page, seen: list[list[machine.Reading]], gpus: int) -> None:
-    """nvidia-smi, and the arithmetic that the program must have had done."""
+    """Compare with nvidia-smi, and with the arithmetic of the program."""
     for name, metric, field, tolerance in (
         ("memory in use, GiB", contract.CHIP_MEMORY_USED, "memory_used", 0.02),  # one counts the driver's own, one not
         ("memory, GiB", contract.CHIP_MEMORY_TOTAL, "memory_total", 0.02),

@@ -1,4 +1,4 @@
-"""Breaks what is around the agent while a PyTorch program runs on the GPU: the program must not notice.
+"""Injects faults around the agent while a PyTorch program runs on the GPU: the program must not be affected.
 
     PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.faults [--steps 1500]
 
@@ -62,7 +62,7 @@ def kill(pod: Pod) -> bool:
 
 
 def stop(pod: Pod) -> bool:
-    """It takes no datagrams any more, and the socket fills."""
+    """Stop the sidecar, so that the socket fills."""
     pod.sidecar.send_signal(signal.SIGSTOP)
     return pod.sidecar.poll() is None
 
@@ -73,7 +73,7 @@ def remove(pod: Pod) -> bool:
 
 
 def fill(pod: Pod) -> bool:
-    """Of a tmpfs: the agent has not left its trace yet."""
+    """Fill the tmpfs before the agent writes its trace."""
     try:
         with (pod.shared / "everything").open("wb", buffering=0) as file:
             while True:
@@ -93,7 +93,7 @@ def traced(pod: Pod) -> bool:
 
 
 def no_nvml(pod: Pod) -> bool:
-    """It was unreadable from the start: steps arrive, and nothing of the chip."""
+    """NVML was unreadable from the start: steps arrive, but no counters of the chip."""
     page = pod.page()
     return page.get(contract.STEPS, 0) > 0 and not labelled(page, contract.CHIP_BUSY)
 
@@ -107,7 +107,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "program.py"
         script.write_text(PROGRAM)
-        # A directory by the library's name, in front of the library: even root can't read it.
+        # A directory with the library's name precedes the library: even root can't load it.
         (Path(folder) / "broken" / "libnvidia-ml.so.1").mkdir(parents=True)
         broken = {"LD_LIBRARY_PATH": f"{folder}/broken:{os.environ.get('LD_LIBRARY_PATH', '')}"}
         command = (str(script), str(options.steps))
@@ -158,7 +158,7 @@ def full_disk(checks: Checks, bare: Outcome, command: tuple[str, ...]) -> None:
 def break_it(
     checks: Checks, bare: Outcome, name: str, fault: Fault, pod: Pod, command: tuple[str, ...], more: dict[str, str]
 ) -> None:
-    """Run the program, break something once it steps, and compare how it ends."""
+    """Run the program, inject a fault once it steps, and compare how it ends."""
     program = pod.start(*command, **_ENVIRONMENT, **more)
     page: Page = {}
     deadline = time.monotonic() + PATIENCE

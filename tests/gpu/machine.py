@@ -1,4 +1,4 @@
-"""What this machine is: its GPUs as a framework and as nvidia-smi see them."""
+"""The GPUs of this machine, by a framework and by nvidia-smi."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(sum(one.platform == "gpu" for one in jax.devices()), jax.__version__)
 
 
 def require(framework: str, gpus: int = 1) -> None:
-    """Print what this run is on; ends the process with 2 where the framework has not that many GPUs."""
+    """Print the machine. Exits with 2 if the framework has fewer GPUs."""
     asked = subprocess.run(
         [sys.executable, "-c", _ASK[framework]], env=bare_environment(), capture_output=True, text=True
     )
@@ -52,7 +52,7 @@ class Reading:
 
 
 def readings() -> list[Reading]:
-    """What nvidia-smi says of each GPU at this moment."""
+    """The present readings of nvidia-smi for each GPU."""
     return [
         Reading(float(used) * 2**20, float(total) * 2**20, float(power), float(clock) * 1e6)
         for used, total, power, clock in _ask_smi("memory.used,memory.total,power.draw,clocks.sm")

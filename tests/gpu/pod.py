@@ -1,7 +1,9 @@
-"""A pod without Kubernetes for programs on this machine's GPUs: the installed agent, a sidecar, what the page says."""
+"""A pod without Kubernetes for programs on this machine's GPUs: the installed agent, a sidecar, and its page."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import socket
@@ -12,12 +14,13 @@ import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rightpool import contract
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 120.0  # seconds for what comes at once on a machine with nothing else to do
+TOKEN = "0123456789abcdef"
+PATIENCE = 120.0  # seconds; on an idle machine it takes less than one
 _SOURCES = os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar")))
 _SIDECAR = """
 import asyncio, dataclasses, os
@@ -29,7 +32,7 @@ Page = dict[str, float]  # `name{labels}` → value
 
 
 def bare_environment() -> dict[str, str]:
-    """This process' environment without anything of the product's, and with no path of Python's."""
+    """This process' environment without variables of the product and without PYTHONPATH."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RIGHTPOOL_")}
     kept.pop("PYTHONPATH", None)
     return kept
@@ -39,7 +42,7 @@ class Pod:
     """Holds a shared directory with the agent, and a sidecar that runs until the end of the `with` block."""
 
     def __init__(self, chips: int = 1, shared: Path | None = None) -> None:
-        # A short path: it holds a socket.
+        # A short path, because it has a socket.
         self.shared = shared or Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -50,7 +53,10 @@ class Pod:
             "PORT": str(self.port),
             contract.ENV_SHARED_DIR: str(self.shared),
             contract.ENV_CHIPS: str(chips),
+            contract.ENV_KEPT_DIR: str(self.kept),
+            contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
         }
+        self.kept.mkdir(exist_ok=True)
         subprocess.run([sys.executable, "-m", "rightpool_profiler", "install"], env=ours, check=True)
         if not (self.shared / "agent" / "rightpool_agent" / "pynvml.py").exists():
             print("no pynvml (nvidia-ml-py) here: the chips' counters will be absent")
@@ -69,7 +75,7 @@ class Pod:
         shutil.rmtree(self.shared, ignore_errors=True)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """What the operator sets in the program's container."""
+        """The variables that the operator sets in the program's container."""
         return {
             **bare_environment(),
             "PYTHONPATH": str(self.shared / "agent"),
@@ -88,8 +94,29 @@ class Pod:
             text=True,
         )
 
+    @property
+    def kept(self) -> Path:
+        """The sidecar's own volume."""
+        return self.shared / "kept"
+
+    def ask_trace(self, identity: str) -> dict[str, Any]:
+        """The sidecar's answer to a request for a trace of rank 0, asked again until it is over."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{contract.PATH_TRACE}",
+            data=json.dumps({"id": identity, "rank": 0}).encode(),
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                found: dict[str, Any] = json.loads(answer.read())
+            if found["state"] in (contract.TRACE_CAPTURED, contract.TRACE_FAILED):
+                return found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.2)
+
     def page(self) -> Page:
-        """What /metrics says now; empty if nobody answers."""
+        """The present values of /metrics; empty without an answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{contract.PATH_METRICS}", timeout=5) as answer:
                 lines = answer.read().decode().splitlines()
@@ -105,7 +132,7 @@ def labelled(page: Page, metric: str) -> list[float]:
 
 
 class Checks:
-    """Comparisons, printed as they are made."""
+    """Comparisons, printed at once."""
 
     def __init__(self) -> None:
         self.failed = 0

@@ -85,9 +85,9 @@ def main() -> int:
             for way in ways:
                 command = [sys.executable, str(script), way, str(options.seconds)]
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-                said = json.loads(done.stdout)
-                found[way].append(said["steps"])
-                kernels.update(said["kernels"])
+                printed = json.loads(done.stdout)
+                found[way].append(printed["steps"])
+                kernels.update(printed["kernels"])
     print(f"kernels in a trace: {min(kernels)} to {max(kernels)}")
     print("| | step before | after one trace: × before, median (least to most) | after two |")
     print("|---|---|---|---|")

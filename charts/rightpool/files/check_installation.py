@@ -59,7 +59,7 @@ for check in (kinds, leader, metrics):
             print(f"ok: {check()}", flush=True)
             break
         except (OSError, ValueError, KeyError) as error:
-            said = error.read().decode() if isinstance(error, urllib.error.HTTPError) else error
+            answer = error.read().decode() if isinstance(error, urllib.error.HTTPError) else error
             if time.monotonic() > deadline:
-                sys.exit(f"{check.__name__}: {said}")
+                sys.exit(f"{check.__name__}: {answer}")
             time.sleep(2)

@@ -39,15 +39,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
+# Where a suspended job is in a queue of Kueue, which would resume its Job.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, patch]
 - apiGroups: [""]
   resources: [services]
   verbs: [get, create, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-- apiGroups: [events.k8s.io]
+- apiGroups: [""]
   resources: [events]
-  verbs: [create]
+  verbs: [create, patch]
 {{- end }}
 
 {{- /* Port of a URL: the one that it names, else its scheme's. */ -}}

@@ -9,25 +9,26 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
-from devcluster.replay.api import Api, ApiError
+from devcluster.api import Api, ApiError
 from devcluster.replay.faults import CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE
 from devcluster.replay.fleet import Fleet
 from devcluster.replay.pod import SimulatedNode, SimulatedPod, parse_node, parse_pod
 from devcluster.replay.server import Sidecars, listen
 from devcluster.replay.table import BadTable, Table
-from devcluster.replay.watch import Watch
+from devcluster.watch import Watch
 from rightpool.contract import LABEL_JOB, SIDECAR_PORT
 
 _log = logging.getLogger("devcluster.replay")
-_BATCH_SECONDS: Final = 0.05  # changes of pods are gathered this long: a Job's pods come and go together
+_BATCH_SECONDS: Final = 0.05  # changes of pods are collected this long: a Job's pods start and end together
 _SUMMARY_SECONDS: Final = 60.0
 
 
 class Replay:
-    """The fleet, kept current by three watches on threads; what they learn is carried out on the loop alone."""
+    """The fleet, updated by three watches on threads. Their updates run on the event loop only."""
 
     def __init__(self, api: Api, table: Table) -> None:
         self.fleet = Fleet(table.at, self._lose)
@@ -87,7 +88,7 @@ class Replay:
         self.fleet.set_faults(data, time.time())
 
     def _lose(self, pod: SimulatedPod) -> None:
-        """As the kubelet reports a container that died; a patch must not hold up the loop."""
+        """Report the pod as failed, as the kubelet does. A thread sends the patch, so that the loop does not wait."""
         self._loop.run_in_executor(None, self._mark_failed, pod)
 
     def _mark_failed(self, pod: SimulatedPod) -> None:
@@ -100,8 +101,13 @@ class Replay:
             "containerStatuses": None,
         }
         try:
-            self._api.patch(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status", {"status": status})
-        except (OSError, ApiError) as error:
+            self._api.request(
+                "PATCH",
+                f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status",
+                {"status": status},
+                content="application/strategic-merge-patch+json",  # conditions are merged by their type
+            )
+        except (OSError, HTTPException, ApiError) as error:
             _log.error("%s could not be marked as failed: %s", pod, error)
 
 
@@ -110,7 +116,7 @@ def _data(config_map: dict[str, Any]) -> dict[str, str]:
 
 
 async def serve(api: Api, table: Table, host: str, port: int, log: Path | None) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -120,14 +126,14 @@ async def serve(api: Api, table: Table, host: str, port: int, log: Path | None) 
         server = await listen(Sidecars(replay.fleet, requests=requests), host, port)
         _log.info("%d rows; listening on %s:%d", len(table.rows), host, port)
         replay.start()
-        said = ""
+        logged = ""
         while not stop.is_set():
             try:
                 await asyncio.wait_for(stop.wait(), _SUMMARY_SECONDS)
             except TimeoutError:
-                if said != str(replay.fleet):
-                    said = str(replay.fleet)
-                    _log.info("%s", said)
+                if logged != str(replay.fleet):
+                    logged = str(replay.fleet)
+                    _log.info("%s", logged)
         server.close()
 
 
@@ -147,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
         table = Table.read(options.table) if options.table is not None else Table.read()
-        api = Api.from_kubeconfig(options.kubeconfig)
+        api = Api(options.kubeconfig)
         asyncio.run(serve(api, table, host, int(port), options.log))
     except (OSError, BadTable, KeyError, StopIteration) as error:
         print(f"replay: {type(error).__name__}: {error}", file=sys.stderr)

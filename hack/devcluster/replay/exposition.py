@@ -1,7 +1,7 @@
-"""What a pod's sidecar would say: the exposition of the contract, and the profile as JSON.
+"""The pages of a pod's sidecar: the metrics of the contract, and the profile as JSON.
 
-A page has two parts. The chips' gauges depend on a handful of numbers and on a noise that changes every ten seconds
-through a few variants, so pods of one shape share the rendered text; what counts up is rendered for each request.
+A page has two parts. The chips' gauges depend on a few numbers and on noise that has a few variants, one every ten
+seconds, so similar pods share the rendered text. Counters are rendered for each request.
 """
 
 import random
@@ -20,12 +20,14 @@ _VARIANTS: Final = 16
 _NOISE_SECONDS: Final = 10.0
 
 _random = random.Random(0)
-_WAVES: Final = tuple(_random.uniform(-NOISE, NOISE) for _ in range(509))  # a prime: strides never repeat early
+_WAVES: Final = tuple(
+    _random.uniform(-NOISE, NOISE) for _ in range(509)
+)  # a prime, so that strides do not repeat early
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What every chip of a pod shows, before noise. Ratios 0–1, bytes, watts; None: nobody says, so it is absent."""
+    """Gauges of every chip of a pod, before noise. Ratios 0–1, bytes, watts; None: unknown and absent."""
 
     busy: float | None
     compute: float | None
@@ -37,7 +39,7 @@ class Face:
     throttle: float
 
 
-# Name, attribute, and how far noise may push it; None: not at all.
+# Name, attribute, and the largest deviation by noise; None: no noise.
 _GAUGES: Final = (
     (contract.CHIP_BUSY, "busy", 1.0),
     (contract.CHIP_COMPUTE_ACTIVE, "compute", 1.0),
@@ -50,14 +52,14 @@ _GAUGES: Final = (
 
 
 def face_of(pod: SimulatedPod, gang: Gang) -> Face | None:
-    """None where the table has no row, or no step was ever taken."""
+    """The gauges of a pod; None if the table has no row or no step was done."""
     speed = gang.speed
     if speed is None:
         return None
     row, faults = speed.row, gang.faults[pod.uid]
     used = row.memory_used_gib if pod.play.memory_gib is None else pod.play.memory_gib
     stopped = gang.formed_at is None
-    # Where another pod is slower, this one waits; where another one is gone, its kernels spin in a collective.
+    # If another pod is slower, this one waits; if another one is gone, its kernels spin in a collective.
     waits = min(fault.throughput for fault in gang.faults.values()) / faults.throughput
     work = 0.0 if stopped else speed.work
     return Face(
@@ -100,7 +102,7 @@ def _variant(pod: SimulatedPod, now: float) -> int:
 
 
 def shares(pod: SimulatedPod, gang: Gang) -> dict[str, float]:
-    """Shares of the step: without a trace only the wait for input, which the program's loader shows.
+    """Shares of the step: without a trace only the wait for input, which the program's loader reports.
 
     Idle is the time in which the chip is neither busy nor waits for input.
     """
@@ -116,7 +118,7 @@ def shares(pod: SimulatedPod, gang: Gang) -> dict[str, float]:
 
 
 def metrics(pod: SimulatedPod, gang: Gang, now: float) -> str:
-    """The page of /metrics. Of a pod that the table says nothing about, only that its source does not deliver."""
+    """The page of /metrics. For a pod without a row in the table it only has the failure of its source."""
     head = f'# TYPE {contract.SOURCE_UP} gauge\n{contract.SOURCE_UP}{{source="{SOURCE}"}} {int(gang.problem is None)}\n'
     face = face_of(pod, gang)
     if face is None:
@@ -133,7 +135,7 @@ def metrics(pod: SimulatedPod, gang: Gang, now: float) -> str:
 
 
 def samples_of(pod: SimulatedPod, gang: Gang, seen: Odometer) -> int:
-    """Samples that this pod's process has consumed."""
+    """Number of samples that this pod's process has consumed."""
     return 0 if gang.speed is None else int(seen.steps) * gang.speed.row.batch_per_chip * pod.chips
 
 
@@ -165,7 +167,7 @@ def _save(gang: Gang, now: float) -> str:
 
 
 def _names(face: Face, saved: bool) -> tuple[str, ...]:
-    """The metrics that the page has, for those who want to know how each came about."""
+    """Names of the metrics on the page."""
     shown = [name for name, attribute, _ in _GAUGES if getattr(face, attribute) is not None]
     shown += [contract.CHIP_ENERGY] if face.watts is not None else []
     shown += [contract.CHECKPOINT_TIMESTAMP] if saved else []
@@ -186,7 +188,7 @@ def _qualities(names: tuple[str, ...]) -> str:
 
 
 def profile(pod: SimulatedPod, gang: Gang, now: float) -> dict[str, Any]:
-    """The page of /profile, in the real sidecar's form."""
+    """The page of /profile, in the format of the real sidecar."""
     face, saved, request = face_of(pod, gang), gang.saved_at(now), gang.save_request
     fields: dict[str, Any] = {}
     if face is not None and gang.speed is not None:

@@ -1,4 +1,4 @@
-"""Faults: what makes a pool, or one pod, worse than published."""
+"""Faults of a pool or a pod: deviations from the published measurements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KEYS: Final = ("throughput", "throttle", "link", "silent", "lose")
 
 
 class BadFault(ValueError):
-    """A fault that cannot be played; the message says what was meant to be there."""
+    """An invalid fault. The message says what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Faults:
     lose: frozenset[str] = frozenset()
 
     def and_also(self, other: "Faults") -> "Faults":
-        """Both at once: slow on a slow pool is slower."""
+        """The combination of both: factors are multiplied."""
         return Faults(
             throughput=self.throughput * other.throughput,
             throttle=max(self.throttle, other.throttle),
@@ -46,7 +46,7 @@ NONE: Final = Faults()
 
 
 def parse(text: str) -> Faults:
-    """One value of the ConfigMap: a mapping in YAML, which JSON is a part of."""
+    """One value of the ConfigMap: a mapping in YAML or JSON."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:

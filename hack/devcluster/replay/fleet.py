@@ -1,6 +1,6 @@
-"""The fleet: every simulated pod, by address, in its gang, with the faults that hold for it now.
+"""The fleet: every simulated pod by address, with its gang and its current faults.
 
-Watches bring changes in batches; only the gangs that a batch touches are worked out again.
+Watches deliver changes in batches; only the gangs of changed pods are recomputed.
 """
 
 import logging
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Fleet:
-    """lose: called once for each pod that a fault takes, to make the API server see it."""
+    """lose: called once for each pod that a fault ends, to report it to the API server."""
 
     def __init__(self, lookup: Lookup, lose: Callable[[SimulatedPod], None]) -> None:
         self._lookup = lookup
@@ -28,13 +28,13 @@ class Fleet:
         self._members: dict[GangKey, set[str]] = {}
         self._by_ip: dict[str, str] = {}
         self._lost: set[str] = set()
-        self._said: dict[GangKey, str] = {}
+        self._logged_problems: dict[GangKey, str] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def find(self, ip: str) -> tuple[SimulatedPod, Gang] | None:
-        """Whose address this is: a running pod and its gang; None where nobody runs there, or not any more."""
+        """The running pod with this address and its gang; None if there is none."""
         pod = self._pods.get(self._by_ip.get(ip, ""))
         if pod is None or not pod.running or pod.uid in self._lost:
             return None
@@ -43,13 +43,13 @@ class Fleet:
     # --- what the watches say ----------------------------------------------------------------------------------------
 
     def replace_pods(self, pods: Iterable[SimulatedPod], now: float) -> None:
-        """These are all the pods there are."""
+        """Replace all pods."""
         listed = {pod.uid: pod for pod in pods}
         gone = [pod for uid, pod in self._pods.items() if uid not in listed]
         self.change_pods([(pod, False) for pod in gone] + [(pod, True) for pod in listed.values()], now)
 
     def change_pods(self, changes: Iterable[tuple[SimulatedPod, bool]], now: float) -> None:
-        """Each pod as it is now, and whether it still exists."""
+        """Update pods: each with its present state and whether it still exists."""
         touched: set[GangKey] = set()
         for pod, exists in changes:
             known = self._pods.get(pod.uid)
@@ -77,14 +77,14 @@ class Fleet:
         self._rework({pod.gang for pod in self._pods.values() if pod.node in changed}, now)
 
     def change_node(self, node: SimulatedNode, exists: bool, now: float) -> None:
-        """As above, for one of them."""
+        """Update one node."""
         if exists and self._nodes.get(node.name) == node:
             return
         others = [known for known in self._nodes.values() if known.name != node.name]
         self.replace_nodes([*others, *([node] if exists else [])], now)
 
     def set_faults(self, data: Mapping[str, str], now: float) -> None:
-        """The ConfigMap's data; a value that can't be played is reported and left out."""
+        """Set the faults from the ConfigMap's data. Invalid values are reported and left out."""
         faults: dict[str, Faults] = {}
         for pool, text in data.items():
             try:
@@ -99,7 +99,7 @@ class Fleet:
     # --- what follows from it ----------------------------------------------------------------------------------------
 
     def faults_of(self, pod: SimulatedPod) -> Faults:
-        """The pool's, by any of its names, and the pod's own."""
+        """The faults of a pod: those of its pool, by any of its names, and its own."""
         node = self._nodes.get(pod.node or "")
         faults = pod.play.faults
         for name in {pod.pool, EVERY_POOL, *([node.pool] if node is not None else [])}:
@@ -112,7 +112,7 @@ class Fleet:
             if not uids:
                 self._members.pop(key, None)
                 self._gangs.pop(key, None)
-                self._said.pop(key, None)
+                self._logged_problems.pop(key, None)
                 continue
             gang = self._gangs.get(key)
             if gang is None:
@@ -130,11 +130,11 @@ class Fleet:
             self._report(key, gang)
 
     def _report(self, key: GangKey, gang: Gang) -> None:
-        """Each problem once."""
+        """Log each problem once."""
         if gang.problem is None:
-            self._said.pop(key, None)
-        elif self._said.get(key) != gang.problem:
-            self._said[key] = gang.problem
+            self._logged_problems.pop(key, None)
+        elif self._logged_problems.get(key) != gang.problem:
+            self._logged_problems[key] = gang.problem
             _log.error("%s/%s revision %s exports nothing: %s", key.namespace, key.job, key.revision, gang.problem)
 
     def __str__(self) -> str:

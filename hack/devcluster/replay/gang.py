@@ -1,8 +1,8 @@
-"""A gang: the pods of one Revision, which take every step together, and what they have done so far.
+"""A gang: the pods of one Revision, which do every step together, and their progress.
 
-Synchronous training has one speed. So the gang has one odometer, integrated from the speed that holds since the last
-change, and a pod reads off what has happened since it joined. Nothing ticks: ten thousand pods cost nothing until they
-are asked.
+Synchronous training has one speed. The gang therefore has one odometer, integrated from the speed since the last
+change, and a pod reports the progress since it joined. There is no timer: ten thousand pods cost nothing between
+requests.
 """
 
 import math
@@ -18,9 +18,9 @@ from devcluster.replay.table import NoRow, Row
 
 # Upper bounds in seconds, those of the real sidecar.
 BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
-WARM_UP_SPEED: Final = 0.25  # share of the speed, until the warm-up is over
+WARM_UP_SPEED: Final = 0.25  # share of the speed during the warm-up
 NOISE: Final = 0.01
-_NOISE_PERIOD: Final = 47.0  # seconds; a prime, so that no scrape interval is in step with it
+_NOISE_PERIOD: Final = 47.0  # seconds; a prime, so that no scrape interval is a divisor of it
 _IDLE_POWER: Final = 0.25  # share of its power that a chip draws while it waits
 
 Lookup = Callable[[str, str, int], Row]
@@ -41,7 +41,7 @@ class Odometer:
     buckets: tuple[int, ...] = (0,) * (len(BUCKETS) + 1)
 
     def since(self, then: "Odometer") -> "Odometer":
-        """What was added since an earlier reading; the step that was under way then counts as whole."""
+        """The difference to an earlier reading; a step in progress at that time counts as whole."""
         if not then.seconds:
             return self
         return Odometer(
@@ -74,7 +74,7 @@ class Speed:
 
 
 def speed_of(row: Row, throughput: float, link: float) -> Speed:
-    """A row made worse: all of the step takes 1/throughput as long, its exposed communication 1/link on top."""
+    """The speed of a row with faults: the step takes 1/throughput as long, its exposed communication also 1/link."""
     stretch = 1 - row.exposed_communication + row.exposed_communication / link
     work = throughput / stretch
     return Speed(
@@ -88,12 +88,12 @@ def speed_of(row: Row, throughput: float, link: float) -> Speed:
 
 
 class Conflict(Exception):
-    """A checkpoint cannot be asked for now; the message is the sidecar's answer."""
+    """A checkpoint can't be requested now. The message is the sidecar's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveRequest:
-    """at: Unix seconds. due: when the save is there; None: never."""
+    """at: Unix seconds. due: when the save completes; None: never."""
 
     id: str
     at: float
@@ -106,9 +106,11 @@ class Gang:
     def __init__(self, key: GangKey) -> None:
         self.pods: Mapping[str, SimulatedPod] = {}
         self.faults: Mapping[str, Faults] = {}
-        self.speed: Speed | None = None  # at which it steps, or did until it was stopped; None: never yet, or no row
+        self.speed: Speed | None = (
+            None  # the present speed, or the last one of a stopped gang; None: not started, or no row
+        )
         self.problem: str | None = None  # why nothing can be exported
-        self.formed_at: float | None = None  # since when all of its pods run; None while they don't
+        self.formed_at: float | None = None  # since when all pods run; None: not all run
         self.epoch = 0  # changes whenever anything above does
         self._base = Odometer()
         self._base_at = 0.0  # the odometer stood at _base then
@@ -146,7 +148,7 @@ class Gang:
             if live and len(live) >= max(pod.world or 1 for pod in live) and all(pod.running for pod in live):
                 self.speed = self._speed(live, accelerators, lookup)
                 self.formed_at = max(pod.started or now for pod in live)
-                # A process that comes to a gang late in its life must find it where it would be.
+                # A process that starts later must compute the same progress.
                 self._base_at = now if was_stepping else max(self.formed_at, self._base_at)
         except NoRow as error:
             self.problem, self.speed = str(error), None
@@ -163,13 +165,13 @@ class Gang:
             raise NoRow(f"no row for {workload}: the labels of node {live[0].node} name no accelerator")
         row = lookup(workload, accelerator, sum(pod.chips for pod in live))
         faults = [self.faults.get(pod.uid, NONE) for pod in live]
-        # All wait for the slowest.
+        # The slowest pod determines the speed.
         return speed_of(row, min(fault.throughput for fault in faults), min(fault.link for fault in faults))
 
     # --- the odometer ------------------------------------------------------------------------------------------------
 
     def odometer(self, now: float) -> Odometer:
-        """What was done until `now`. Whole steps keep the bucket in which they are first counted."""
+        """The progress until `now`. Whole steps keep the bucket in which they were first counted."""
         if self.speed is None or self.formed_at is None or now <= self._base_at:
             return self._base
         base, start = self._base, self._base_at
@@ -190,14 +192,14 @@ class Gang:
         return self._base
 
     def since_joining(self, uid: str, now: float) -> Odometer:
-        """What one pod has seen of it."""
+        """The progress since a pod joined."""
         return self.odometer(now).since(self._joined[uid])
 
     def _warm_up(self) -> float:
         return max((pod.play.warm_up for pod in self.pods.values()), default=0.0)
 
     def _noisy(self, start: float, end: float) -> float:
-        """Seconds from start to end, on a slow wave of 1% that the clock and the gang's name alone decide."""
+        """Seconds from start to end with a slow wave of 1% that depends only on the clock and the gang's name."""
         turn = 2 * math.pi / _NOISE_PERIOD
         wave = math.cos(turn * start + self._phase) - math.cos(turn * end + self._phase)
         return end - start + NOISE * wave / turn
@@ -205,7 +207,7 @@ class Gang:
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def ask_save(self, identity: str, mode: str, now: float) -> str:
-        """Ask for a save under this id, once; asked again, how far it is. mode: spec.checkpoint.mode."""
+        """Request a save with this id. A repeated request returns its state. mode: spec.checkpoint.mode."""
         if mode == "None":
             raise Conflict("this job does not checkpoint")
         if self._request is None or self._request.id != identity:
@@ -216,7 +218,7 @@ class Gang:
         return self.save_state(mode, now)
 
     def save_state(self, mode: str, now: float) -> str:
-        """How far the newest request is."""
+        """The state of the newest request."""
         saved = self.saved_at(now)
         if self._request is None:
             return "none"
@@ -225,7 +227,7 @@ class Gang:
         return "waiting" if mode == "Periodic" else "signalled"
 
     def saved_at(self, now: float) -> float | None:
-        """When the newest complete save was, requested or its own; None: there was none."""
+        """When the newest save completed, requested or periodic; None: there was none."""
         if self._request is not None and self._request.due is not None and self._request.due <= now:
             self._saved_at = max(self._request.due, self._saved_at or 0.0)
         every = min((pod.play.checkpoint_every or math.inf for pod in self.pods.values()), default=math.inf)
@@ -239,7 +241,7 @@ class Gang:
         return self._request
 
     def save_seconds(self) -> float | None:
-        """How long a save holds up the program."""
+        """How long a save blocks the program."""
         return self._save_delay()
 
     def _save_delay(self) -> float | None:
@@ -248,5 +250,5 @@ class Gang:
 
 
 def unit(text: str) -> float:
-    """0 to 1, the same in every process (Python's own hash is not)."""
+    """A hash between 0 and 1, the same in every process, unlike Python's hash."""
     return crc32(text.encode()) / 2**32

@@ -1,6 +1,6 @@
-"""A simulated pod: what the API server says of it, cut down to what playing its sidecar needs.
+"""A simulated pod: the part of the API object that the replay needs.
 
-Ten thousand pods as whole objects would take a gigabyte; of each one only this is kept.
+Ten thousand whole objects would take a gigabyte.
 """
 
 import re
@@ -21,9 +21,9 @@ _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-_WORLD: Final = "WORLD_SIZE"  # of a program with one process a pod
+_WORLD: Final = "WORLD_SIZE"  # for a program with one process in each pod
 
-# What real clouds and GPU feature discovery put on a node, and the table's word for it.
+# Node labels of clouds and GPU feature discovery, and the key in the table.
 _ACCELERATORS: Final[Mapping[str, Mapping[str, str]]] = {
     PREFIX + "accelerator": {},
     "nvidia.com/gpu.product": {"NVIDIA-A100-SXM4-80GB": "A100-SXM4-80GB", "NVIDIA-A10G": "A10G-24GB"},
@@ -34,7 +34,7 @@ _ACCELERATORS: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GangKey:
-    """The processes that step together: the pods of one Revision."""
+    """Identifies a gang: the pods of one Revision."""
 
     namespace: str
     job: str
@@ -43,7 +43,7 @@ class GangKey:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """How a pod wants to be played. Seconds; None: never. memory_gib: None, what the table says. trace: whether
+    """How a pod is simulated. Seconds; None: never. memory_gib: None, what the table says. trace: whether
     the shares of the step are known, as after a trace.
 
     problem: what is wrong with its annotations; such a pod exports nothing.
@@ -92,7 +92,7 @@ class SimulatedPod:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedNode:
-    """What a node stands for; accelerator None where its labels name nothing that is known."""
+    """A simulated node. accelerator: None if its labels name none that is known."""
 
     name: str
     pool: str
@@ -110,7 +110,7 @@ def parse_node(node: Mapping[str, Any]) -> SimulatedNode:
 
 
 def parse_pod(pod: Mapping[str, Any]) -> SimulatedPod | None:
-    """None for a pod that is no ProfiledJob's."""
+    """The simulated pod; None if it does not belong to a ProfiledJob."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
     if contract.LABEL_JOB not in labels or contract.LABEL_REVISION not in labels:
@@ -148,7 +148,7 @@ def parse_play(annotations: Mapping[str, str]) -> Play:
             workload=annotations.get(PREFIX + "workload"),
             warm_up=0.0 if warm_up is None else warm_up,
             checkpoint_delay=delay,
-            # A program that never saves when asked is not to answer by accident.
+            # A program that does not save on request has no periodic saves by default either.
             checkpoint_every=seconds("checkpoint-every", None if delay is None else CHECKPOINT_EVERY_SECONDS),
             memory_gib=None if memory is None else float(memory),
             trace=annotations.get(PREFIX + "trace") == "true",
@@ -183,7 +183,7 @@ def _world(spec: Mapping[str, Any]) -> int | None:
 
 
 def _chips(spec: Mapping[str, Any]) -> int:
-    """Extended resources are those with a domain in their name; hugepages and the like have none."""
+    """The number of chips: extended resources are those with a domain in their name."""
     total = 0
     for container in spec.get("containers") or ():
         limits = (container.get("resources") or {}).get("limits") or {}

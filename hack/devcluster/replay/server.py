@@ -1,6 +1,6 @@
-"""The HTTP server on every simulated pod's address: one listening socket, and `getsockname` tells whose it is.
+"""The HTTP server for all simulated pods: one listening socket, where `getsockname` gives the pod's address.
 
-Written on asyncio's protocols and not on a framework: a fleet of ten thousand pods is a thousand requests a second,
+It uses asyncio's protocols and no framework: a fleet of ten thousand pods is a thousand requests a second,
 most of them the same GET on connections that stay open.
 """
 
@@ -30,7 +30,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """token: of the bearer, None without one."""
+    """token: the bearer token; None if absent."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class Answer:
 
 
 class Sidecars:
-    """Answers requests for whoever they are addressed to. requests: where all but good GETs are noted down."""
+    """Answers requests for the addressed pod. requests: log of all but successful GETs."""
 
     def __init__(self, fleet: Fleet, clock: Callable[[], float] = time.time, requests: TextIO | None = None) -> None:
         self._fleet = fleet
@@ -54,7 +54,7 @@ class Sidecars:
         self._requests = requests
 
     def answer(self, address: str, request: Request) -> Answer | None:
-        """None: hang up without a word, as a dead sidecar does."""
+        """The answer; None: close the connection without one, as a failed sidecar does."""
         found = self._fleet.find(address)
         silent = found is None or found[1].faults[found[0].uid].silent
         answer = None if found is None or silent else self._answer(*found, request)
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     def _take_request(self) -> bool:
-        """Answer the first request in the buffer; False while it is not all there, or when it was the last."""
+        """Answer the first request in the buffer; False if it is incomplete or was the last."""
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             if len(self._buffer) > _MAX_HEAD:
@@ -176,6 +176,6 @@ class Connection(asyncio.Protocol):
 
 
 async def listen(sidecars: Sidecars, host: str, port: int) -> asyncio.Server:
-    """Backlog: a Prometheus that starts opens a connection to every pod in the same second."""
+    """Listen, with a backlog for a Prometheus that connects to every pod within a second of its start."""
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: Connection(sidecars), host, port, backlog=4096)

@@ -1,4 +1,4 @@
-"""The table of published throughputs and counters, and what it says between its rows."""
+"""The table of published throughputs and counters, with interpolation between its rows."""
 
 import csv
 import math
@@ -13,7 +13,7 @@ TABLE: Final = Path(__file__).resolve().parent.parent / "data" / "replay.csv"
 
 
 class Kind(StrEnum):
-    """How samples_per_second came about; the row's note says how the rest did."""
+    """The origin of samples_per_second. The row's note has the origin of the other values."""
 
     PUBLISHED = "published"
     DERIVED = "derived"
@@ -21,11 +21,11 @@ class Kind(StrEnum):
 
 
 class NoRow(LookupError):
-    """The table says nothing about this; whoever asked must not get a number."""
+    """The table has no value for this."""
 
 
 class BadTable(ValueError):
-    """The file is not what it must be; the message names the line."""
+    """An invalid file. The message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ class Table:
         return [row for series in self._series.values() for row in series]
 
     def at(self, workload: str, accelerator: str, chips: int) -> Row:
-        """The row, or between two of them: throughput a straight line in logarithms, the rest in the log of chips.
+        """A row, or an interpolation: throughput is linear in logarithms, other values in the logarithm of chips.
 
-        Outside the rows there is no answer: NoRow says what there is.
+        Raises NoRow outside the rows; its message names the available ones.
         """
         series = self._series.get((workload, accelerator))
         if series is None:

@@ -12,6 +12,13 @@ class Batch(StrEnum):
     GLOBAL = "Global"
 
 
+class ModelState(StrEnum):
+    """How weights and optimizer state lie on the chips."""
+
+    SHARDED = "Sharded"
+    REPLICATED = "Replicated"
+
+
 class Capacity(StrEnum):
     """What kind of capacity may be used."""
 
@@ -42,6 +49,13 @@ class CheckpointSignal(StrEnum):
     SIGUSR1 = "SIGUSR1"
     SIGUSR2 = "SIGUSR2"
     SIGHUP = "SIGHUP"
+
+
+class BudgetAction(StrEnum):
+    """What happens when a budget is spent."""
+
+    WARN = "Warn"
+    SUSPEND = "Suspend"
 
 
 class Switch(StrEnum):

@@ -6,15 +6,15 @@ Types and reasons are part of the API: scripts and alerts match on them. A messa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from enum import StrEnum
+from math import floor
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
-from rightpool.api.model import Time
+from rightpool.api.record import Record
+from rightpool.api.units import UnixTime
 
 MAX_MESSAGE: Final = 32768
 LIST_OF_CONDITIONS: Final[dict[str, Any]] = {
@@ -33,7 +33,7 @@ class ConditionType(StrEnum):
     TARGETS_MET = "TargetsMet"  # every declared target holds
     MIGRATING = "Migrating"  # a Migration is in progress
     VERIFIED = "Verified"  # the last Migration delivered what it promised
-    DEGRADED = "Degraded"  # something is wrong with the chips or with what the operator needs to know
+    DEGRADED = "Degraded"  # the chips have a fault, or the operator lacks information
     COMPLETED = "Completed"  # the job succeeded; terminal
     FAILED = "Failed"  # the job failed; terminal
 
@@ -43,6 +43,8 @@ class PoolConditionType(StrEnum):
 
     READY = "Ready"  # nodes of the pool can take pods
     PRICE_KNOWN = "PriceKnown"  # a price is declared or in the catalog
+    FIGURES_VERIFIED = "FiguresVerified"  # a second source or a measurement confirms what the pool's chips can do
+    CALIBRATED = "Calibrated"  # it was measured on a node of the pool what its chips can do
 
 
 class Reason(StrEnum):
@@ -51,50 +53,56 @@ class Reason(StrEnum):
     # Placed
     RUNNING = "Running"  # every pod of the Revision runs
     STARTING = "Starting"  # pods exist and do not all run yet
+    FINISHING = "Finishing"  # the pods have ended, and the child reports its end in a moment
     SUSPENDED = "Suspended"  # spec.suspend is true
     STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
-    FOREIGN_POD = "ForeignPod"  # a pod wears the job's labels, is none of its Jobs', and nothing is started beside it
-    OPERATOR_FAILED = "OperatorFailed"  # the operator itself failed on this job, which is a defect of it
+    FOREIGN_POD = "ForeignPod"  # a foreign pod has the job's labels, and nothing is started beside it
+    OPERATOR_FAILED = "OperatorFailed"  # the operator failed on this job because of a defect
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
-    INVALID_STATUS = "InvalidStatus"  # what the status says can't be so, so that nothing is done on it
-    INVALID_TEMPLATE = "InvalidTemplate"  # the API server's dry run refused the child
-    NO_FEASIBLE_POOL = "NoFeasiblePool"  # every pool is ruled out; the message says by what
-    WAITING_FOR_CAPACITY = "WaitingForCapacity"  # a pool fits and its chips are all taken
+    INVALID_STATUS = "InvalidStatus"  # the stored status is contradictory, so nothing is carried out
+    INVALID_TEMPLATE = "InvalidTemplate"  # the API server refused the child, or it can't be built
+    NO_FEASIBLE_POOL = "NoFeasiblePool"  # every pool is ruled out; the message has the reasons
+    WAITING_FOR_CAPACITY = "WaitingForCapacity"  # a pool fits, but its chips are in use
+    WAITING_FOR_OLDER_JOB = "WaitingForOlderJob"  # there is room, kept free for an older job that waits
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the queue has not admitted the child
+    CRASH_LOOP = "CrashLoop"  # the program fails, and Kubernetes starts it again
+    CONTAINER_NOT_STARTED = "ContainerNotStarted"  # an image can't be pulled, or a container can't be made
     START_DEADLINE_EXCEEDED = "StartDeadlineExceeded"  # the new Revision did not run in time
 
     # Profiled
     MEASURED = "Measured"  # the window is covered and every field that the decision needs was measured
     WARMING_UP = "WarmingUp"  # the step time is not steady yet, or the window is not full
-    NO_TELEMETRY = "NoTelemetry"  # nothing has been heard from the pods since they run
-    STALE_TELEMETRY = "StaleTelemetry"  # something was heard, and not within the window
+    NO_TELEMETRY = "NoTelemetry"  # no reading of the running pods yet
+    STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
-    TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach what it reads from
-    HOST_NETWORK = "HostNetwork"  # the template sets hostNetwork, so the profiler is left out
+    TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach the source of measurements
+    HOST_NETWORK = "HostNetwork"  # the template sets hostNetwork, so the profiler is not injected
     USER_BASE_TAKEN = "UserBaseTaken"  # the template sets PYTHONUSERBASE and no PYTHONPATH
     USER_SITE_OFF = "UserSiteOff"  # PYTHONNOUSERSITE or -s, and no PYTHONPATH in the template
     PYTHON_ISOLATED = "PythonIsolated"  # Python runs with -I, -E or -S
     PROFILING_OFF = "ProfilingOff"  # spec.profiling.mode is Off and no exporter of the cluster covers the pods
-    NOT_RUNNING = "NotRunning"  # no Revision runs, so there is nothing to judge
+    NOT_RUNNING = "NotRunning"  # no Revision runs
 
     # Efficient
-    EFFICIENT_ENOUGH = "EfficientEnough"  # no efficiency target is missed and nothing stands out
+    EFFICIENT_ENOUGH = "EfficientEnough"  # no efficiency target is missed, and there is no bottleneck to correct
     POOR_SCALING = "PoorScaling"  # minScalingEfficiency is missed
     INPUT_BOUND = "InputBound"  # the chips wait for data
     COMMUNICATION_BOUND = "CommunicationBound"  # the chips wait for each other
     CHIP_IDLE = "ChipIdle"  # the chips do nothing
-    THROTTLED = "Throttled"  # heat or a power cap slows the chips
+    THROTTLED = "Throttled"  # heat or a fault of their power slows the chips
+    MEMORY_CAPACITY = "MemoryCapacity"  # the chips' memory is too small for the job
 
     # CostEfficient
-    CHEAPEST = "Cheapest"  # nothing that the job may use is predicted to be cheaper
-    NEAR_CHEAPEST = "NearCheapest"  # what is cheaper saves less than adaptation.minSavings
+    CHEAPEST = "Cheapest"  # no placement that the job may use is predicted to be cheaper
+    NEAR_CHEAPEST = "NearCheapest"  # cheaper placements save less than adaptation.minSavings
     DOES_NOT_PAY_BACK = "DoesNotPayBack"  # a restart costs more than moving would save in the time that is left
-    NOT_PREDICTABLE = "NotPredictable"  # what the job may use can't be predicted, so nothing can be compared
-    CHEAPER_POOL_MEETS_TARGETS = "CheaperPoolMeetsTargets"  # another pool does it for less
-    CHEAPER_SIZE_MEETS_TARGETS = "CheaperSizeMeetsTargets"  # another number of chips does it for less
+    NOT_PREDICTABLE = "NotPredictable"  # no placement that the job may use can be predicted
+    CHEAPER_POOL_MEETS_TARGETS = "CheaperPoolMeetsTargets"  # another pool costs less
+    CHEAPER_SIZE_MEETS_TARGETS = "CheaperSizeMeetsTargets"  # another number of chips costs less
     FASTER_PLACEMENT_MEETS_TARGETS = "FasterPlacementMeetsTargets"  # the objective wants time, another is faster
-    OVER_BUDGET = "OverBudget"  # what is spent, or will be at this rate, exceeds budget
+    BETTER_TARGET_UNREACHABLE = "BetterTargetUnreachable"  # a target holds nowhere; another placement is better else
+    OVER_BUDGET = "OverBudget"  # spent or projected cost exceeds budget
     COST_TARGET_UNREACHABLE = "CostTargetUnreachable"  # no eligible placement meets the cost targets
     DEADLINE_UNREACHABLE = "DeadlineUnreachable"  # no eligible placement is done by the deadline
     PROFILE_NEEDED = "ProfileNeeded"  # there is no Profile yet to compare with
@@ -106,41 +114,50 @@ class Reason(StrEnum):
     MAX_COST_PER_HOUR_EXCEEDED = "MaxCostPerHourExceeded"  # targets.maxCostPerHour is exceeded
     MAX_COST_PER_MILLION_SAMPLES_EXCEEDED = "MaxCostPerMillionSamplesExceeded"  # …maxCostPerMillionSamples is exceeded
     BUDGET_EXCEEDED = "BudgetExceeded"  # targets.budget is spent
-    DEADLINE_MISSED = "DeadlineMissed"  # at this rate the job is done after targets.deadline
+    BUDGET_AT_RISK = "BudgetAtRisk"  # the job will probably cost more than targets.budget
+    DEADLINE_MISSED = "DeadlineMissed"  # targets.deadline is over
+    DEADLINE_AT_RISK = "DeadlineAtRisk"  # the job will probably be done after targets.deadline
 
     # Migrating: True
     MOVING = "Moving"  # to another pool
     RESIZING = "Resizing"  # to another number of chips on the same pool
     UPDATING = "Updating"  # the user changed the workload
-    NOT_ALLOWED_ANY_MORE = "NotAllowedAnyMore"  # the spec no longer allows where the job is
-    ROLLING_BACK = "RollingBack"  # to the placement before
+    PLACEMENT_DISALLOWED = "PlacementDisallowed"  # the spec no longer allows the current placement
+    ROLLING_BACK = "RollingBack"  # to the previous placement
     # Migrating: False
     SETTLED = "Settled"  # nothing to do
     CHECKPOINT_TIMEOUT = "CheckpointTimeout"  # no newer checkpoint appeared in checkpoint.timeout; the job ran on
     NOT_CHECKPOINTABLE = "NotCheckpointable"  # checkpoint.mode is None
     ADAPTATION_OFF = "AdaptationOff"  # adaptation.mode is Off
-    POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the mode in force is Recommend: the decision is only written down
+    POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the effective mode is Recommend: the decision is only recorded
     AWAITING_APPROVAL = "AwaitingApproval"  # adaptation.requireApproval, and the annotation does not name the decision
+    APPROVAL_UNKNOWN = "ApprovalUnknown"  # the annotation names no decision that could be carried out
     COOLING_DOWN = "CoolingDown"  # adaptation.cooldown since the last move is not over
     MINIMUM_RUN_TIME = "MinimumRunTime"  # the policy's minRunTime since the start is not over
+    MORE_WINDOWS_NEEDED = "MoreWindowsNeeded"  # the saving is less than what hours of a job usually differ by
     MOVE_LIMIT_REACHED = "MoveLimitReached"  # adaptation.maxMoves are used up
     MIGRATION_LIMIT_REACHED = "MigrationLimitReached"  # the policy's maxConcurrentMigrations are under way
     MOVE_RATE_LIMIT_REACHED = "MoveRateLimitReached"  # the policy's maxMovesPerHour are used up
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # the best saving is under adaptation.minSavings
-    UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely and not certain enough to act on
-    CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the fleet's last moves had to be rolled back
+    UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
+    POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
+    CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     SUPERSEDED = "Superseded"  # the user changed the spec while a Migration was under way
 
     # Verified
-    DELIVERED = "Delivered"  # realised is at least what was predicted, within noise
+    DELIVERED = "Delivered"  # the result is at least the prediction, within noise
     VERIFICATION_PENDING = "VerificationPending"  # the window on the new Revision is not full
-    BELOW_PREDICTION = "BelowPrediction"  # better than before, and less than promised
+    BELOW_PREDICTION = "BelowPrediction"  # better than before, but less than predicted
     ROLLED_BACK = "RolledBack"  # worse than before, so the old placement was restored
+    SOURCE_NOT_HELD = "SourceNotHeld"  # worse than before, and a move without return: the chips left were not held
+    NO_ROOM_TO_RETURN = "NoRoomToReturn"  # worse than before, and there is no room where the job came from
+    RETURN_DOES_NOT_PAY = "ReturnDoesNotPay"  # worse than before, by less over the time left than a restart costs
 
     # Degraded
     HEALTHY = "Healthy"  # nothing is wrong
-    STRAGGLER = "Straggler"  # one chip or pod holds up the others
-    PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs cannot be told
+    STRAGGLER = "Straggler"  # one rank delays the others
+    UNHEALTHY = "Unhealthy"  # a chip has a fault
+    PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs are unknown
     ACCELERATOR_UNKNOWN = "AcceleratorUnknown"  # the catalog does not have the pool's accelerator
 
     # Completed, Failed
@@ -151,45 +168,50 @@ class Reason(StrEnum):
     NODES_READY = "NodesReady"  # at least one node can take pods
     NO_NODES = "NoNodes"  # nodeSelector matches no node with the resource
     NODES_NOT_READY = "NodesNotReady"  # nodes match, and none can take pods
+    PRICE_CONTRADICTORY = "PriceContradictory"  # spec.price is of capacity that the pool's nodes are not
+    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what the catalog or another pool says
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it
     PRICE_FROM_CATALOG = "PriceFromCatalog"  # the catalog gives it
 
+    # FiguresVerified
+    TWO_SOURCES = "TwoSources"  # the catalog has them from two sources
+    ONE_SOURCE = "OneSource"  # the catalog has them from one source
+    CHIP_DECLARED = "ChipDeclared"  # spec.chip gives them
+
+    # Calibrated; FiguresVerified is Measured, too
+    NOT_MEASURED = "NotMeasured"  # nobody has run `rightpool calibrate` on the pool
+    CALIBRATION_VOID = "CalibrationVoid"  # spec.accelerator was another one when it was measured
+    CALIBRATION_UNREADABLE = "CalibrationUnreadable"  # status.calibration is not what this version reads
+    MEASUREMENT_INVALID = "MeasurementInvalid"  # a rate is zero, infinite or no number, or nothing was measured
+    ABOVE_PEAK = "AbovePeak"  # a rate is above what the data sheet says that the chip can do at most
+    MEASUREMENT_CONTRADICTORY = "MeasurementContradictory"  # rates do not fit each other, or the chip is another one
+
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Record):
     """One observation about an object, as in metav1.Condition."""
 
-    __pydantic_config__ = ConfigDict(
-        alias_generator=to_camel,
-        extra="ignore",
-        json_schema_extra={"required": ["type", "status", "reason", "message", "lastTransitionTime"]},
+    __pydantic_config__ = Record.__pydantic_config__ | ConfigDict(
+        json_schema_extra={"required": ["type", "status", "reason", "message", "lastTransitionTime"]}
     )
 
-    type: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=316,
-            description="What is observed.",
-        ),
-    ]
-    status: Annotated[Literal["True", "False", "Unknown"], Field(description="Whether it is so.")]
-    reason: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=1024,
-            pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-            description="Why, in one CamelCase word.",
-        ),
-    ]
-    message: Annotated[
-        str, Field(max_length=MAX_MESSAGE, description="The evidence in numbers, and what can be done.")
-    ] = ""
-    observed_generation: Annotated[
-        int | None, Field(ge=0, description="The metadata.generation that was looked at.")
-    ] = None
-    last_transition_time: Annotated[Time | None, Field(description="When status last changed.")] = None
+    type: Annotated[str, Field(min_length=1, max_length=316)]
+    """What is observed."""
+
+    status: Literal["True", "False", "Unknown"]
+    """Whether it is so."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    """Why, in one CamelCase word."""
+
+    message: Annotated[str, Field(max_length=MAX_MESSAGE)] = ""
+    """The evidence in numbers, and what can be done."""
+
+    observed_generation: Annotated[int | None, Field(ge=0)] = None
+    """The metadata.generation that was looked at."""
+
+    last_transition_time: UnixTime | None = None
+    """When status last changed."""
 
 
 def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
@@ -197,21 +219,30 @@ def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | No
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def set_condition(conditions: list[Condition], condition: Condition, now: datetime) -> list[Condition]:
-    """The conditions with this one in place of the one of its type.
+def set_conditions(stored: Iterable[Condition], made: Iterable[Condition], now: float) -> tuple[Condition, ...]:
+    """The stored conditions, each replaced by what was made of its type, and behind them what is new.
 
-    `lastTransitionTime` changes only when the status flips: it says since when something is so, not when it was last
-    looked at. When nothing changed the same list is returned, so that the caller can tell that there is nothing to
-    write. A message that is too long is cut: a status that the API server refuses would hide everything else.
+    `lastTransitionTime` changes only with the status. A message that is too long is cut, because the API server would
+    reject the whole status.
     """
-    old = find_condition(conditions, condition.type)
-    since = old.last_transition_time if old is not None and old.status == condition.status else None
-    message = condition.message
-    if len(message) > MAX_MESSAGE:
-        message = message[: MAX_MESSAGE - 1] + "…"
-    new = replace(condition, message=message, last_transition_time=since or now.replace(microsecond=0))
-    if old is None:
-        return [*conditions, new]
-    if old == new:
-        return conditions
-    return [new if other.type == new.type else other for other in conditions]
+    conditions = {condition.type: condition for condition in stored}
+    moment = float(floor(now))
+    for condition in made:
+        old = conditions.get(condition.type)
+        message = condition.message
+        conditions[condition.type] = Condition(
+            condition.type,
+            condition.status,
+            condition.reason,
+            message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
+            condition.observed_generation,
+            _since(old, condition.status, moment),
+        )
+    return tuple(conditions.values())
+
+
+def _since(old: Condition | None, status: str, moment: float) -> float:
+    """When the status last changed, Unix seconds."""
+    if old is None or old.status != status or old.last_transition_time is None:
+        return moment
+    return old.last_transition_time

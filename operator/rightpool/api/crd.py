@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from rightpool.api.resources import RESOURCES, Column, Resource
+from rightpool.api.resources import RESOURCES, CustomResource, PrinterColumn
 from rightpool.api.schema import structural_schema
 from rightpool.contract import GROUP, VERSION
 
@@ -29,7 +29,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def definition(resource: Resource) -> dict[str, Any]:
+def definition(resource: CustomResource) -> dict[str, Any]:
     """The CustomResourceDefinition of one kind."""
     version: dict[str, Any] = {
         "name": VERSION,
@@ -67,7 +67,7 @@ def definition(resource: Resource) -> dict[str, Any]:
     }
 
 
-def _root(resource: Resource) -> dict[str, Any]:
+def _root(resource: CustomResource) -> dict[str, Any]:
     spec = structural_schema(resource.spec, defaults=True)
     properties: dict[str, Any] = {
         "apiVersion": {"description": _API_VERSION_DOC, "type": "string"},
@@ -86,7 +86,7 @@ def _root(resource: Resource) -> dict[str, Any]:
     }
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: PrinterColumn) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": column.name,
         "type": column.type,
@@ -98,17 +98,17 @@ def _column(column: Column) -> dict[str, Any]:
     return entry
 
 
-def file_name(resource: Resource) -> str:
+def file_name(resource: CustomResource) -> str:
     return f"{GROUP}_{resource.plural}.yaml"
 
 
-def render(resource: Resource) -> str:
+def render(resource: CustomResource) -> str:
     """The file of one kind."""
     body = yaml.dump(definition(resource), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
     return _HEADER + body
 
 
-def drift(directory: Path, resources: Iterable[Resource] = RESOURCES) -> list[str]:
+def drift(directory: Path, resources: Iterable[CustomResource] = RESOURCES) -> list[str]:
     """What in the directory differs from the models: one line for each file."""
     wanted = {file_name(resource): render(resource) for resource in resources}
     found = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*.yaml")}

@@ -8,16 +8,16 @@ from pydantic import Field
 
 from rightpool.api.choices import AdaptationMode
 from rightpool.api.model import ApiModel
-from rightpool.api.quantities import Duration, Ratio, at_least
+from rightpool.api.quantities import Duration, Frequency, Ratio, at_least
 
 POLICY_NAME: Final = "default"
 
 
 class CircuitBreaker(ApiModel):
-    """Stops all moves when too many of the last ones had to be rolled back."""
+    """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""
 
     window: int = Field(default=10, ge=1, le=1000)
-    """How many of the fleet's last moves are looked at."""
+    """How many of the last moves are looked at."""
 
     max_rolled_back_share: Ratio = Field(default="0.5", validate_default=True)
     """Share of them that may have been rolled back."""
@@ -42,5 +42,8 @@ class PlacementPolicySpec(ApiModel):
     """How long a new Revision may take until all its pods run. After that the job goes back to where it was; one that
     has never run is started elsewhere."""
 
+    spot_interruptions_per_day: Frequency = Field(default="1", validate_default=True)
+    """How often a day a job on spot capacity is taken to be interrupted, on pools that do not say it."""
+
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
-    """Stops all moves when too many of the last ones had to be rolled back."""
+    """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
+from rightpool.api.conditions import LIST_OF_CONDITIONS, MAX_MESSAGE, Condition, Reason
 from rightpool.api.labels import Labels
-from rightpool.api.model import ApiModel
-from rightpool.api.quantities import Money, Rate
+from rightpool.api.model import ATOMIC, ApiModel, Time
+from rightpool.api.outcome import MAX_OUTCOMES, MoveOutcome
+from rightpool.api.quantities import Frequency, Memory, Money, Rate
 from rightpool.api.rules import Rule, validations
+from rightpool.api.units import WORD
 
 _TOLERATION: Final = {
     "type": "object",
@@ -43,7 +45,7 @@ _PRODUCT: Final = f"int({_SIDES}[0]) * int({_SIDES}[1]) * (size({_SIDES}) > 2 ? 
 
 
 class LinkKind(StrEnum):
-    """What connects chips."""
+    """What carries bytes between chips."""
 
     NVLINK = "NVLink"
     PCIE = "PCIe"
@@ -53,12 +55,16 @@ class LinkKind(StrEnum):
     INFINIBAND = "InfiniBand"
     EFA = "EFA"
     ETHERNET = "Ethernet"
+    LOOPBACK = "Loopback"  # development only: pods of one machine. Of the catalog; no pool declares it
+
+
+_DECLARABLE: Final = {"type": "string", "enum": [kind.value for kind in LinkKind if kind is not LinkKind.LOOPBACK]}
 
 
 class LinkSpec(ApiModel):
     """A link between chips."""
 
-    kind: LinkKind
+    kind: Annotated[LinkKind, WithJsonSchema(_DECLARABLE)]
     """What connects them."""
 
     gigabytes_per_second: Rate | None = None
@@ -76,7 +82,7 @@ class Interconnect(ApiModel):
 
 
 class Slice(ApiModel):
-    """TPU pools are given out in whole slices."""
+    """Hosts that are wired together and can only be requested as a whole, such as a TPU slice."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -98,6 +104,53 @@ class Slice(ApiModel):
 
     chips: int = Field(ge=1, le=MAX_SLICE_CHIPS)
     """Chips of one slice: the product of the topology."""
+
+
+_ANY_RATE: Final = " || ".join(f"has(self.{rate})" for rate in ("fp32", "tf32", "bf16", "fp16", "fp8", "int8"))
+
+
+class Teraflops(ApiModel):
+    """Peak rates of one chip without sparsity, 10¹² operations a second."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(_ANY_RATE, "must name at least one rate: write those of the data sheet, such as bf16")
+        )
+    )
+
+    fp32: Rate | None = None
+    """Single precision outside of matrix units."""
+
+    tf32: Rate | None = None
+    """TensorFloat-32."""
+
+    bf16: Rate | None = None
+    """bfloat16."""
+
+    fp16: Rate | None = None
+    """Half precision."""
+
+    fp8: Rate | None = None
+    """8-bit floating point."""
+
+    int8: Rate | None = None
+    """8-bit integers."""
+
+
+class ChipSpec(ApiModel):
+    """What one chip can do, by its data sheet."""
+
+    memory: Memory
+    """Memory of one chip, such as 48Gi."""
+
+    memory_gigabytes_per_second: Rate
+    """Bandwidth of its memory, GB/s."""
+
+    teraflops: Teraflops
+    """What it computes. Jobs in an arithmetic that is not named are kept away."""
+
+    watts: Rate | None = None
+    """Limit of its power."""
 
 
 class PriceSpec(ApiModel):
@@ -124,7 +177,10 @@ class AcceleratorPoolSpec(ApiModel):
     )
 
     accelerator: str = Field(min_length=1, max_length=63)
-    """Key of the catalog, such as A10G-24GB."""
+    """Key of the catalog, such as A10G-24GB; with `chip`, any other name."""
+
+    chip: ChipSpec | None = None
+    """What one chip can do, for an accelerator that the catalog lacks."""
 
     chips_per_node: int = Field(ge=1, le=MAX_CHIPS_PER_NODE)
     """Chips of one node."""
@@ -155,6 +211,9 @@ class AcceleratorPoolSpec(ApiModel):
     price: PriceSpec | None = None
     """What a chip costs. Default: the catalog's list price."""
 
+    spot_interruptions_per_day: Frequency | None = None
+    """How often a day a job on spot capacity of the pool is interrupted. Default: what the PlacementPolicy says."""
+
     max_chips: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     """Chips that an autoscaler can bring the pool to. Default: only what is there."""
 
@@ -172,6 +231,58 @@ class ChipTotals(ApiModel):
     """Chips that nobody requests. Absent as `allocated` is."""
 
 
+MAX_LINKS: Final = 16
+
+
+class MeasuredLink(ApiModel):
+    """How fast chips of one node add up."""
+
+    chips: int = Field(ge=2, le=MAX_CHIPS_PER_NODE)
+    """How many of them."""
+
+    gigabytes_per_second: Rate
+    """Bus bandwidth of their all-reduce, GB/s in one direction."""
+
+
+class Calibration(ApiModel):
+    """What `rightpool calibrate` has measured last. Its own field manager writes it; the operator reads it."""
+
+    accelerator: str = Field(min_length=1, max_length=63)
+    """The pool's spec.accelerator at that time. For another one the measurement says nothing."""
+
+    measured_at: Time
+    """When."""
+
+    reason: Annotated[Reason, WORD]
+    """Measured, or why the figures are not used."""
+
+    message: str = Field(max_length=MAX_MESSAGE)
+    """What was measured, or what is implausible about it."""
+
+    device: str = Field(max_length=253)
+    """The chip's name, as the program saw it."""
+
+    software: str = Field(max_length=253)
+    """Framework and versions that it was measured with."""
+
+    node: str = Field(max_length=253)
+    """Where it was measured."""
+
+    chips: int = Field(ge=1, le=MAX_CHIPS_PER_NODE)
+    """How many chips the program had."""
+
+    teraflops: Teraflops | None = None
+    """Products of large matrices, 10¹² operations a second."""
+
+    memory_gigabytes_per_second: Rate | None = None
+    """What a copy on the chip reads and writes, GB/s."""
+
+    all_reduce: Annotated[list[MeasuredLink], Field(max_length=MAX_LINKS, json_schema_extra=ATOMIC)] = Field(
+        default_factory=list
+    )
+    """By number of chips."""
+
+
 class AcceleratorPoolStatus(ApiModel):
     """What is there."""
 
@@ -184,5 +295,13 @@ class AcceleratorPoolStatus(ApiModel):
     chips: ChipTotals = Field(default_factory=ChipTotals)
     """Chips of these nodes."""
 
+    outcomes: Annotated[list[MoveOutcome], Field(max_length=MAX_OUTCOMES, json_schema_extra=ATOMIC)] = Field(
+        default_factory=list
+    )
+    """How the last moves to the pool ended, of a day at most."""
+
+    calibration: Calibration | None = None
+    """What its chips were measured to do. It stands before the catalog and spec.chip."""
+
     conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
-    """Ready, PriceKnown."""
+    """Ready, PriceKnown, FiguresVerified, Calibrated."""

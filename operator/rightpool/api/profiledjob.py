@@ -2,215 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from rightpool.api.choices import (
-    AdaptationMode,
-    Batch,
-    Capacity,
-    CheckpointMode,
-    CheckpointSignal,
-    Objective,
-    Switch,
-)
-from rightpool.api.labels import LabelSelector
-from rightpool.api.model import ATOMIC, SET, ApiModel, Time
-from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Memory, Money, Ratio, at_least
-from rightpool.api.rules import Rule, required_by_rule, validations
-from rightpool.api.template import PodTemplate
+from rightpool.api.checkpoint import Checkpoint
+from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective, Switch
+from rightpool.api.elasticity import Elasticity
+from rightpool.api.model import ApiModel, Time
+from rightpool.api.pool_selection import PlacementSpec
+from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Money, Ratio, at_least
+from rightpool.api.rules import Rule, validations
+from rightpool.api.work_unit import WorkUnit
+from rightpool.api.workload import Workload
 from rightpool.contract import MANAGED_BY
 
-__all__ = [
-    "Adaptation",
-    "AdaptationMode",
-    "Batch",
-    "Capacity",
-    "Checkpoint",
-    "CheckpointMode",
-    "CheckpointSignal",
-    "Elasticity",
-    "JobWorkload",
-    "LabelSelector",
-    "Objective",
-    "PlacementSpec",
-    "PoolSelection",
-    "ProfiledJobSpec",
-    "Profiling",
-    "Progress",
-    "Switch",
-    "Targets",
-    "Workload",
-]
-
-MAX_CHIPS: Final = 65536
-MAX_CHIPS_PER_REPLICA: Final = 256
-MAX_REPLICAS: Final = 10_000  # an index has at most 4 digits, which the bound on names counts on
-MAX_POOLS: Final = 64
-MAX_CHIP_COUNTS: Final = 64
-
 _DURATION: Final = f"r'{DURATION_PATTERN}'"
-_CONTAINERS: Final = "self.template.spec.containers"
-_HAS_CONTAINERS: Final = f"has({_CONTAINERS})"
-_CROSSED: Final = "has(self.elasticity.maxChips) && self.elasticity.minChips > self.elasticity.maxChips"
+_CROSSED: Final = (
+    "(has(self.elasticity.minChips) && has(self.elasticity.maxChips) && "
+    "self.elasticity.minChips > self.elasticity.maxChips)"
+)
 _ASKED: Final = "self.workload.job.chipsPerReplica * self.workload.job.replicas"
-
-PoolName = Annotated[str, Field(min_length=1, max_length=63)]
-ChipCount = Annotated[int, Field(ge=1, le=MAX_CHIPS)]
-
-
-class JobWorkload(ApiModel):
-    """A batch/v1 Indexed Job: as many pods as replicas, each with the same number of chips."""
-
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            Rule(
-                f"has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) <= 1",
-                "is needed because the template has several containers: name the one that gets the chips",
-                field=".chipContainer",
-                expression="'is needed because the template has several containers: name the one that gets the chips, "
-                f"such as ' + {_CONTAINERS}[0].name",
-                reason="FieldValueRequired",
-            ),
-            Rule(
-                f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) == 0 || "
-                f"{_CONTAINERS}.exists(c, c.name == self.chipContainer)",
-                "must name a container of the template: write the name of one of them",
-                field=".chipContainer",
-                expression=f"'must name a container of the template: write ' + {_CONTAINERS}[0].name + "
-                f"(size({_CONTAINERS}) > 1 ? ' or ' + {_CONTAINERS}[1].name : '') + "
-                f"(size({_CONTAINERS}) > 2 ? ' or another' : '')",
-            ),
-        )
-    )
-
-    chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
-    """Chips of each pod at the start. What is in force afterwards is in status.placement."""
-
-    replicas: int = Field(default=1, ge=1, le=MAX_REPLICAS)
-    """Pods at the start. What is in force afterwards is in status.placement, within `elasticity`."""
-
-    template: PodTemplate
-    """The pod template, as in a Job. It requests no chips: they are added where the job is placed."""
-
-    chip_container: str | None = Field(default=None, max_length=63)
-    """The container that gets the chips. Needed when the template has more than one container."""
-
-    @property
-    def chips(self) -> int:
-        """Chips asked for at the start."""
-        return self.chips_per_replica * self.replicas
-
-    @property
-    def chip_container_name(self) -> str:
-        """The container that gets the chips: the named one, else the only one."""
-        return self.chip_container or str(self.template["spec"]["containers"][0]["name"])
-
-
-class Workload(ApiModel):
-    """What runs: exactly one kind of workload."""
-
-    model_config = ConfigDict(
-        json_schema_extra=required_by_rule(
-            "job", "add it: job is the kind of workload that runs, and holds the pod template as job.template"
-        )
-    )
-
-    job: JobWorkload
-    """A batch/v1 Indexed Job, for training and other work that ends."""
-
-
-class Elasticity(ApiModel):
-    """How many chips the job can use."""
-
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            Rule(
-                "!has(self.maxChips) || self.minChips <= self.maxChips",
-                "must not exceed maxChips: lower minChips or raise maxChips",
-                field=".minChips",
-            ),
-            Rule(
-                "!has(self.chipCounts) || self.chipCounts.all(n, n >= self.minChips && "
-                "(!has(self.maxChips) || n <= self.maxChips))",
-                "must lie between minChips and maxChips: remove the counts outside or widen the bounds",
-                field=".chipCounts",
-            ),
-        )
-    )
-
-    min_chips: ChipCount = 1
-    """The fewest chips that the job runs on."""
-
-    max_chips: ChipCount | None = None
-    """The most chips that the job runs on. Default: the largest of `chipCounts`, else the chips asked for."""
-
-    chip_counts: tuple[ChipCount, ...] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_CHIP_COUNTS,
-        json_schema_extra={
-            **ATOMIC,
-            **validations(
-                Rule(
-                    "self.isSorted() && self.all(n, self.exists_one(m, m == n))",
-                    "must ascend without repeats: write [1, 2, 4, 8]",
-                )
-            ),
-        },
-    )
-    """The only chip counts that the program can run on, ascending. Default: powers of two that the pool can give."""
-
-    batch: Batch = Batch.PER_CHIP
-    """What happens to the batch when the number of chips changes. PerChip: the global batch grows with the chips.
-    Global: it stays, and each chip's share shrinks."""
-
-
-class PoolSelection(ApiModel):
-    """Which AcceleratorPools may be used. All conditions that are given must hold."""
-
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            Rule(
-                "!has(self.allow) || !has(self.deny) || !self.allow.exists(p, p in self.deny)",
-                "must not name a pool that allow names too: remove it from one of the two",
-                field=".deny",
-                expression="'must not name ' + self.allow.filter(p, p in self.deny)[0] + "
-                "', which allow names too: remove it from one of the two'",
-            )
-        )
-    )
-
-    allow: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
-    """Names of the pools that may be used. Empty: every pool."""
-
-    deny: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
-    """Names of the pools that must not be used."""
-
-    selector: LabelSelector | None = None
-    """Labels that a pool must carry."""
-
-    def selects(self, pool: str, labels: Mapping[str, str]) -> bool:
-        """Whether the pool of this name and these labels may be used."""
-        if pool in self.deny or (self.allow and pool not in self.allow):
-            return False
-        return self.selector is None or self.selector.matches(labels)
-
-
-class PlacementSpec(ApiModel):
-    """Where the job may run."""
-
-    pools: PoolSelection = Field(default_factory=PoolSelection)
-    """Which AcceleratorPools may be used."""
-
-    capacity: Capacity = Capacity.ON_DEMAND
-    """Kind of capacity. Spot is cheaper and can be taken away at any time; Any takes what is best."""
-
-    memory_per_chip: Memory | None = None
-    """Accelerator memory that the program needs on each chip, such as 14Gi. Measured while it runs; given here, pools
-    with too little are left out before the first start."""
+_COUNTS: Final = "self.elasticity.chipCounts"
+_LOW: Final = f"(has(self.elasticity.minChips) ? self.elasticity.minChips : has({_COUNTS}) ? {_COUNTS}[0] : {_ASKED})"
+_HIGH: Final = (
+    f"(has(self.elasticity.maxChips) ? self.elasticity.maxChips : has({_COUNTS}) ? "
+    f"{_COUNTS}[size({_COUNTS}) - 1] : {_ASKED})"
+)
 
 
 class Targets(ApiModel):
@@ -231,40 +49,34 @@ class Targets(ApiModel):
     budget: Money | None = None
     """Most dollars for the whole job, such as "500"."""
 
+    budget_action: BudgetAction = BudgetAction.WARN
+    """What happens when the budget is spent. Warn: an Event and a condition say so, and the job runs on. Suspend: the
+    job saves and is stopped, until the budget is raised."""
+
     deadline: Annotated[Time, WithJsonSchema(TIME_SCHEMA)] | None = None
     """When the job must be done, such as 2026-12-01T00:00:00Z. Needs `progress.totalSamples`."""
 
 
 class Progress(ApiModel):
-    """How much work there is."""
+    """How much work there is, and how it is counted."""
 
-    total_samples: int = Field(ge=1, le=10**18)
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "has(self.totalSamples) || has(self.samplesPerStep)",
+                "must say something: add totalSamples or samplesPerStep, or remove progress",
+            )
+        )
+    )
+
+    total_samples: int | None = Field(default=None, ge=1, le=10**18)
     """Samples that the whole job consumes. With it the remaining time can be known."""
 
-
-class Checkpoint(ApiModel):
-    """How the program saves its state before it is moved."""
-
-    mode: CheckpointMode = CheckpointMode.SIGNAL
-    """Signal: the signal is raised in the program, which saves and goes on. Periodic: nothing is asked, the program's
-    next save is awaited. None: the program cannot save, so it is never moved while it runs."""
-
-    signal: CheckpointSignal = CheckpointSignal.SIGUSR1
-    """The signal raised in mode Signal. The program must have a handler for it."""
-
-    timeout: Annotated[Duration, at_least("1s", "120s")] = Field(default="120s", validate_default=True)
-    """How long a save is awaited. Without one the job is not moved and runs on. For Periodic it should be longer than
-    the program's own interval between saves."""
-
-    path: str | None = Field(
-        default=None,
-        max_length=1024,
-        json_schema_extra=validations(
-            Rule("self.startsWith('/')", "must be an absolute path in the chip container: write /ckpt")
-        ),
-    )
-    """Directory in the chip container that holds the checkpoints. A newer file there is the proof of a save. Without
-    it, only saves that the profiler sees in the program count."""
+    samples_per_step: int | None = Field(default=None, ge=1, le=10**12)
+    """Samples that one optimizer step of the whole job takes, on the chips that the workload asks for. For jobs of
+    which the profiler sees steps and no samples: the throughput is then derived from it. With batch PerChip it grows
+    with the chips. Without it such a job is measured in steps a second, which suffices unless the batch is PerChip and
+    the size may change, or totalSamples or maxCostPerMillionSamples is set."""
 
 
 class Profiling(ApiModel):
@@ -322,7 +134,8 @@ class ProfiledJobSpec(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                f"!has(self.workload.job) || {_CROSSED} || {_ASKED} >= self.elasticity.minChips",
+                f"!has(self.workload.job) || {_CROSSED} || !has(self.elasticity.minChips) || "
+                f"{_ASKED} >= self.elasticity.minChips",
                 "times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower minChips",
                 field=".workload.job.replicas",
             ),
@@ -333,10 +146,23 @@ class ProfiledJobSpec(ApiModel):
                 field=".workload.job.replicas",
             ),
             Rule(
-                "!has(self.targets.deadline) || has(self.progress)",
+                f"!has(self.workload.job) || has(self.elasticity.batch) || {_LOW} >= {_HIGH}",
+                "is needed where minChips and maxChips differ: write PerChip if the global batch grows with the chips, "
+                "or Global if it stays",
+                field=".elasticity.batch",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",
                 "needs spec.progress.totalSamples, without which the remaining time cannot be known: add it, or remove "
                 "the deadline",
                 field=".targets.deadline",
+            ),
+            Rule(
+                "has(self.queueName) == has(oldSelf.queueName) && "
+                "(!has(self.queueName) || self.queueName == oldSelf.queueName)",
+                "must not change, since what was admitted stays in its queue: delete the job and create it anew",
+                field=".queueName",
             ),
         )
     )
@@ -371,13 +197,14 @@ class ProfiledJobSpec(ApiModel):
             )
         ),
     )
-    """Kueue LocalQueue that the job waits in. It becomes the label kueue.x-k8s.io/queue-name of the child Job."""
+    """Kueue LocalQueue that the job waits in. It becomes the label kueue.x-k8s.io/queue-name of the child Job, and
+    can't be changed."""
 
     workload: Workload
     """What runs."""
 
     elasticity: Elasticity = Field(default_factory=Elasticity)
-    """How many chips the job can use."""
+    """How many chips the job can use. Without it the size is fixed: the pods and chips that the workload asks for."""
 
     placement: PlacementSpec = Field(default_factory=PlacementSpec)
     """Where the job may run."""
@@ -386,7 +213,7 @@ class ProfiledJobSpec(ApiModel):
     """What the job must achieve."""
 
     progress: Progress | None = None
-    """How much work there is."""
+    """How much work there is, and how it is counted."""
 
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     """How the program saves its state before it is moved."""
@@ -400,16 +227,63 @@ class ProfiledJobSpec(ApiModel):
     @property
     def chips(self) -> int:
         """Chips asked for at the start."""
-        return self.workload.job.chips
+        return self.workload.chips
+
+    @property
+    def min_chips(self) -> int:
+        """The fewest chips that the job runs on, with the default worked out."""
+        return self._bounds[0]
 
     @property
     def max_chips(self) -> int:
         """The most chips that the job runs on, with the default worked out."""
-        if self.elasticity.max_chips is not None:
-            return self.elasticity.max_chips
-        return max(self.elasticity.chip_counts) if self.elasticity.chip_counts else self.chips
+        return self._bounds[1]
 
     @property
-    def ours(self) -> bool:
-        """Whether this operator looks after the job."""
+    def fixed(self) -> bool:
+        """Whether the job runs in the very pods that the workload asks for, and in no others."""
+        elastic = self.elasticity
+        return elastic.min_chips is None and elastic.max_chips is None and elastic.chip_counts is None
+
+    @property
+    def batch(self) -> Batch:
+        """What happens to the batch at another size; of a job that has none, it does not matter."""
+        return self.elasticity.batch or Batch.PER_CHIP
+
+    @property
+    def total_samples(self) -> int | None:
+        """Samples that the whole job consumes; None where that is not known."""
+        return None if self.progress is None else self.progress.total_samples
+
+    @property
+    def counts_samples(self) -> str | None:
+        """The field by which the user counts in samples, so that steps can't be the unit of the job's work; None where
+        there is none."""
+        if self.total_samples is not None:
+            return "progress.totalSamples"
+        return None if self.targets.max_cost_per_million_samples is None else "targets.maxCostPerMillionSamples"
+
+    def compares(self, unit: WorkUnit, chips: int, other: int) -> bool:
+        """Whether throughput in this unit on so many chips can be compared with that on `other` ones: with batch
+        PerChip a step has more samples on more chips."""
+        return unit is WorkUnit.SAMPLES or chips == other or self.batch is Batch.GLOBAL
+
+    def samples_per_step(self, chips: int) -> float | None:
+        """Samples of one step of the whole job on so many chips, as the user says; None where they don't."""
+        known = None if self.progress is None else self.progress.samples_per_step
+        if known is None:
+            return None
+        return known * chips / self.chips if self.batch is Batch.PER_CHIP else float(known)
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """What a size without `batch` would do is not known: such an object, which admission refuses, stays."""
+        elastic, asked = self.elasticity, self.chips
+        low = elastic.min_chips or (min(elastic.chip_counts) if elastic.chip_counts else asked)
+        high = elastic.max_chips or (max(elastic.chip_counts) if elastic.chip_counts else asked)
+        return (low, high) if low == high or elastic.batch is not None else (asked, asked)
+
+    @property
+    def managed(self) -> bool:
+        """Whether this operator manages the job."""
         return self.managed_by == MANAGED_BY

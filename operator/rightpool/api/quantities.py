@@ -1,4 +1,4 @@
-"""Money, ratios, durations and memory: strings in the API, exact values in code.
+"""Money, ratios, durations and Kubernetes' own quantities: strings in the API, exact values in code.
 
 The API carries no floats: 0.1 has no exact binary form, and clients in other languages would round it differently.
 Each type brings the rule that the API server enforces on it. That rule is CEL and not `pattern`, because a pattern's
@@ -7,9 +7,10 @@ message shows the user a regular expression and hides the remedy.
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -24,24 +25,13 @@ TIME_PATTERN: Final = (
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 
-_MEMORY: Final = re.compile(r"^([0-9]{1,18}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|)$")
-_MEMORY_UNITS: Final = {
-    "": 1,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "P": 10**15,
-    "E": 10**18,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-    "Pi": 2**50,
-    "Ei": 2**60,
-}
+_QUANTITY: Final = re.compile(r"([+-]?[0-9.]{1,40})(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,3})?")
+_DECIMAL_UNITS: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_MOST: Final = Decimal(2**63 - 1)  # Kubernetes holds no larger quantity; it reads what is above as this
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _DURATION_MICROSECONDS: Final = {"ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6}
+_LONGEST_FLOAT: Final = 1e15  # above, a float's shortest text has fewer digits than its exact value
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -84,21 +74,42 @@ def parse_duration(value: Any) -> timedelta:
     return timedelta(microseconds=int(sum(Decimal(number) * _DURATION_MICROSECONDS[unit] for number, unit in parts)))
 
 
-def parse_memory(value: Any) -> int:
-    """A Kubernetes quantity in whole bytes. A fraction of a byte is rounded up, as the API server does."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value <= 0:
-            raise ValueError(f"{value!r} is not above 0")
-        return value
-    match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+def parse_quantity(value: object) -> Decimal | None:
+    """A Kubernetes quantity ("500m", "14Gi", "1e3", 2) as a number; None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    match = _QUANTITY.fullmatch(str(value))
     if match is None:
-        raise ValueError(f'{value!r} is not an amount of memory such as "14Gi"')
+        return None
+    number, unit = match[1], match[2] or ""
     with localcontext() as context:
         context.prec = 60
-        size = int((Decimal(match[1]) * _MEMORY_UNITS[match[2]]).to_integral_value(ROUND_CEILING))
-    if size <= 0:
+        try:
+            if unit in _BINARY_UNITS:
+                amount = Decimal(number) * _BINARY_UNITS[unit]
+            elif unit in _DECIMAL_UNITS:
+                amount = Decimal(number).scaleb(_DECIMAL_UNITS[unit])
+            else:
+                amount = Decimal(number + unit)
+        except InvalidOperation:
+            return None
+    return max(-_MOST, min(amount, _MOST))
+
+
+def parse_count(value: object) -> int | None:
+    """A quantity of things that can't be divided: 8, and a thousand as 1k. None for what can be no count of them."""
+    amount = parse_quantity(value)
+    return int(amount) if amount is not None and amount >= 0 and amount == amount.to_integral_value() else None
+
+
+def parse_memory(value: Any) -> int:
+    """A Kubernetes quantity in whole bytes. A fraction of a byte is rounded up, as the API server does."""
+    amount = None if isinstance(value, float) else parse_quantity(value)
+    if amount is None or str(value).endswith("m"):
+        raise ValueError(f'{value!r} is not an amount of memory such as "14Gi"')
+    if amount <= 0:
         raise ValueError(f"{value!r} is not above 0")
-    return size
+    return int(amount.to_integral_value(ROUND_CEILING))
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -106,21 +117,22 @@ def parse_memory(value: Any) -> int:
 
 def _format(value: Decimal | float, significant: int, places_at_least: int, places_at_most: int | None = None) -> str:
     """Plain decimal notation with about `significant` digits; digits before the point are never dropped."""
-    number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
-    if not number.is_finite():
+    if not math.isfinite(value):
         raise ValueError(f"{value} cannot be shown: what is unknown must be absent")
-    magnitude = number.adjusted() if number else 0
+    number = value if isinstance(value, Decimal) or abs(value) < _LONGEST_FLOAT else Decimal(repr(float(value)))
+    if not number:
+        magnitude = 0
+    else:  # a status has dozens of floats, and making each a Decimal takes longer than all the rest
+        magnitude = number.adjusted() if isinstance(number, Decimal) else math.floor(math.log10(abs(number)))
     places = max(significant - 1 - magnitude, places_at_least)
     if places_at_most is not None and magnitude >= 0:
         places = min(places, places_at_most)
-    with localcontext() as context:
-        context.prec = 60
-        text = format(number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN), "f")
-    if "." in text:
+    text = f"{number:.{places}f}"
+    if places:
         whole, _, fraction = text.partition(".")
         fraction = fraction.rstrip("0").ljust(places_at_least, "0")
         text = f"{whole}.{fraction}" if fraction else whole
-    return text.removeprefix("-") if not Decimal(text) else text
+    return text[1:] if text[0] == "-" and not text.strip("-0.") else text
 
 
 def format_money(amount: Decimal | float, digits: int = 3) -> str:
@@ -136,11 +148,17 @@ def format_cents(amount: Decimal | float) -> str:
 
 def format_ratio(ratio: Decimal | float, digits: int = 2) -> str:
     """A share with at least two decimals: 0.9712 → "0.97", 0.0042 → "0.0042"."""
+    if isinstance(ratio, float) and digits == 2 and 0.1 <= abs(ratio) < _LONGEST_FLOAT:
+        return f"{ratio:.2f}"
     return _format(ratio, digits, 2)
 
 
 def format_quantity(quantity: Decimal | float, digits: int = 3) -> str:
     """A measured number with `digits` significant digits: 1180.3 → "1180", 0.21712 → "0.217", 1e-7 → "0.0000001"."""
+    if isinstance(quantity, float):  # a third of the time, and the same text unless it has an exponent or is no number
+        text = f"{quantity:.{digits}g}"
+        if "e" not in text and "n" not in text and text != "-0":
+            return text
     return _format(quantity, digits, 0)
 
 
@@ -159,9 +177,9 @@ def format_duration(duration: timedelta) -> str:
 
 def format_memory(size: int) -> str:
     """Bytes with the largest binary suffix that keeps the value exact: 15032385536 → "14Gi"."""
-    for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
-        if size % _MEMORY_UNITS[unit] == 0:
-            return f"{size // _MEMORY_UNITS[unit]}{unit}"
+    for unit, factor in reversed(_BINARY_UNITS.items()):
+        if size % factor == 0:
+            return f"{size // factor}{unit}"
     return str(size)
 
 
@@ -197,7 +215,10 @@ _RATIO_RULE: Final = Rule(
 )
 _RATE_RULE: Final = Rule(
     f"self.matches({_cel(MONEY_PATTERN)}) && double(self) > 0.0",
-    'must be a number above 0, in quotes: write "24" for 24 GB/s',
+    'must be a number above 0, in quotes: write "24"',
+)
+_FREQUENCY_RULE: Final = Rule(
+    f"self.matches({_cel(MONEY_PATTERN)})", 'must be a number, 0 or more, in quotes: write "0.5" for once in two days'
 )
 _DURATION_RULE: Final = Rule(
     f"self.matches({_cel(DURATION_PATTERN)})",
@@ -237,6 +258,9 @@ Money = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_plain,
 
 Ratio = Annotated[Decimal, BeforeValidator(parse_ratio), PlainSerializer(_plain, str), _string(12, _RATIO_RULE)]
 """A share between 0 and 1."""
+
+Frequency = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_plain, str), _string(24, _FREQUENCY_RULE)]
+"""How often a day, 0 or more."""
 
 Rate = Annotated[Decimal, BeforeValidator(parse_rate), PlainSerializer(_plain, str), _string(24, _RATE_RULE)]
 """A speed above 0."""

@@ -9,21 +9,23 @@ from pydantic import BaseModel
 
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
-from rightpool.api.profiledjob import MAX_REPLICAS, ProfiledJobSpec
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.record import Record
+from rightpool.api.revision import MAX_REVISION
 from rightpool.api.rules import Rule
 from rightpool.api.status import ProfiledJobStatus
+from rightpool.api.workload import MAX_REPLICAS
 
 # The child of revision N is `<name>-r<N>`: a Job, and a headless Service of the same name, which must be a DNS label
 # that begins with a letter. Its pods' host names are `<name>-r<N>-<index>`, and a host name is a DNS label too: at most
-# 63 characters. With five digits for N and four for the index, 12 are ours. The pod's own name adds five random
+# 63 characters. With five digits for N and four for the index, 12 are reserved. The pod's own name adds five random
 # characters, before which the API server shortens by itself.
-MAX_REVISION: Final = 99_999
 _SUFFIX: Final = f"-r{MAX_REVISION}-{MAX_REPLICAS - 1}"
 MAX_NAME: Final = 63 - len(_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """A column of `kubectl get`. A wide one needs `-o wide`."""
 
     name: str
@@ -43,8 +45,8 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """One kind."""
+class CustomResource:
+    """A kind that a CustomResourceDefinition of ours defines."""
 
     kind: str
     plural: str
@@ -53,16 +55,16 @@ class Resource:
     namespaced: bool
     description: str
     spec: type[BaseModel]
-    status: type[BaseModel] | None
+    status: type[BaseModel] | type[Record] | None
     rules: tuple[Rule, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     scale: Scale | None = None
     categories: tuple[str, ...] = field(default=("ml",))
 
 
-_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date", "Time since the object was created.")
+_AGE: Final = PrinterColumn("Age", ".metadata.creationTimestamp", "date", "Time since the object was created.")
 
-PROFILED_JOB: Final = Resource(
+PROFILED_JOB: Final = CustomResource(
     kind="ProfiledJob",
     plural="profiledjobs",
     singular="profiledjob",
@@ -81,28 +83,51 @@ PROFILED_JOB: Final = Resource(
         ),
     ),
     columns=(
-        Column(
+        PrinterColumn(
             "Status",
             ".status.conditions[?(@.type=='Placed')].reason",
             description="Whether the job runs, and why not: the reason of Placed.",
         ),
-        Column("Pool", ".status.placement.pool", description="AcceleratorPool that the job runs on."),
-        Column("Chips", ".status.placement.chips", "integer", "Chips that the job runs on."),
-        Column("Bottleneck", ".status.profile.bottleneck", description="What limits the job now."),
-        Column("$/h", ".status.columns.perHour", description="Dollars an hour now."),
-        Column("$/M", ".status.columns.perMillionSamples", description="Dollars for a million samples now."),
-        Column("Saved", ".status.columns.saved", description="Dollars saved against staying where the job started."),
-        Column("Phase", ".status.migration.phase", description="Phase of the migration that is under way."),
-        Column("Samples/s", ".status.profile.samplesPerSecond", description="Samples consumed a second.", wide=True),
-        Column("Scaling", ".status.profile.scalingEfficiency", description="Share of perfect scaling.", wide=True),
-        Column("LastMove", ".status.lastMoveAt", "date", "Time since the last move.", wide=True),
-        Column("Queue", ".spec.queueName", description="LocalQueue of the job.", wide=True),
+        PrinterColumn("Pool", ".status.placement.pool", description="AcceleratorPool that the job is placed on."),
+        PrinterColumn("Chips", ".status.cost.chips", "integer", "Chips that its pods hold now."),
+        PrinterColumn("Bottleneck", ".status.columns.bottleneck", description="What limits the job now."),
+        PrinterColumn("$/h", ".status.columns.perHour", description="Dollars an hour now."),
+        PrinterColumn("$/M", ".status.columns.perMillion", description="Dollars for a million samples or steps now."),
+        PrinterColumn(
+            "Saved", ".status.columns.saved", description="Dollars saved against staying where the job started."
+        ),
+        PrinterColumn(
+            "Targets",
+            ".status.conditions[?(@.type=='TargetsMet')].reason",
+            description="Whether the declared targets hold, and which does not: the reason of TargetsMet.",
+        ),
+        PrinterColumn("Done", ".status.columns.progress", description="Share of the samples that are done."),
+        PrinterColumn("Would-go-to", ".status.columns.goesTo", description="Where the job should be moved."),
+        PrinterColumn("Saves", ".status.columns.saves", description="Share of the cost that the move would save."),
+        PrinterColumn("Phase", ".status.migration.phase", description="Phase of the migration that is under way."),
+        PrinterColumn(
+            "Samples/s", ".status.columns.samplesPerSecond", description="Samples consumed a second now.", wide=True
+        ),
+        PrinterColumn(
+            "Steps/s",
+            ".status.columns.stepsPerSecond",
+            description="Optimizer steps a second now, where samples are not seen.",
+            wide=True,
+        ),
+        PrinterColumn(
+            "Scaling", ".status.columns.scalingEfficiency", description="Share of perfect scaling now.", wide=True
+        ),
+        PrinterColumn(
+            "Finish", ".status.outlook.finishAt", description="When the job is done at its present rate.", wide=True
+        ),
+        PrinterColumn("LastMove", ".status.lastMoveAt", "date", "Time since the last move.", wide=True),
+        PrinterColumn("Queue", ".spec.queueName", description="LocalQueue of the job.", wide=True),
         _AGE,
     ),
     scale=Scale(".spec.workload.job.replicas", ".status.replicas", ".status.selector"),
 )
 
-ACCELERATOR_POOL: Final = Resource(
+ACCELERATOR_POOL: Final = CustomResource(
     kind="AcceleratorPool",
     plural="acceleratorpools",
     singular="acceleratorpool",
@@ -120,20 +145,22 @@ ACCELERATOR_POOL: Final = Resource(
         ),
     ),
     columns=(
-        Column("Accelerator", ".spec.accelerator", description="Key of the catalog."),
-        Column("Nodes", ".status.nodes", "integer", "Nodes that match."),
-        Column("Chips", ".status.chips.total", "integer", "Chips that nodes offer."),
-        Column("Free", ".status.chips.free", "integer", "Chips that nobody requests."),
-        Column("$/chip-h", ".spec.price.perChipHour", description="Declared price of one chip for an hour."),
-        Column("Ready", ".status.conditions[?(@.type=='Ready')].status", description="Whether nodes can take pods."),
-        Column("Max", ".spec.maxChips", "integer", "Chips that an autoscaler can bring the pool to.", wide=True),
-        Column("Slice", ".spec.slice.topology", description="Shape of one TPU slice.", wide=True),
-        Column("Resource", ".spec.resourceName", description="Resource that pods request.", wide=True),
+        PrinterColumn("Accelerator", ".spec.accelerator", description="Key of the catalog."),
+        PrinterColumn("Nodes", ".status.nodes", "integer", "Nodes that match."),
+        PrinterColumn("Chips", ".status.chips.total", "integer", "Chips that nodes offer."),
+        PrinterColumn("Free", ".status.chips.free", "integer", "Chips that nobody requests."),
+        PrinterColumn("$/chip-h", ".spec.price.perChipHour", description="Declared price of one chip for an hour."),
+        PrinterColumn(
+            "Ready", ".status.conditions[?(@.type=='Ready')].status", description="Whether nodes can take pods."
+        ),
+        PrinterColumn("Max", ".spec.maxChips", "integer", "Chips that an autoscaler can bring the pool to.", wide=True),
+        PrinterColumn("Slice", ".spec.slice.topology", description="Shape of one TPU slice.", wide=True),
+        PrinterColumn("Resource", ".spec.resourceName", description="Resource that pods request.", wide=True),
         _AGE,
     ),
 )
 
-PLACEMENT_POLICY: Final = Resource(
+PLACEMENT_POLICY: Final = CustomResource(
     kind="PlacementPolicy",
     plural="placementpolicies",
     singular="placementpolicy",
@@ -150,9 +177,11 @@ PLACEMENT_POLICY: Final = Resource(
         ),
     ),
     columns=(
-        Column("Mode", ".spec.defaultAdaptationMode", description="What holds for jobs without adaptation.mode."),
-        Column("Concurrent", ".spec.maxConcurrentMigrations", "integer", "Most migrations at the same time."),
-        Column("PerHour", ".spec.maxMovesPerHour", "integer", "Most moves that are begun in an hour."),
+        PrinterColumn(
+            "Mode", ".spec.defaultAdaptationMode", description="What holds for jobs without adaptation.mode."
+        ),
+        PrinterColumn("Concurrent", ".spec.maxConcurrentMigrations", "integer", "Most migrations at the same time."),
+        PrinterColumn("PerHour", ".spec.maxMovesPerHour", "integer", "Most moves that are begun in an hour."),
         _AGE,
     ),
 )

@@ -40,8 +40,8 @@ def validations(*rules: Rule) -> dict[str, Any]:
 def required_by_rule(field: str, remedy: str) -> dict[str, Any]:
     """Requires a field by a rule and not by `required`.
 
-    The API server answers a missing `required` field with two words and then skips every rule of the object, so that
-    the user learns of the next error only after mending this one.
+    For a missing `required` field the API server reports two words and skips every rule of the object, so that users
+    see the next error only after they have corrected this one.
     """
     rule = Rule(f"has(self.{field})", remedy, field=f".{field}", reason="FieldValueRequired")
     return {"required": [], **validations(rule)}

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
+
+from rightpool.api.record import INLINE_KEYWORD
 
 Schema = dict[str, Any]
 
@@ -68,14 +70,14 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 class UnstructuralSchemaError(Exception):
-    """A model says something that a CRD cannot."""
+    """A model cannot be expressed as a CRD."""
 
 
-def structural_schema(model: type[BaseModel], *, defaults: bool) -> Schema:
+def structural_schema(model: type[Any], *, defaults: bool) -> Schema:
     """The structural schema of a model.
 
-    `defaults` says whether the API server fills in defaults: in a spec, so that users see what holds; not in a status,
-    where only the operator speaks.
+    With `defaults` the API server fills in defaults: in a spec, so that users see them, but not in a status, which only
+    the operator writes.
     """
     document = TypeAdapter(model).json_schema(by_alias=True, mode="validation", ref_template="{model}")
     definitions = document.pop("$defs", {})
@@ -90,7 +92,7 @@ class _Converter:
         self._defaults = defaults
 
     def convert(self, node: Schema, path: str) -> Schema:
-        node = self._flatten(node, path)
+        node = self._spread(self._flatten(node, path), path)
         result: Schema = {}
         for keyword, value in node.items():
             if keyword in ("title", "additionalProperties", "properties", "items", "anyOf"):
@@ -99,7 +101,7 @@ class _Converter:
                 raise UnstructuralSchemaError(f"{path}: {keyword} has no counterpart in a CRD")
             result[keyword] = value
         if "description" in result:
-            result["description"] = " ".join(result["description"].split())
+            result["description"] = _described(" ".join(result["description"].split()), result, self._defaults)
         if result.get("x-kubernetes-int-or-string"):
             result["anyOf"] = node["anyOf"]
         elif "type" not in result:
@@ -134,8 +136,8 @@ class _Converter:
             raise UnstructuralSchemaError(f"{path} declares no properties")
 
     def _property(self, name: str, value: Schema, parent: Schema, path: str) -> Schema:
-        """A property that is an object, may be absent, and holds defaults, has the default {}: the API server
-        fills in the defaults inside only where the object itself is there."""
+        """An optional object with defaults has the default {}, because the API server fills in defaults only inside an
+        existing object."""
         schema = self.convert(value, path)
         if not schema.get("description"):
             raise UnstructuralSchemaError(f"{path} has no description, so kubectl explain would show nothing")
@@ -153,9 +155,31 @@ class _Converter:
             schema = {keyword: schema[keyword] for keyword in _ORDER if keyword in schema}
         return schema
 
+    def _spread(self, node: Schema, path: str) -> Schema:
+        """An object with the properties of its inlined ones in their place."""
+        properties: Schema = {}
+        required = [*node.get("required", ())]
+        for name, value in node.get("properties", {}).items():
+            if not value.get(INLINE_KEYWORD):
+                properties[name] = value
+                continue
+            inlined = self._spread(self._flatten(value, path), path)
+            properties |= inlined["properties"]
+            if name in required:
+                required[required.index(name) : required.index(name) + 1] = inlined.get("required", ())
+        return (
+            node
+            if properties == node.get("properties", {})
+            else node
+            | {
+                "properties": properties,
+                "required": required,
+            }
+        )
+
     def _flatten(self, node: Schema, path: str) -> Schema:
-        """Resolves references and `X | None`; what the place says about itself wins over what the type says, and the
-        rules of both hold."""
+        """Resolves references and `X | None`. Keywords of the property override those of the type; rules of both are
+        kept."""
         if "x-kubernetes-int-or-string" in node:
             return node
         outer = dict(node)
@@ -173,6 +197,15 @@ class _Converter:
         if rules:
             merged[_RULES] = rules
         return merged
+
+
+def _described(description: str, node: Schema, defaults: bool) -> str:
+    """With its default, which `kubectl explain` does not show by itself."""
+    default = node.get("default")
+    if not defaults or default is None or isinstance(default, list | dict) or "efault" in description:
+        return description
+    shown = str(default).lower() if isinstance(default, bool) else default
+    return f"{description} Default: {shown}."
 
 
 def _may_be_null(node: Schema) -> bool:

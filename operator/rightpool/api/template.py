@@ -2,7 +2,7 @@
 
 A whole PodTemplateSpec would be half a megabyte of schema, more than client-side `kubectl apply` can carry. What our
 rules read is declared, with bounds so that their cost is known; the rest is preserved as it is, and judged by the API
-server's dry run of the child.
+server when the child is created.
 """
 
 from __future__ import annotations

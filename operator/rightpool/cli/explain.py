@@ -1,27 +1,34 @@
-"""`rightpool explain NAME`: what a job does, what limits it, everywhere it could be, and why it is where it is.
+"""`rightpool explain [NAME]`: what a job does, what limits it, everywhere it could be, and why it is where it is.
 
 It asks planning the operator's own question, on the same view of the cluster; only what was measured comes from the
-job's status. With `-o json`, one object:
+job's status. Without a name, each job of the namespace in a line. With `-o json` or `-o yaml`, one object (without a
+name an ExplanationList, whose `items` are {namespace, name, state, decision}):
 
     apiVersion, kind        rightpool.dev/v1alpha1, Explanation
     asOf                    when it was asked, RFC 3339
     notes                   what could not be looked at, sentences
     job                     {namespace, name, state, objective, adaptation}
+    targets                 {met, reason, message, progress, finishAt, secondsLeft, dollarsLeft, late, over}: late and
+                            over are the probabilities of missing the deadline and the budget
     placement               as status.placement, with costPerHour; null before the first start
-    profile                 {quality, window, measuredAt, values: {samplesPerSecond, stepSeconds, …}, missing}: SI
-                            base units, ratios 0-1; missing names what was not measured; null where nothing was
+    profile                 {quality, window, measuredAt, values: {samplesPerSecond or stepsPerSecond, stepSeconds, …},
+                            missing}: SI base units, ratios 0-1; missing names what was not measured; null where
+                            nothing was
     bottleneck              {class, evidence, lever}; null where nothing was measured
     current                 the placement as a candidate; null where it was not measured
-    candidates              the best first, each {pool, chips, replicas, capacity, samplesPerSecond, costPerHour,
-                            costPerMillionSamples, scalingEfficiency, saving, probability, verdict, message}. The two
-                            estimates are {median, low, high} with an 80% interval, the first with its basis. verdict is
-                            Eligible, or the reason why not, which `message` explains in numbers
+    candidates              the best first, each {pool, chips, replicas, capacity, throughput, unit, costPerHour,
+                            costPerMillion, scalingEfficiency, saving, probability, verdict, message}.
+                            unit is Samples or Steps: throughput counts them, and costPerMillion is for a million. Both
+                            are {median, low, high} with an 80% interval, the first with its basis. verdict is Eligible,
+                            or the reason why not, which `message` explains in numbers
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
+    recommendation          as status.recommendation; null where nothing is recommended
     cost                    {perHour, spent, saved}, dollars up to asOf; null where nothing was spent
-    history                 as status.history, the newest last
+    history                 as status.history, the newest last, each with its unit
 
-Money is dollars. What is not known is null, and never 0.
+Money is dollars, and all numbers are JSON numbers, also those that the API writes as texts. What is not known is null,
+and never 0.
 """
 
 from __future__ import annotations
@@ -33,26 +40,36 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from rightpool.api.model import format_time
+from rightpool.api.conditions import ConditionType, find_condition
+from rightpool.api.estimate import Estimate
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.explanation import print_explanation
-from rightpool.cli.recorded import FIELDS, age, recorded_diagnosis, recorded_profile, telemetry_is_up
-from rightpool.cli.state import state_of
-from rightpool.cli.table import Page, print_json
+from rightpool.cli.decider import Decider
+from rightpool.cli.documents import entry_document, place_document, plain, print_document
+from rightpool.cli.explanation import decision_words, print_explanation, print_list
+from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.job_names import job_key
+from rightpool.cli.plot.file import plot_file, require_library, save_plot
+from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
+from rightpool.cli.repeat import add_watch_argument, repeated
+from rightpool.cli.state import state_of, without_operator
+from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION
-from rightpool.hardware.placement import Placement
 from rightpool.hardware.pool import Pool
-from rightpool.planning.assess import Assessment, adaptation_mode
-from rightpool.planning.candidate import Candidate
-from rightpool.planning.gates import node_selector
-from rightpool.planning.plan import plan
-from rightpool.planning.snapshot import JobKey, JobState, Snapshot
-from rightpool.planning.wording import span
-from rightpool.prediction.estimate import Estimate
-from rightpool.runtime.jobs import StoredJob
-from rightpool.runtime.persistence import to_time
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.select import adaptation_mode
+from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.forecast import Forecast, forecast
+from rightpool.planning.job import Job, JobKey, Observed
+from rightpool.reporting.candidate_texts import verdict_text
+from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.status import EXPECTED, FIELDS
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import span
 
 ELIGIBLE: Final = "Eligible"
 # Moves of the last day count against the fleet's limits.
@@ -64,18 +81,35 @@ class Explanation:
     """Everything that is told. job: with the recorded profile and what its pods show."""
 
     stored: StoredJob
-    job: JobState
+    job: Job
     assessment: Assessment
     pools: Mapping[str, Pool]
     policy: PlacementPolicySpec
     now: float
     notes: tuple[str, ...]
 
+    @property
+    def rest(self) -> Forecast:
+        """Of the job where it is."""
+        current = self.assessment.current
+        measured = self.job.observed.profile is not None and self.job.observed.profile.complete
+        return forecast(self.job, current.throughput if current is not None and measured else None, self.now)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    parser.add_argument("name", help="of the ProfiledJob; `namespace/name` does as well")
+    parser.add_argument(
+        "name", nargs="?", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well; default: all jobs"
+    )
     parser.add_argument("--all", action="store_true", help="every candidate, also the many that a gate rules out")
+    parser.add_argument(
+        "--plot",
+        type=plot_file,
+        metavar="FILE",
+        help="also draw it, as .svg or .png: roofline, throughput by size, cost against time, parts of a step",
+    )
+    add_watch_argument(parser)
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -83,72 +117,124 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit status: 0 explained, 1 not possible."""
 
     def work(connection: Connection) -> None:
-        namespace, _, name = arguments.name.rpartition("/")
-        key = JobKey(namespace or connection.namespace, name)
-        found = explain(ClusterView(connection.client, key.namespace), key, time.time())
-        if arguments.output == "json":
-            print_json(document(found))
-        else:
+        now = time.time()
+        if arguments.plot is not None:
+            if arguments.name is None:
+                raise CliError("--plot draws one job: name it")
+            require_library()
+        quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        if arguments.name is None:
+            listed = explain_all(ClusterView(connection.client, connection.namespace), now)
+            if arguments.output == "table":
+                print_list(Page(), listed, quiet, now)
+            else:
+                print_document(list_document(listed, now, quiet), arguments.output)
+            return
+        key = job_key(arguments.name, connection.namespace)
+        found = explain(ClusterView(connection.client, key.namespace), key, now, quiet)
+        if arguments.plot is not None:
+            save_plot(found, arguments.plot)
+        if arguments.output == "table":
             print_explanation(Page(), found, everything=arguments.all)
+        else:
+            print_document(document(found), arguments.output)
 
-    return carry_out(arguments, "explain", work)
+    return carry_out(arguments, "explain", repeated(work, arguments.watch))
 
 
-def explain(view: ClusterView, key: JobKey, now: float) -> Explanation:
-    """Ask planning about one job, as the operator would."""
+def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessment]]:
+    """Ask planning about every job of the namespace at once, by name."""
+    jobs = view.all_jobs()
+    here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
+    selected = {key for stored in here.values() for key in node_selector(stored.job.spec)}
+    fleet = view.fleet(selected)
+    view.pods_of_namespace()
+    known: dict[JobKey, Job] = {}
+    for key, stored in jobs.items():
+        if key in here:
+            known[key] = _measured(_seen(view, stored), stored, fleet.pools)
+        elif _counts(stored, now):
+            known[key] = _seen(view, stored)
+    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now))
+    return [(here[key], assessments[key]) for key in sorted(here)]
+
+
+def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
+    """With what was recorded of it."""
+    pool = None if job.state.revision is None else pools.get(job.state.revision.placement.pool)
+    profile = recorded_profile(stored)
+    diagnosis = recorded_diagnosis(stored, profile, None if pool is None else pool.accelerator)
+    return replace(job, observed=replace(job.observed, profile=profile, diagnosis=diagnosis))
+
+
+def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:
+    """Ask planning about one job, as the operator would. quiet: that no operator leads."""
     jobs = view.all_jobs()
     stored = jobs.get(key)
     if stored is None:
         raise CliError(_not_found(key, jobs))
-    fleet = view.fleet(node_selector(stored.state.spec))
+    fleet = view.fleet(node_selector(stored.job.spec))
     view.children(key)
-    job = stored.state
-    pool = None if job.ref is None else fleet.pools.get(job.ref.placement.pool)
-    profile = recorded_profile(stored)
-    job = replace(
-        _seen(view, stored),
-        profile=profile,
-        diagnosis=recorded_diagnosis(stored.status, profile, None if pool is None else pool.accelerator),
-    )
+    job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
     # Of the others only those count that hold promises or have moved: their chips and moves are not to be had.
     others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
-    snapshot = Snapshot({**others, key: job}, fleet.pools, policy, now, telemetry=telemetry_is_up(stored.status))
+    whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes())
     notes = [*view.notes, *fleet.notes]
-    if not job.spec.ours:
+    if not job.spec.managed:
         notes.append(
             f"spec.managedBy is {job.spec.managed_by}: this operator leaves the job alone, and the decision is what it "
             "would be"
         )
-    silent = age(job, profile, now)
-    if silent is not None:
-        notes.append(f"the newest measurement is {span(silent)} old: does the operator run?")
-    return Explanation(stored, job, plan(snapshot).assessments[key], fleet.pools, policy, now, tuple(notes))
+    notes += [] if quiet is None else [quiet]
+    notes += _not_looked_at(stored, now)
+    return Explanation(stored, job, Decider()(whole)[key], fleet.pools, policy, now, tuple(notes))
 
 
-def _seen(view: ClusterView, stored: StoredJob) -> JobState:
-    return replace(stored.state, revisions=view.store.revisions(stored.state.key, stored.state.uid))
+def _not_looked_at(stored: StoredJob, now: float) -> list[str]:
+    """That the operator does not seem to look at this job, although it may run."""
+    job = stored.job
+    if not job.spec.managed or job.deleting:
+        return []
+    if without_operator(stored, now):
+        age, where = span(now - job.created_at), job.key.namespace
+        return [
+            f"no operator has looked at the job since it was created {age} ago: see whether its watchNamespaces have "
+            f"{where}. Until then nothing is started, and the decision is what it would be"
+        ]
+    if stored.observed_generation is not None and stored.observed_generation < job.generation:
+        return [f"the status is about generation {stored.observed_generation}, and the spec is {job.generation} by now"]
+    return []
+
+
+def _seen(view: ClusterView, stored: StoredJob) -> Job:
+    job = stored.job
+    return replace(job, observed=Observed(revisions=view.store.revisions(job.key, job.uid)))
 
 
 def _counts(stored: StoredJob, now: float) -> bool:
-    job = stored.state
-    if not job.spec.ours or job.deleting:
+    job = stored.job
+    if not job.spec.managed or job.deleting:
         return False
-    waits = not job.finished and (job.ref is None or job.ref.since is None or job.migration is not None)
-    return waits or any(entry.finished_at > now - _MEMORY_SECONDS for entry in job.history)
+    waits = not job.state.finished and (
+        job.state.revision is None or job.state.revision.since is None or job.state.migration is not None
+    )
+    return waits or any(entry.finished_at > now - _MEMORY_SECONDS for entry in job.state.history)
 
 
 def _not_found(key: JobKey, jobs: Mapping[JobKey, StoredJob]) -> str:
     elsewhere = sorted(other.namespace for other in jobs if other.name == key.name)
-    told = f"there is no ProfiledJob {key.name} in namespace {key.namespace}"
+    missing = f"there is no ProfiledJob {key.name} in namespace {key.namespace}"
     if elsewhere:
-        return f"{told}; there is one in {', '.join(elsewhere)}: add -n {elsewhere[0]}"
+        return f"{missing}; there is one in {', '.join(elsewhere)}: add -n {elsewhere[0]}"
     here = sorted(other.name for other in jobs if other.namespace == key.namespace)
     near = get_close_matches(key.name, here, n=3)
     if near:
-        return f"{told}; did you mean {' or '.join(near)}?"
+        return f"{missing}; did you mean {' or '.join(near)}?"
     return (
-        f"{told}; there are: {', '.join(here[:10])}" if here else f"{told}, and no other; `rightpool top -A` lists all"
+        f"{missing}; there are: {', '.join(here[:10])}"
+        if here
+        else f"{missing}, and no other; `rightpool top -A` lists all"
     )
 
 
@@ -159,80 +245,116 @@ def document(found: Explanation) -> dict[str, Any]:
     """The object that this module's head describes."""
     job, status, decision = found.job, found.stored.status, found.assessment.decision
     target = decision.target
-    account = job.account.settled(found.now)
+    account = job.state.account.settled(found.now)
     wire = status.to_dict()
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "Explanation",
-        "asOf": format_time(to_time(found.now)),
+        "asOf": write_unix_time(found.now),
         "notes": list(found.notes),
         "job": {
             "namespace": job.key.namespace,
             "name": job.key.name,
-            "state": state_of(job),
+            "state": state_of(found.stored, found.stored.status),
             "objective": job.spec.targets.objective.value,
             "adaptation": adaptation_mode(job, found.policy).value,
         },
-        "placement": wire.get("placement"),
+        "targets": _targets(found),
+        "placement": plain(wire.get("placement")),
         "profile": _profile(found),
         "bottleneck": None
-        if job.diagnosis is None
+        if job.observed.diagnosis is None
         else {
-            "class": job.diagnosis.bottleneck.value,
-            "evidence": job.diagnosis.evidence or None,
-            "lever": job.diagnosis.lever or None,
+            "class": job.observed.diagnosis.bottleneck.value,
+            "evidence": job.observed.diagnosis.evidence or None,
+            "lever": job.observed.diagnosis.lever or None,
         },
         "current": None if found.assessment.current is None else _candidate(found.assessment.current),
         "candidates": [_candidate(candidate) for candidate in found.assessment.candidates],
         "decision": {
             "action": decision.action.value,
             "reason": decision.reason.value,
-            "message": decision.message,
-            "target": None if target is None else _place(target),
+            "message": decision_words(found.stored, job, found.assessment, found.now),
+            "target": None if target is None else place_document(target),
         },
-        "migration": wire.get("migration"),
+        "migration": plain(wire.get("migration")),
+        "recommendation": plain(wire.get("recommendation")),
         "cost": {"perHour": account.cost_per_hour, "spent": account.spent, "saved": account.saved}
-        if status.cost is not None
+        if not account.empty
         else None,
-        "history": wire.get("history", []),
+        "history": [entry_document(entry) for entry in job.state.history],
     }
 
 
 def _profile(found: Explanation) -> dict[str, Any] | None:
     recorded = found.stored.status.profile
-    if recorded is None or found.job.profile is None:
+    if recorded is None or found.job.observed.profile is None:
         return None
-    readings = found.job.profile.readings
+    readings = found.job.observed.profile.readings
     return {
         "quality": recorded.quality,
         "window": recorded.window,
-        "measuredAt": None if recorded.measured_at is None else format_time(recorded.measured_at),
+        "measuredAt": None if recorded.measured_at is None else write_unix_time(recorded.measured_at),
         "values": {field.value: readings[field].value for field in FIELDS.values() if field in readings},
-        "missing": [field.value for field in FIELDS.values() if field not in readings],
+        "missing": [field.value for field in EXPECTED if field not in readings],
     }
 
 
-def _place(placement: Placement) -> dict[str, Any]:
+def _targets(found: Explanation) -> dict[str, Any]:
+    met = find_condition(found.stored.status.conditions, ConditionType.TARGETS_MET)
+    rest = found.rest
     return {
-        "pool": placement.pool,
-        "chips": placement.chips,
-        "replicas": placement.replicas,
-        "capacity": placement.capacity.value,
+        "met": None if met is None or met.status == "Unknown" else met.status == "True",
+        "reason": None if met is None else met.reason,
+        "message": None if met is None else met.message,
+        "progress": rest.progress,
+        "finishAt": None if rest.finish_at is None else write_unix_time(rest.finish_at),
+        "secondsLeft": rest.time_left if found.job.state.finished is None else None,
+        "dollarsLeft": rest.money_left,
+        "late": rest.late,
+        "over": rest.over,
+    }
+
+
+def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet: str | None) -> dict[str, Any]:
+    """The object of a whole namespace."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "ExplanationList",
+        "asOf": write_unix_time(now),
+        "notes": [] if quiet is None else [quiet],
+        "items": [
+            {
+                "namespace": stored.job.key.namespace,
+                "name": stored.job.key.name,
+                "state": state_of(stored, stored.status),
+                "decision": {
+                    "action": assessment.decision.action.value,
+                    "reason": assessment.decision.reason.value,
+                    "message": decision_text(stored.job, assessment, now),
+                    "target": None
+                    if assessment.decision.target is None
+                    else place_document(assessment.decision.target),
+                },
+            }
+            for stored, assessment in listed
+        ],
     }
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    rate = candidate.samples_per_second
+    rate = candidate.throughput
     return {
-        **_place(candidate.placement),
-        "samplesPerSecond": None if rate is None else {**_estimate(rate), "basis": list(rate.basis)},
+        **place_document(candidate.placement),
+        "throughput": None if rate is None else {**_estimate(rate), "basis": list(rate.basis)},
+        "unit": candidate.unit.value,
         "costPerHour": candidate.cost_per_hour,
-        "costPerMillionSamples": None if candidate.cost_per_million is None else _estimate(candidate.cost_per_million),
+        "costPerMillion": None if candidate.cost_per_million is None else _estimate(candidate.cost_per_million),
         "scalingEfficiency": candidate.scaling_efficiency,
         "saving": candidate.saving,
         "probability": candidate.probability,
         "verdict": ELIGIBLE if candidate.rejection is None else candidate.rejection.reason.value,
-        "message": None if candidate.rejection is None else candidate.rejection.message,
+        "message": None if candidate.rejection is None else verdict_text(candidate),
     }
 
 

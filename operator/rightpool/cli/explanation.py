@@ -5,36 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rightpool.cli.recorded import FIELDS
-from rightpool.cli.state import state_of
+from rightpool.api.action import Action
+from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.ledger import LedgerEntry
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.state import holds_chips, state_of, without_operator
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.hardware.placement import CapacityType, Placement
-from rightpool.planning.assess import adaptation_mode
-from rightpool.planning.candidate import Candidate
-from rightpool.planning.decision import Action
-from rightpool.planning.ledger import LedgerEntry
-from rightpool.planning.wording import cents, chips, dollars, gibibytes, number, share, span
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.select import adaptation_mode
+from rightpool.planning.job import Job, unit_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
+from rightpool.reporting.candidate_texts import verdict_text
+from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.forecast_texts import forecast_text
+from rightpool.reporting.rejection_texts import place, short_place
+from rightpool.reporting.status import EXPECTED
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import cents, dollars, gibibytes, number, share, span
 
 if TYPE_CHECKING:
     from rightpool.cli.explain import Explanation
 
+# Titles of sections that the page adds a drawing to.
+DOES: Final = "Does"
+COULD_BE: Final = "Could be"
 # More candidates than anybody reads at once.
 SHOWN: Final = 12
 
-_CANDIDATES: Final = (
-    Column(""),
-    Column("POOL"),
-    Column("CHIPS", right=True),
-    Column("SAMPLES/S", right=True),
-    Column("80% INTERVAL", drop=3),
-    Column("$/H", right=True, drop=1),
-    Column("$/M SAMPLES", right=True),
-    Column("SAVING", right=True),
-    Column("P(BETTER)", right=True, drop=2),
-    Column("SCALING", right=True, drop=4),
-    Column("VERDICT", wraps=True),
+_LIST: Final = (
+    Column("NAME"),
+    Column("STATE"),
+    Column("PLACED ON"),
+    Column("DECISION"),
+    Column("WHY", wraps=True),
 )
 _HISTORY: Final = (
     Column("ID"),
@@ -50,12 +56,30 @@ _HISTORY: Final = (
 )
 
 
+def _candidate_columns(unit: WorkUnit) -> tuple[Column, ...]:
+    counted = unit.value.upper()
+    return (
+        Column(""),
+        Column("POOL"),
+        Column("CHIPS", right=True),
+        Column(f"{counted}/S", right=True),
+        Column("80% INTERVAL", drop=3),
+        Column("$/H", right=True, drop=1),
+        Column(f"$/M {counted}", right=True),
+        Column("SAVING", right=True),
+        Column("P(BETTER)", right=True, drop=2),
+        Column("SCALING", right=True, drop=4),
+        Column("VERDICT", wraps=True),
+    )
+
+
 def _seconds(value: float) -> str:
     return f"{number(value)} s" if value >= 1 else f"{number(value * 1000)} ms"
 
 
-_SAID: Final[Mapping[Field, tuple[str, Callable[[float], str]]]] = {
+_FIGURES: Final[Mapping[Field, tuple[str, Callable[[float], str]]]] = {
     Field.SAMPLES_PER_SECOND: ("samples/s", number),
+    Field.STEPS_PER_SECOND: ("steps/s", number),
     Field.STEP_SECONDS: ("step", _seconds),
     Field.CHIP_BUSY: ("chip busy", share),
     Field.COMPUTE_ACTIVE: ("compute active", share),
@@ -72,13 +96,17 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     """All sections; what there is nothing to say about is left out. everything: all candidates."""
     job = found.job
     mode = adaptation_mode(job, found.policy).value
-    page.line(f"{job.key}: {state_of(job)}", "bold")
+    page.line(f"{job.key}: {state_of(found.stored, found.stored.status)}", "bold")
     page.line(f"objective {job.spec.targets.objective.value}, adaptation {mode}")
+    _condition(page, found)
     _placement(page, found)
+    _targets(page, found)
     _profile(page, found)
     _bottleneck(page, found)
-    _candidates(page, found, everything)
-    _decision(page, found)
+    _report(page, found)
+    if found.job.state.finished is None:
+        _candidates(page, found, everything)
+        _decision(page, found)
     _history(page, found)
     if found.notes:
         page.heading("Notes")
@@ -86,12 +114,50 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
             page.indented(note)
 
 
+def print_list(page: Page, listed: Sequence[tuple[StoredJob, Assessment]], quiet: str | None, now: float) -> None:
+    """Each job in a line. quiet: that no operator leads."""
+    if not listed:
+        page.line("there are no ProfiledJobs in this namespace")
+    rows = [_listed(stored, assessment, now) for stored, assessment in listed]
+    if rows:
+        page.table(_LIST, rows)
+    if quiet is not None:
+        page.line()
+        page.line(quiet)
+
+
+def decision_words(stored: StoredJob, job: Job, assessment: Assessment, now: float) -> str:
+    """Why the decision is what it is. job: with what is observed of it. Nothing is promised where no operator looks."""
+    target = assessment.decision.target
+    if assessment.decision.action is Action.START and target is not None and without_operator(stored, now):
+        return f"would start on {place(target)}"
+    return decision_text(job, assessment, now)
+
+
+def _listed(stored: StoredJob, assessment: Assessment, now: float) -> list[str]:
+    ref, decision, status = stored.job.state.revision, assessment.decision, stored.status
+    placed = find_condition(status.conditions, ConditionType.PLACED)
+    runs = placed is None or placed.reason == Reason.RUNNING
+    text = decision_words(stored, stored.job, assessment, now) if runs or placed is None else placed.message
+    return [
+        stored.job.key.name,
+        state_of(stored, status),
+        NOTHING if ref is None or stored.job.state.finished else short_place(ref.placement),
+        f"{decision.action.value} ({decision.reason.value})",
+        text,
+    ]
+
+
 def _placement(page: Page, found: Explanation) -> None:
-    ref = found.job.ref
-    page.heading("Runs on")
+    ref = found.job.state.revision
     if ref is None:
+        page.heading("Runs on")
         page.indented("nothing yet")
         return
+    if found.job.state.finished is not None:
+        page.heading("Ran on")
+    else:
+        page.heading("Runs on" if holds_chips(found.stored) else "Placed on, and holds no chips now")
     placement = ref.placement
     pool = found.pools.get(placement.pool)
     pairs = [
@@ -102,34 +168,73 @@ def _placement(page: Page, found: Explanation) -> None:
     pairs.append(("price", "unknown" if ref.cost_per_hour is None else f"{dollars(ref.cost_per_hour)} an hour"))
     since = "not all pods have run yet" if ref.since is None else f"for {span(found.now - ref.since)}"
     pairs.append(("revision", f"{ref.revision}, {since}"))
-    account = found.job.account.settled(found.now)
-    if found.stored.status.cost is not None:
-        saved = f", {cents(account.saved)} saved by moves" if found.job.moves else ""
+    account = found.job.state.account.settled(found.now)
+    if not found.job.state.account.empty:
+        saved = f", {cents(account.saved)} saved by moves" if found.job.state.moves else ""
         pairs.append(("so far", f"{cents(account.spent)} spent{saved}"))
     page.pairs(pairs)
 
 
-def _profile(page: Page, found: Explanation) -> None:
-    profile, recorded = found.job.profile, found.stored.status.profile
-    page.heading("Does")
-    if profile is None or recorded is None or not profile.readings:
-        page.indented("nothing was measured yet" if found.job.ref is not None else "it does not run")
+def _condition(page: Page, found: Explanation) -> None:
+    """Why it does not run, or how it ended."""
+    for kind in (ConditionType.FAILED, ConditionType.COMPLETED, ConditionType.PLACED):
+        condition = find_condition(found.stored.status.conditions, kind)
+        if condition is not None and condition.reason != Reason.RUNNING and condition.message:
+            page.indented(condition.message)
+            return
+
+
+def _targets(page: Page, found: Explanation) -> None:
+    met = find_condition(found.stored.status.conditions, ConditionType.TARGETS_MET)
+    if met is None or met.reason == Reason.NO_TARGETS:
         return
-    known = [field for field in _SAID if field in profile.readings]
-    page.pairs((_SAID[field][0], _SAID[field][1](profile.readings[field].value)) for field in known)
-    told = [f"over {span(profile.window)}", f"quality {recorded.quality}"]
+    holds = {"True": "hold", "False": "do not hold"}.get(met.status, "are not known to hold")
+    page.heading(f"Targets {holds} ({met.reason})")
+    ended = found.job.state.finished is not None  # what is left then says nothing of whether it was in time
+    page.indented(met.message if ended else forecast_text(found.rest) or met.message)
+
+
+def _report(page: Page, found: Explanation) -> None:
+    """What came of a job that has ended, and what to try next time."""
+    job, diagnosis = found.job, found.job.observed.diagnosis
+    if job.state.finished is None:
+        return
+    account = job.state.account.settled(found.now)
+    page.heading("Report")
+    saved = f"; moves saved {cents(account.saved)}" if job.state.moves else "; it was never moved"
+    page.indented(f"{cents(account.spent)} spent{saved}")
+    bottleneck = None if found.stored.status.profile is None else found.stored.status.profile.bottleneck
+    if bottleneck is not None:
+        page.indented(f"limited by {bottleneck} when it was last measured")
+    if diagnosis is not None and diagnosis.lever:
+        page.indented(f"to try next: {diagnosis.lever}")
+
+
+def _profile(page: Page, found: Explanation) -> None:
+    profile, recorded = found.job.observed.profile, found.stored.status.profile
+    page.heading(DOES)
+    if profile is None or recorded is None or not profile.readings:
+        profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
+        not_running = found.job.state.revision is None or (
+            profiled is not None and profiled.reason == Reason.NOT_RUNNING
+        )
+        page.indented("it does not run" if not_running else "nothing was measured yet")
+        return
+    known = [field for field in _FIGURES if field in profile.readings]
+    page.pairs((_FIGURES[field][0], _FIGURES[field][1](profile.readings[field].value)) for field in known)
+    remarks = [f"over {span(profile.window)}", f"quality {recorded.quality}"]
     if profile.newest is not None:
-        told.append(f"measured {span(max(0.0, found.now - profile.newest))} ago")
+        remarks.append(f"measured {span(max(0.0, found.now - profile.newest))} ago")
     if profile.steadiness is not Steadiness.STEADY:
-        told.append(f"not to be relied on: {profile.steadiness.value}")
-    page.indented(", ".join(told), "dim")
-    missing = [_SAID[field][0] for field in FIELDS.values() if field not in profile.readings]
+        remarks.append(f"not to be relied on: {profile.steadiness.value}")
+    page.indented(", ".join(remarks), "dim")
+    missing = [_FIGURES[field][0] for field in EXPECTED if field not in profile.readings]
     if missing:
         page.indented(f"not measured: {', '.join(missing)}", "dim")
 
 
 def _bottleneck(page: Page, found: Explanation) -> None:
-    diagnosis = found.job.diagnosis
+    diagnosis = found.job.observed.diagnosis
     if diagnosis is None:
         return
     page.heading(f"Limited by {diagnosis.bottleneck.value}")
@@ -142,7 +247,7 @@ def _bottleneck(page: Page, found: Explanation) -> None:
 def _candidates(page: Page, found: Explanation, everything: bool) -> None:
     assessment = found.assessment
     candidates = list(assessment.candidates)
-    page.heading("Could be")
+    page.heading(COULD_BE)
     if not candidates and assessment.current is None:
         page.indented("no candidates: see the decision")
         return
@@ -150,7 +255,7 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
     target = assessment.decision.target
     rows = [] if assessment.current is None else [_row("now", assessment.current, current=True)]
     rows += [_row("→" if candidate.placement == target else "", candidate) for candidate in shown]
-    page.table(_CANDIDATES, rows, indented=True)
+    page.table(_candidate_columns(unit_of(found.job)), rows, indented=True)
     reasons = _why_not(shown)
     if reasons:
         page.line()
@@ -160,7 +265,7 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
 
 
 def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]:
-    rate, cost = candidate.samples_per_second, candidate.cost_per_million
+    rate, cost = candidate.throughput, candidate.cost_per_million
     if candidate.rejection is not None:
         verdict = candidate.rejection.reason.value
     else:
@@ -186,21 +291,21 @@ def _why_not(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
     holds_for: dict[str, list[Placement]] = {}
     for candidate in candidates:
         if candidate.rejection is not None:
-            holds_for.setdefault(candidate.rejection.message, []).append(candidate.placement)
-    told = []
+            holds_for.setdefault(verdict_text(candidate), []).append(candidate.placement)
+    rejections = []
     for message, placements in holds_for.items():
         by_pool: dict[str, list[str]] = {}
         for placement in placements:
             by_pool.setdefault(placement.pool, []).append(str(placement.chips))
-        told.append((", ".join(f"{pool} {'/'.join(counts)}" for pool, counts in by_pool.items()), message))
-    return told
+        rejections.append((", ".join(f"{pool} {'/'.join(counts)}" for pool, counts in by_pool.items()), message))
+    return rejections
 
 
 def _decision(page: Page, found: Explanation) -> None:
     decision = found.assessment.decision
     page.heading(f"Decision: {decision.action.value} ({decision.reason.value})")
-    page.indented(decision.message)
-    migration = found.job.migration
+    page.indented(decision_words(found.stored, found.job, found.assessment, found.now))
+    migration = found.job.state.migration
     if migration is not None:
         since = span(max(0.0, found.now - migration.phase_since))
         page.indented(f"{migration.id} has been in phase {migration.phase.value} for {since}: {migration.message}")
@@ -210,39 +315,35 @@ def _decision(page: Page, found: Explanation) -> None:
 
 
 def _history(page: Page, found: Explanation) -> None:
-    history = found.job.history
+    history = found.job.state.history
     if not history:
         return
-    page.heading("History, $ per million samples")
-    page.table(_HISTORY, [_entry(entry, found.now) for entry in reversed(history)], indented=True)
+    units = {entry.unit for entry in history}
+    page.heading(f"History, $ per million {' or '.join(sorted(unit.plural for unit in units))}")
+    rows = [_entry(entry, found.now, named=len(units) > 1) for entry in reversed(history)]
+    page.table(_HISTORY, rows, indented=True)
 
 
-def _entry(entry: LedgerEntry, now: float) -> list[str]:
+def _entry(entry: LedgerEntry, now: float, *, named: bool) -> list[str]:
+    """named: whether the costs name their unit."""
+    unit = f" {entry.unit.plural}" if named else ""
+
     def money(value: float | None) -> str:
         return NOTHING if value is None else dollars(value).replace("$", "")
+
+    def per_million(value: float | None) -> str:
+        return NOTHING if value is None else f"{money(value)}{unit}"
 
     outcome = entry.outcome.value if entry.outcome.value == entry.reason else f"{entry.outcome.value} ({entry.reason})"
     return [
         entry.id,
         entry.action,
-        _short(entry.source),
-        _short(entry.target),
-        money(entry.baseline_cost_per_million),
-        money(entry.predicted_cost_per_million),
-        money(entry.realised_cost_per_million),
+        short_place(entry.source),
+        short_place(entry.target),
+        per_million(entry.baseline_cost_per_million),
+        per_million(entry.predicted_cost_per_million),
+        per_million(entry.realised_cost_per_million),
         money(entry.cost or None),
         outcome,
         f"{span(max(0.0, now - entry.finished_at))} ago",
     ]
-
-
-def place(placement: Placement) -> str:
-    """8 chips of a10g, spot."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{chips(placement.chips)} of {placement.pool}{spot}"
-
-
-def _short(placement: Placement) -> str:
-    """4×a10g."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{placement.chips}×{placement.pool}{spot}"

@@ -2,60 +2,54 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pythonjsonlogger.core import RESERVED_ATTRS, merge_record_extra
+from pythonjsonlogger.json import JsonFormatter
+
 from rightpool.settings import LogFormat
 
-_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# Libraries that say what they do for each request or each watch.
-_TALKATIVE: Final = ("kopf", "urllib3", "kubernetes", "asyncio", "aiohttp")
+# Libraries that log every request or every watch.
+_VERBOSE: Final = ("kopf", "urllib3", "kubernetes", "asyncio", "aiohttp")
 
 
 def set_up_logging(form: LogFormat, level: str) -> None:
-    """For the whole process, on standard error."""
+    """Configure logging of the whole process, on standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter())
+    handler.setFormatter(formatter(form))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in _TALKATIVE:
+    for name in _VERBOSE:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level)))
 
 
-def extras(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given as `extra`: the job, the decision, the evidence."""
-    return {key: value for key, value in vars(record).items() if key not in _STANDARD and not key.startswith("_")}
+def formatter(form: LogFormat) -> logging.Formatter:
+    """A formatter with time, level, message, the fields of `extra`, and the stack trace of an exception."""
+    if form is LogFormat.TEXT:
+        return _Text()
+    names = {"name": "logger", "exc_info": "stack"}
+    return _Json("{name}{message}", style="{", rename_fields=names, json_default=str, json_ensure_ascii=False)
 
 
 def _moment(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class JsonFormatter(logging.Formatter):
-    """time, level, logger, message, what was given as extra, and a stack trace where there is one."""
+class _Json(JsonFormatter):
+    def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+        log_data.update(time=_moment(record), level=record.levelname.lower())
+        super().add_fields(log_data, record, message_dict)
+
+
+class _Text(logging.Formatter):
+    """12:00:01.250 INFO    research/bert: created bert-r1 (pool=a10g chips=4)"""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": _moment(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **{key: value if isinstance(value, int | float) else str(value) for key, value in extras(record).items()},
-        }
-        if record.exc_info:
-            line["stack"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
-
-
-class TextFormatter(logging.Formatter):
-    """The same for a person: 12:00:01.250 INFO research/bert: created bert-r1 (pool=a10g chips=4)."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        more = extras(record)
+        more = merge_record_extra(record, {}, RESERVED_ATTRS)
         job = more.pop("job", None)
         about = " ".join(f"{key}={value}" for key, value in more.items())
         text = f"{_moment(record)[11:23]} {record.levelname:7} {f'{job}: ' if job else ''}{record.getMessage()}"

@@ -1,50 +1,91 @@
-"""`rightpool`, and `kubectl rightpool`: one word for what is to be done, and its options.
+"""The command line: `rightpool COMMAND`, also as `kubectl rightpool COMMAND`.
 
-A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> int`. It is imported only
-when it is named, so that `rightpool pools` does not load what the operator needs.
+A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> int`. Only the given command
+is imported, so that `rightpool pools` does not load the modules of the operator.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
+import os
+import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Protocol, cast
 
-# Name of the command → its module and what `rightpool --help` says of it.
+from rightpool.contract import GROUP, VERSION
+
+# Module and help text by name of the command.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "operator": ("rightpool.cli.operator", "run the operator"),
     "explain": ("rightpool.cli.explain", "why a job is where it is, and every place it could be"),
     "pools": ("rightpool.cli.pools", "the pools, with chips, prices and what is free"),
+    "calibrate": ("rightpool.cli.calibrate.command", "measure what the chips of a pool can do"),
+    "recommend": ("rightpool.cli.recommend", "what should be moved where, the most dollars first"),
+    "approve": ("rightpool.cli.approve", "have a recommendation carried out"),
+    "trace": ("rightpool.cli.trace", "what the time of a step goes to, operation by operation"),
+    "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),
+    "report": ("rightpool.cli.report", "what namespaces, teams or pools have spent and saved"),
+    "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
+    "completion": ("rightpool.cli.completion", "a script that has a shell complete these commands"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 
 
 class Command(Protocol):
-    """What a command's module offers."""
+    """The interface of a command's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status: 0 done, 1 it could not be done, 2 it was asked for in a wrong way."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run a command; the exit status: 0 success, 1 error, 2 wrong arguments."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    chosen = next((token for token in tokens if token in COMMANDS), None)
+    arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
+    try:
+        status = _load(arguments.command).run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        if not _unread():
+            raise  # of a connection, and no command may hide that
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def command_parser(known: Collection[str]) -> argparse.ArgumentParser:
+    """All commands by name, and those in `known` with their arguments."""
     parser = argparse.ArgumentParser(
         prog="rightpool", description="Puts every ML job on the accelerators that suit it."
     )
+    parser.add_argument("--version", action="version", version=f"rightpool {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    named = next((word for word in words if word in COMMANDS), None)
-    for name, (_, told) in COMMANDS.items():
-        subparser = commands.add_parser(name, help=told, description=told.capitalize() + ".")
-        if name == named:
+    for name, (_, text) in COMMANDS.items():
+        subparser = commands.add_parser(name, help=text, description=text.capitalize() + ".")
+        if name in known:
             _load(name).add_arguments(subparser)
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def _unread() -> bool:
+    """Whether nobody reads standard output any more, such as `head` after its last line."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    return bool(output.poll(0))
+
+
+def _version() -> str:
+    """Of the installed package; of a checkout, the API's."""
     try:
-        return _load(arguments.command).run(arguments)
-    except KeyboardInterrupt:
-        return 130
+        return importlib.metadata.version("rightpool")
+    except importlib.metadata.PackageNotFoundError:
+        return f"not installed ({GROUP}/{VERSION})"
 
 
 def _load(name: str) -> Command:

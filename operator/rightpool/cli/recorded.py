@@ -1,7 +1,7 @@
-"""The profile that a status tells of, as planning reads it.
+"""The profile and diagnosis of a job, reconstructed from its status.
 
-The operator measures, and writes what it measured into the status; whoever asks later has no other source. Digits and
-the spread of the readings are lost on the way, the values are not.
+Commands have no other source than what the operator wrote into the status. The values are there; the spread of the
+readings and some digits are not.
 """
 
 from __future__ import annotations
@@ -11,66 +11,69 @@ from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
 from rightpool.api.quantities import parse_duration
-from rightpool.api.status import ProfiledJobStatus, ProfileStatus
+from rightpool.api.status import ModelStatus, ProfiledJobStatus, ProfileStatus
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.snapshot import JobState
-from rightpool.profiles.diagnosis import Bottleneck, Diagnosis, diagnose
+from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
-from rightpool.runtime.jobs import StoredJob
+from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
+from rightpool.reporting.status import FIELDS
+from rightpool.reporting.stored_job import StoredJob
 
-# The operator writes what it measures at least once a minute while it runs.
-OLD_SECONDS: Final = 300.0
-
-# Fields of ProfileStatus → what they are a reading of.
-FIELDS: Final[Mapping[str, Field]] = {
-    "samples_per_second": Field.SAMPLES_PER_SECOND,
-    "step_seconds": Field.STEP_SECONDS,
-    "chip_busy": Field.CHIP_BUSY,
-    "compute_active": Field.COMPUTE_ACTIVE,
-    "matrix_active": Field.MATRIX_ACTIVE,
-    "memory_bandwidth": Field.MEMORY_BANDWIDTH,
-    "memory_used_bytes": Field.MEMORY_USED,
-    "power_watts": Field.POWER,
-    "exposed_communication": Field.EXPOSED_COMMUNICATION,
-    "input_wait": Field.INPUT_WAIT,
-}
 _STEADINESS: Final[Mapping[str, Steadiness]] = {
     Reason.WARMING_UP: Steadiness.WARMING_UP,
     Reason.STALE_TELEMETRY: Steadiness.STALE,
     Reason.NO_TELEMETRY: Steadiness.ABSENT,
     Reason.PROFILING_OFF: Steadiness.ABSENT,
 }
-_JUDGED: Final = ("True", "False")
+_DIAGNOSED: Final = ("True", "False")
 
 
 def recorded_profile(stored: StoredJob) -> Profile | None:
-    """None where nothing was measured of the current Revision, or nothing of it runs."""
-    job, status = stored.state, stored.status
-    said = find_condition(status.conditions, ConditionType.PROFILED)
-    if job.ref is None or said is None or said.reason == Reason.NOT_RUNNING:
+    """The recorded profile; None if the current Revision was not measured or does not run."""
+    job, status = stored.job, stored.status
+    profiled = find_condition(status.conditions, ConditionType.PROFILED)
+    if job.state.revision is None or profiled is None or profiled.reason == Reason.NOT_RUNNING:
         return None
     recorded = status.profile
-    steadiness = Steadiness.STEADY if said.status == "True" else _STEADINESS.get(said.reason, Steadiness.STEADY)
+    if profiled.status == "True":
+        steadiness = Steadiness.STEADY
+    else:
+        steadiness = _STEADINESS.get(profiled.reason, Steadiness.STEADY)
     if recorded is None and steadiness is not Steadiness.ABSENT:
         return None
-    placement = job.ref.placement
+    placement = job.state.revision.placement
     window = parse_duration(recorded.window) if recorded and recorded.window else job.spec.profiling.window
     return Profile(
-        key=RevisionKey(job.key.namespace, job.key.name, job.ref.revision),
+        key=RevisionKey(job.key.namespace, job.key.name, job.state.revision.revision),
         chips=placement.chips,
         steadiness=steadiness,
         window=window.total_seconds(),
         covered=1.0 if steadiness is Steadiness.STEADY else 0.0,
-        newest=None if recorded is None or recorded.measured_at is None else recorded.measured_at.timestamp(),
-        pods=0 if _partial(said) else placement.replicas,
+        newest=None if recorded is None or recorded.measured_at is None else recorded.measured_at,
+        pods=0 if _partial(profiled) else placement.replicas,
         expected=placement.replicas,
         readings={} if recorded is None else _readings(recorded),
+        traits=UNKNOWN_TRAITS if recorded is None else _traits(recorded.model),
     )
 
 
-def _partial(said: Condition) -> bool:
-    return said.status != "True" and said.reason == Reason.PARTIAL_TELEMETRY
+def _traits(model: ModelStatus | None) -> ModelTraits:
+    if model is None:
+        return UNKNOWN_TRAITS
+    return ModelTraits(
+        precision=model.precision,
+        parameter_dtype=model.parameter_dtype,
+        parameters=model.parameters,
+        parameter_bytes=model.parameter_bytes,
+        batch=model.batch,
+        parallelism=Parallelism(model.data_parallel, model.sharded, model.tensor_parallel, model.pipeline_parallel),
+    )
+
+
+def _partial(profiled: Condition) -> bool:
+    return profiled.status != "True" and profiled.reason == Reason.PARTIAL_TELEMETRY
 
 
 def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
@@ -84,37 +87,29 @@ def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
 
 
 def telemetry_is_up(status: ProfiledJobStatus) -> bool:
-    """Whether the operator could read measurements when it last wrote."""
-    said = find_condition(status.conditions, ConditionType.PROFILED)
-    return said is None or said.reason != Reason.TELEMETRY_UNAVAILABLE
+    """Whether the operator could read measurements when it last wrote the status."""
+    profiled = find_condition(status.conditions, ConditionType.PROFILED)
+    return profiled is None or profiled.reason != Reason.TELEMETRY_UNAVAILABLE
 
 
-def recorded_diagnosis(
-    status: ProfiledJobStatus, profile: Profile | None, accelerator: Accelerator | None
-) -> Diagnosis | None:
-    """What limits the job, in the operator's words.
+def recorded_diagnosis(stored: StoredJob, profile: Profile | None, accelerator: Accelerator | None) -> Diagnosis | None:
+    """What limits the job, while it is measured; of one that has ended, what limited it.
 
-    It is diagnosed again from what was recorded. Where the operator found something else, it saw counters that the
-    status does not hold, such as those of single chips: then it is right, and its condition has the evidence.
+    The recorded profile is diagnosed again. If the result differs from the recorded bottleneck, the operator had
+    counters that the status does not contain, such as those of single chips. Then the recorded bottleneck is returned,
+    with the evidence of its condition.
     """
-    recorded = status.profile
+    status = stored.status
+    recorded = status.measured if stored.job.state.finished is None else status.profile
     if recorded is None or recorded.bottleneck is None:
         return None
     if profile is not None and accelerator is not None:
-        found = diagnose(profile, accelerator)
-        if found.bottleneck.value == recorded.bottleneck:
-            return found
-    said = find_condition(status.conditions, ConditionType.EFFICIENT)
-    evidence = said.message if said is not None and said.status in _JUDGED else ""
+        diagnosis = diagnose(profile, accelerator)
+        if diagnosis.bottleneck.value == recorded.bottleneck:
+            return diagnosis
+    efficient = find_condition(status.conditions, ConditionType.EFFICIENT)
+    evidence = efficient.message if efficient is not None and efficient.status in _DIAGNOSED else ""
     try:
         return Diagnosis(Bottleneck(recorded.bottleneck), evidence, "")
-    except ValueError:  # of a newer operator
+    except ValueError:  # written by a newer operator
         return Diagnosis(Bottleneck.UNKNOWN, f"{recorded.bottleneck}: {evidence}", "")
-
-
-def age(job: JobState, profile: Profile | None, now: float) -> float | None:
-    """Seconds since the newest reading, where that is longer ago than an operator at work would leave it."""
-    if profile is None or profile.newest is None or job.finished is not None:
-        return None
-    seconds = now - profile.newest
-    return seconds if seconds > max(OLD_SECONDS, 2 * profile.window) else None

@@ -1,117 +1,150 @@
-"""Tables and paragraphs for a terminal: as wide as it is, in colour where it is one, plain text where it is not."""
+"""Tables and paragraphs: fitted and coloured for a terminal, plain text otherwise.
+
+Rows that need no wrapping are laid out here: the library takes two seconds for a thousand of them, and a tenth of a
+second to load, which is only done for a terminal.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TextIO
+from functools import cached_property
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, TextIO
+from unicodedata import combining, east_asian_width
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rightpool.cli.terminal import Terminal
 
-# Where output is no terminal nothing is cut or wrapped: whoever reads it has a pager, or is a program.
+# Output that is not a terminal is read by a pager or a program, so nothing is cut or wrapped.
 _UNBOUNDED: Final = 100_000
-_GAP: Final = 2
+GAP: Final = 2
 _INDENT: Final = 2
 NOTHING: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """right: numbers. wraps: may take several lines. drop: left out where the line is too short, the highest first; 0:
-    never."""
+    """A column of a table."""
 
     title: str
     right: bool = False
+    """Whether it is right-aligned, as numbers are."""
     wraps: bool = False
+    """Whether a cell may take several lines."""
     drop: int = 0
-
-
-class _Console(Console):
-    """One that leaves it to the command what a reader who went away means; the library's own would exit with 1."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+    """Columns are omitted in a narrow terminal, the highest number first; 0 is never omitted."""
 
 
 class Page:
-    """What a command prints."""
+    """The output of a command."""
 
     def __init__(self, stream: TextIO | None = None, width: int | None = None) -> None:
-        """width: of the line; None: the terminal's, and none where it is no terminal."""
-        stream = stream or sys.stdout
-        self._bounded = width is not None or stream.isatty()
-        self._console = _Console(
-            file=stream, width=width if self._bounded else _UNBOUNDED, highlight=False, emoji=False, markup=False
-        )
+        """`width` is that of a line; None for the terminal's, unbounded if there is no terminal."""
+        self._stream = stream or sys.stdout
+        self._bounded = width is not None or self._stream.isatty()
+        self._given = width
+
+    @cached_property
+    def _terminal(self) -> Terminal:
+        from rightpool.cli.terminal import Terminal
+
+        return Terminal(self._stream, self._given)
+
+    @property
+    def _width(self) -> int:
+        return self._terminal.width if self._bounded else _UNBOUNDED
 
     def heading(self, text: str) -> None:
-        """A section begins, after an empty line."""
+        """Print an empty line and the title of a section."""
         self.line()
         self.line(text, "bold")
 
     def line(self, text: str = "", style: str = "") -> None:
-        """One paragraph."""
-        self._console.print(Text(text, style=style))
+        """Print a paragraph."""
+        if self._bounded:
+            self._terminal.paragraph(text, style)
+        else:
+            self._write(text)
 
     def indented(self, text: str, style: str = "") -> None:
-        """A paragraph of a section."""
-        self._console.print(Padding(Text(text, style=style), (0, 0, 0, _INDENT), expand=False))
+        """Print an indented paragraph."""
+        if self._bounded:
+            self._terminal.paragraph(text, style, _INDENT)
+        else:
+            self._write("\n".join(f"{' ' * _INDENT}{line}" for line in text.split("\n")))
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Names and what they are, one below the other."""
-        table = self._grid([Column(""), Column("", wraps=True)], header=False)
-        for name, text in pairs:
-            table.add_row(Text(name, style="dim"), text)
-        self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+        """Print names and texts in two columns."""
+        self._print((Column(""), Column("", wraps=True)), [list(pair) for pair in pairs], _INDENT, header=False)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indented: bool = False) -> None:
-        """Rows under their titles, without lines."""
+        """Print a table without borders."""
         indent = _INDENT if indented else 0
-        kept = self._fitting(columns, rows, self._console.width - indent)
-        table = self._grid([columns[index] for index in kept], header=True)
+        widths = _widths(columns, rows)
+        kept = _fitting(columns, widths, self._width - indent)
+        self._print([columns[index] for index in kept], [[row[index] for index in kept] for row in rows], indent)
+
+    def _print(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: int, *, header: bool = True
+    ) -> None:
+        titles = [column.title for column in columns]
+        rows = [parts for row in rows for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue="")]
+        widths = [max(map(_length, cells)) for cells in zip(titles, *rows, strict=True)]
+        if self._bounded and (not header or _total(widths) + indent > self._width):
+            self._terminal.grid(columns, rows, indent, header=header)
+            return
+        if header:
+            line = _laid_out(columns, titles, widths, indent)
+            if self._bounded:
+                self._terminal.paragraph(line, "dim")
+            else:
+                self._write(line)
         for row in rows:
-            table.add_row(*(row[index] for index in kept))
-        self._console.print(Padding(table, (0, 0, 0, indent), expand=False))
+            self._write(_laid_out(columns, row, widths, indent))
 
-    @staticmethod
-    def _fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-        """Indexes of the columns that are shown."""
-        wide = [
-            max(_least(text, column) for text in (column.title, *(row[i] for row in rows)))
-            for i, column in enumerate(columns)
-        ]
-        kept = list(range(len(columns)))
-        while sum(wide[index] + _GAP for index in kept) - _GAP > width:
-            droppable = [index for index in kept if columns[index].drop]
-            if not droppable:
-                break
-            kept.remove(max(droppable, key=lambda index: columns[index].drop))
-        return kept
+    def _write(self, text: str) -> None:
+        self._stream.write(text + "\n")
 
-    def _grid(self, columns: Sequence[Column], *, header: bool) -> Table:
-        table = Table(box=None, show_header=header, header_style="dim", pad_edge=False, padding=(0, _GAP, 0, 0))
-        for column in columns:
-            table.add_column(
-                column.title,
-                justify="right" if column.right else "left",
-                no_wrap=not (column.wraps and self._bounded),
-                overflow="fold" if column.wraps else "ellipsis",
-            )
-        return table
+
+def _laid_out(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], indent: int) -> str:
+    parts = []
+    for column, cell, width in zip(columns, cells, widths, strict=True):
+        space = " " * (width - _length(cell))
+        parts.append(space + cell if column.right else cell + space)
+    return (" " * indent + (" " * GAP).join(parts)).rstrip()
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The width that each column needs at least: that of its longest text, or of its longest word if it may wrap."""
+    return [
+        max(_least(text, column) for text in (column.title, *(row[i] for row in rows)))
+        for i, column in enumerate(columns)
+    ]
 
 
 def _least(text: str, column: Column) -> int:
-    """Columns of the terminal that a text needs: all of it, or its longest word where it may wrap."""
-    return max(map(len, text.split()), default=0) if column.wraps else len(text)
+    return max(map(_length, text.split()), default=0) if column.wraps else _length(text)
 
 
-def print_json(document: Any, stream: TextIO | None = None) -> None:
-    """For programs: keys in the documented order, numbers as numbers, what is not known as null."""
-    stream = stream or sys.stdout
-    json.dump(document, stream, indent=2, ensure_ascii=False, allow_nan=False)
-    stream.write("\n")
+def _length(text: str) -> int:
+    """Cells of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """Indexes of the columns that fit."""
+    kept = list(range(len(columns)))
+    while _total([widths[index] for index in kept]) > width:
+        droppable = [index for index in kept if columns[index].drop]
+        if not droppable:
+            break
+        kept.remove(max(droppable, key=lambda index: columns[index].drop))
+    return kept
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)

@@ -1,14 +1,22 @@
-"""`rightpool top`: what runs where, what limits it and what it costs, the dearest first.
+"""`rightpool top`: the jobs with their placement, bottleneck and cost, highest cost first.
 
-Read from the jobs' status alone, in one list. With `-o json`, one object:
+Reads only the jobs' status, in one list. With `-o json` or `-o yaml`, one object:
 
     apiVersion, kind   rightpool.dev/v1alpha1, JobReport
-    asOf               when it was asked, RFC 3339
-    jobs               the dearest first, each {namespace, name, state, pool, chips, capacity, samplesPerSecond,
-                       costPerHour, costPerMillionSamples, bottleneck, spent, saved}. Dollars, up to asOf; null where
-                       nothing is known
-    total              {jobs, running, chips, costPerHour, spent, saved, unpriced}: unpriced is how many running jobs
-                       are on chips whose price is not known, and so in none of the sums
+    asOf               time of the request, RFC 3339
+    notes              what is not as it should be, sentences
+    jobs               highest cost first, each {namespace, name, state, pool, chips, capacity, throughput, unit,
+                       costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, goesTo, savings,
+                       toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion, promisedUnit}. Dollars,
+                       up to asOf; null where unknown. throughput is in units a second, costPerMillion for a million
+                       units; unit is Samples or Steps. chips and costPerHour are null where the job holds no chips;
+                       targets is the reason of TargetsMet; progress and savings are shares, 0-1; goesTo is {pool,
+                       chips, replicas, capacity}, where the operator recommends to move it; promised and delivered are
+                       of the decision that brought the job where it is, for a million of promisedUnit
+    total              {jobs, running, chips, costPerHour, toBeHadPerHour, spent, saved, unpriced}: unpriced is the
+                       number of running jobs on chips without a known price; they are in none of the sums
+
+All numbers are JSON numbers.
 """
 
 from __future__ import annotations
@@ -19,21 +27,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rightpool.api.model import format_time
+from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.units import write_unix_time
+from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
-from rightpool.cli.state import state_of
-from rightpool.cli.table import NOTHING, Column, Page, print_json
-from rightpool.cli.view import ClusterView
+from rightpool.cli.documents import place_document, print_document
+from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.repeat import add_watch_argument, repeated
+from rightpool.cli.state import holds_chips, state_of
+from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.contract import GROUP, VERSION
-from rightpool.planning.verification import cost_per_million
-from rightpool.planning.wording import cents, dollars, number
-from rightpool.runtime.jobs import StoredJob
-from rightpool.runtime.persistence import to_time
+from rightpool.planning.migration.verification import measured_cost_per_million
+from rightpool.reporting.offer import Offer, offer_of
+from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import cents, dollars, number, share
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One job. Dollars; None where nothing is known."""
+    """One job. Money is in dollars; None means unknown."""
 
     namespace: str
     name: str
@@ -41,91 +56,147 @@ class Line:
     pool: str | None
     chips: int | None
     capacity: str | None
-    samples_per_second: float | None
+    throughput: float | None
     cost_per_hour: float | None
     cost_per_million: float | None
     bottleneck: str | None
     spent: float | None
     saved: float | None
+    targets: str | None = None
+    progress: float | None = None
+    finish_at: float | None = None
+    offer: Offer | None = None
+    unit: WorkUnit | None = None
+    """What throughput and cost_per_million count."""
+    promised_per_million: float | None = None
+    """Dollars for a million units, by the decision that brought the job where it is."""
+    delivered_per_million: float | None = None
+    """What was measured after it."""
+    promised_unit: WorkUnit | None = None
+    """What both count."""
 
     @property
     def holds_chips(self) -> bool:
-        """Whether it costs anything now."""
+        """Whether it holds chips, and so costs money."""
         return self.chips is not None
 
 
-_COLUMNS: Final = (
-    Column("NAMESPACE"),
-    Column("NAME"),
-    Column("POOL"),
-    Column("CHIPS", right=True),
-    Column("SAMPLES/S", right=True, drop=3),
-    Column("$/H", right=True),
-    Column("$/M SAMPLES", right=True, drop=2),
-    Column("BOTTLENECK", drop=4),
-    Column("STATE"),
-    Column("SPENT", right=True, drop=5),
-    Column("SAVED", right=True, drop=1),
-)
+# The job is where such a decision has brought it.
+_STAYED: Final = frozenset({Outcome.VERIFIED, Outcome.FAILED, Outcome.CARRIED_OUT})
+
+
+def name_units(lines: Iterable[Line]) -> bool:
+    """Whether cells name their unit, because not every job is measured in samples."""
+    return any(WorkUnit.STEPS in (line.unit, line.promised_unit) for line in lines)
+
+
+def job_columns(units: bool) -> tuple[Column, ...]:
+    """units: see name_units."""
+    return (
+        Column("NAMESPACE"),
+        Column("NAME"),
+        Column("POOL"),
+        Column("CHIPS", right=True),
+        Column("THROUGHPUT" if units else "SAMPLES/S", right=True, drop=3),
+        Column("$/H", right=True),
+        Column("$/M" if units else "$/M SAMPLES", right=True, drop=2),
+        Column("BOTTLENECK", drop=4),
+        Column("STATE"),
+        Column("TARGETS", drop=6),
+        Column("DONE", right=True, drop=7),
+        Column("WOULD GO TO", drop=3),
+        Column("SAVES", right=True, drop=3),
+        Column("SPENT", right=True, drop=5),
+        Column("SAVED", right=True, drop=1),
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_watch_argument(parser)
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit status: 0 shown, 1 not possible."""
+    """Run the command; the exit status: 0 success, 1 error."""
 
-    def work(connection: Connection) -> None:
+    def look(connection: Connection) -> None:
         namespace = None if arguments.all_namespaces else connection.namespace
-        view = ClusterView(connection.client, connection.namespace)
         now = time.time()
-        lines = ranked(view.jobs(namespace).values(), now)
-        if arguments.output == "json":
-            print_json(document(lines, now))
+        lines = ranked(stored_jobs(connection.client, namespace).values(), now)
+        note = no_leader_text(connection.client, arguments.operator_namespace, now)
+        if arguments.output != "table":
+            print_document(document(lines, now, () if note is None else (note,)), arguments.output)
         else:
-            print_jobs(Page(), lines, namespace)
+            page = Page()
+            print_jobs(page, lines, namespace)
+            if note is not None:
+                page.line()
+                page.line(note)
 
-    return carry_out(arguments, "top", work)
+    return carry_out(arguments, "top", repeated(look, arguments.watch))
 
 
 def ranked(jobs: Iterable[StoredJob], now: float) -> list[Line]:
-    """The dearest first; of equal ones by name."""
+    """Highest cost first, then by name."""
     lines = [_line(job, now) for job in jobs]
     return sorted(lines, key=lambda line: (-(line.cost_per_hour or 0.0), line.namespace, line.name))
 
 
 def _line(stored: StoredJob, now: float) -> Line:
-    job, profile = stored.state, stored.status.profile
-    ref = job.ref if job.finished is None and not job.spec.suspend else None
-    account = job.account.settled(now)
-    rate = None if profile is None or profile.samples_per_second is None or ref is None else profile.samples_per_second
-    hourly = None if ref is None else ref.cost_per_hour
-    known = stored.status.cost is not None
+    job, status = stored.job, stored.status
+    ref = job.state.revision if job.state.finished is None else None
+    holds = ref is not None and holds_chips(stored)
+    account = job.state.account.settled(now)
+    measured = status.measured if holds else None
+    throughput = None if measured is None else measured.throughput
+    rate, unit = throughput or (None, None)
+    hourly = account.cost_per_hour if holds else None
+    has_account = not job.state.account.empty
+    met = find_condition(status.conditions, ConditionType.TARGETS_MET)
+    outlook = status.outlook
+    brought = _last_move_here(stored) if holds else None
     return Line(
         namespace=job.key.namespace,
         name=job.key.name,
-        state=state_of(job),
+        state=state_of(stored, status),
         pool=None if ref is None else ref.placement.pool,
-        chips=None if ref is None else ref.placement.chips,
+        chips=account.chips if holds else None,
         capacity=None if ref is None else ref.placement.capacity.value,
-        samples_per_second=None if rate is None else float(rate),
+        throughput=rate,
+        unit=unit,
         cost_per_hour=hourly,
-        cost_per_million=None if rate is None else cost_per_million(float(rate), hourly),
-        bottleneck=None if profile is None or ref is None else profile.bottleneck,
-        spent=account.spent if known else None,
-        saved=account.saved if known and job.moves else None,
+        cost_per_million=None if rate is None or ref is None else measured_cost_per_million(rate, ref.cost_per_hour),
+        bottleneck=None if measured is None else measured.bottleneck,
+        spent=account.spent if has_account else None,
+        saved=account.saved if has_account and job.state.moves else None,
+        targets=None if met is None else met.reason,
+        progress=None if outlook is None else outlook.progress,
+        finish_at=None if outlook is None or job.state.finished is not None else outlook.finish_at,
+        offer=offer_of(stored, status) if holds else None,
+        promised_per_million=None if brought is None else brought.predicted_cost_per_million,
+        delivered_per_million=None if brought is None else brought.realised_cost_per_million,
+        promised_unit=None if brought is None else brought.unit,
     )
 
 
-def document(lines: list[Line], now: float) -> dict[str, Any]:
-    """The object that this module's head describes."""
+def _last_move_here(stored: StoredJob) -> LedgerEntry | None:
+    """The newest decision that brought the job where it is."""
+    ref = stored.job.state.revision
+    stayed = (entry for entry in reversed(stored.job.state.history) if entry.outcome in _STAYED)
+    newest = next(stayed, None)
+    return newest if newest is not None and ref is not None and newest.target == ref.placement else None
+
+
+def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[str, Any]:
+    """The JSON object described in the module's docstring."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "JobReport",
-        "asOf": format_time(to_time(now)),
+        "asOf": write_unix_time(now),
+        "notes": list(notes),
         "jobs": [
             {
                 "namespace": line.namespace,
@@ -134,12 +205,22 @@ def document(lines: list[Line], now: float) -> dict[str, Any]:
                 "pool": line.pool,
                 "chips": line.chips,
                 "capacity": line.capacity,
-                "samplesPerSecond": line.samples_per_second,
+                "throughput": line.throughput,
+                "unit": None if line.unit is None else line.unit.value,
                 "costPerHour": line.cost_per_hour,
-                "costPerMillionSamples": line.cost_per_million,
+                "costPerMillion": line.cost_per_million,
                 "bottleneck": line.bottleneck,
+                "targets": line.targets,
+                "progress": line.progress,
+                "finishAt": None if line.finish_at is None else write_unix_time(line.finish_at),
+                "goesTo": None if line.offer is None else place_document(line.offer.recommendation.placement),
+                "savings": None if line.offer is None else line.offer.recommendation.savings,
+                "toBeHadPerHour": None if line.offer is None else line.offer.dollars_per_hour,
                 "spent": line.spent,
                 "saved": line.saved,
+                "promisedPerMillion": line.promised_per_million,
+                "deliveredPerMillion": line.delivered_per_million,
+                "promisedUnit": None if line.promised_unit is None else line.promised_unit.value,
             }
             for line in lines
         ],
@@ -148,6 +229,7 @@ def document(lines: list[Line], now: float) -> dict[str, Any]:
             "running": sum(line.holds_chips for line in lines),
             "chips": sum(line.chips or 0 for line in lines),
             "costPerHour": sum(line.cost_per_hour or 0.0 for line in lines),
+            "toBeHadPerHour": sum(line.offer.dollars_per_hour or 0.0 for line in lines if line.offer is not None),
             "spent": sum(line.spent or 0.0 for line in lines),
             "saved": sum(line.saved or 0.0 for line in lines),
             "unpriced": sum(line.holds_chips and line.cost_per_hour is None for line in lines),
@@ -156,25 +238,36 @@ def document(lines: list[Line], now: float) -> dict[str, Any]:
 
 
 def print_jobs(page: Page, lines: list[Line], namespace: str | None) -> None:
-    """The table and its sums. namespace: None where all were asked for."""
+    """Print the table and its sums. `namespace` is None for all namespaces."""
     if not lines:
         where = "in this cluster" if namespace is None else f"in namespace {namespace}; -A looks in all"
         page.line(f"there are no ProfiledJobs {where}")
         return
     first = 0 if namespace is None else 1
-    page.table(_COLUMNS[first:], [_row(line)[first:] for line in lines])
-    total = document(lines, 0.0)["total"]
-    told = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
-    told += f" for {dollars(total['costPerHour'])} an hour"
-    if total["saved"]:
-        told += f"; moves have saved {cents(total['saved'])}"
-    if total["unpriced"]:
-        told += f"; {total['unpriced']} without a price are not counted"
+    units = name_units(lines)
+    page.table(job_columns(units)[first:], [job_cells(line, units)[first:] for line in lines])
     page.line()
-    page.line(told)
+    page.line(jobs_summary(lines))
 
 
-def _row(line: Line) -> list[str]:
+def jobs_summary(lines: list[Line]) -> str:
+    """The sums, in a sentence."""
+    total = document(lines, 0.0)["total"]
+    text = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
+    text += f" for {dollars(total['costPerHour'])} an hour"
+    if total["toBeHadPerHour"] >= 0.005:
+        text += f"; {dollars(total['toBeHadPerHour'])} an hour are to be had by what is recommended"
+    if total["saved"]:
+        text += f"; moves have saved {cents(total['saved'])}"
+    if total["unpriced"]:
+        text += f"; {total['unpriced']} without a price are not counted"
+    return text
+
+
+def job_cells(line: Line, units: bool) -> list[str]:
+    """As the columns show it. units: see name_units."""
+    unit = f" {line.unit.plural}" if units and line.unit is not None else ""
+
     def money(value: float | None) -> str:
         return NOTHING if value is None else dollars(value).replace("$", "")
 
@@ -186,11 +279,20 @@ def _row(line: Line) -> list[str]:
         line.name,
         NOTHING if line.pool is None else line.pool + (" (spot)" if line.capacity == "Spot" else ""),
         NOTHING if line.chips is None else str(line.chips),
-        NOTHING if line.samples_per_second is None else number(line.samples_per_second),
+        NOTHING if line.throughput is None else f"{number(line.throughput)}{unit}{'/s' if unit else ''}",
         money(line.cost_per_hour),
-        money(line.cost_per_million),
+        NOTHING if line.cost_per_million is None else f"{money(line.cost_per_million)}{unit}",
         line.bottleneck or NOTHING,
         line.state,
+        NOTHING if line.targets in (None, Reason.NO_TARGETS) else str(line.targets),
+        NOTHING if line.progress is None else share(line.progress),
+        NOTHING if line.offer is None else short_place(line.offer.recommendation.placement),
+        NOTHING if line.offer is None else _saves(line.offer),
         total(line.spent),
         total(line.saved),
     ]
+
+
+def _saves(offer: Offer) -> str:
+    savings = offer.recommendation.savings
+    return NOTHING if savings is None else share(savings)

@@ -1,7 +1,7 @@
-"""What the cluster shows to whoever asks: the operator's own view of it, as far as their permissions go.
+"""The cluster as the operator sees it, read with the user's permissions.
 
-The same store, the same survey of the fleet, the same reading of jobs. Where somebody may not list nodes or pods, the
-chips that the operator wrote into the pools' status stand in, and a note says so.
+Jobs and pools are read with the operator's own store and inventory. Users who may not list nodes or pods get the chip
+counts that the operator wrote into the pools' status, with a note about it.
 """
 
 from __future__ import annotations
@@ -12,93 +12,108 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from rightpool.api.kubernetes import Resource
+from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
-from rightpool.cluster.resources import (
-    ACCELERATOR_POOLS,
-    JOBS,
-    NODES,
-    PLACEMENT_POLICIES,
-    PODS,
-    PROFILED_JOBS,
-    Resource,
-)
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
-from rightpool.planning.snapshot import JobKey
-from rightpool.runtime.facts import meta
-from rightpool.runtime.fleet import Fleet, is_discovered, survey_fleet
-from rightpool.runtime.jobs import StoredJob, first_problem
-from rightpool.runtime.store import Store
-from rightpool.runtime.usage import ChipUsage
+from rightpool.planning.job import JobKey
+from rightpool.reporting.stored_job import StoredJob, first_problem
+from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.pool_inventory import (
+    PoolInventory,
+    is_discovered,
+    kept_calibrations,
+    kept_outcomes,
+    take_inventory,
+)
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.workloads.kinds.registry import child_resources
 
-# What pools by status cannot know, and must not complain about.
-_WITHOUT_NODES: Final = frozenset({ProblemKind.NO_NODES, ProblemKind.PRICE_UNVERIFIED})
+# Problems that are reported only when nodes can be listed.
+_WITHOUT_NODES: Final = frozenset({ProblemKind.NO_NODES, ProblemKind.NODES_NOT_READY, ProblemKind.PRICE_UNVERIFIED})
 
 
 @dataclass(frozen=True, slots=True)
 class PoolProblem:
-    """pool: None where it is about nodes that belong to none."""
+    """A problem of a pool, or of nodes."""
 
     pool: str | None
+    """None for nodes that belong to no pool."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """pools: usable ones. problems: of all. notes: what could not be looked at, and what stands in for it."""
+    """All pools as far as the user may read them."""
 
     pools: Mapping[str, Pool]
+    """Usable pools."""
     problems: tuple[PoolProblem, ...] = ()
+    """Problems of all pools."""
     notes: tuple[str, ...] = ()
+    """What could not be read, and what is shown instead."""
 
 
 @dataclass(slots=True)
 class ClusterView:
-    """Reads what it is asked for once, and keeps it. namespace: of the jobs that are asked about."""
+    """Reads objects on request, and stores them."""
 
     client: ClusterClient
     namespace: str
+    """The namespace of the command."""
     catalog: Catalog = field(default_factory=load_catalog)
     store: Store = field(default_factory=Store)
     notes: list[str] = field(default_factory=list)
+    """What could not be read, and what is assumed instead."""
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     def jobs(self, namespace: str | None) -> dict[JobKey, StoredJob]:
-        """ProfiledJobs of a namespace; None: of all."""
+        """The ProfiledJobs of a namespace, of all namespaces if None."""
         self._list(PROFILED_JOBS, namespace)
         return {key: job for key, job in self.store.jobs().items() if namespace in (None, key.namespace)}
 
     def all_jobs(self) -> dict[JobKey, StoredJob]:
-        """Those of the whole cluster, or of the namespace alone where more may not be listed."""
+        """The ProfiledJobs of all namespaces, or of the command's namespace if the user may not list all."""
         try:
             return self.jobs(None)
         except Forbidden:
             self.notes.append(
-                f"jobs of other namespaces can't be listed: chips promised to them count as free, and limits of the "
-                f"fleet are judged by {self.namespace} alone"
+                f"jobs of other namespaces can't be listed: chips reserved for them count as free, and limits of the "
+                f"fleet are applied to {self.namespace} only"
             )
             return self.jobs(self.namespace)
 
     def children(self, key: JobKey) -> None:
-        """Put a job's Jobs and pods into the store."""
+        """Load a job's children and pods into the store."""
         labels = f"{LABEL_JOB}={key.name}"
-        for resource in (JOBS, PODS):
+        for resource in (*child_resources(), PODS):
             try:
                 self._list(resource, key.namespace, labels)
             except Forbidden as error:
                 self.notes.append(f"whether its pods run is taken from the status: {error.message}")
 
-    # --- machines ----------------------------------------------------------------------------------------------------
+    def pods_of_namespace(self) -> None:
+        """Load the children and pods of all jobs of the namespace into the store."""
+        for resource in (*child_resources(), PODS):
+            try:
+                self._list(resource, self.namespace, LABEL_JOB)
+            except Forbidden as error:
+                self.notes.append(f"whether pods run is taken from the status: {error.message}")
+
+    # --- pools -------------------------------------------------------------------------------------------------------
 
     def policy(self) -> PlacementPolicySpec:
-        """The fleet's policy, the defaults where there is none."""
+        """The PlacementPolicy, with defaults if there is none."""
         try:
             body = self.client.get(PLACEMENT_POLICIES, POLICY_NAME)
             return PlacementPolicySpec.model_validate(body.get("spec") or {})
@@ -111,7 +126,7 @@ class ClusterView:
         return PlacementPolicySpec()
 
     def fleet(self, selected: Collection[str] = ()) -> FleetView:
-        """Pools with what is there and free. selected: label keys that jobs select nodes by."""
+        """The pools with total and free chips. `selected` are the label keys that jobs select nodes by."""
         self._list(ACCELERATOR_POOLS, None)
         objects = self.store.objects(ACCELERATOR_POOLS)
         try:
@@ -121,22 +136,28 @@ class ClusterView:
             return self._by_status(objects, error)
         return self._by_nodes(objects, selected)
 
+    def outcomes(self) -> dict[str, tuple[MoveOutcome, ...]]:
+        """How moves to each pool ended, as the pools have kept it."""
+        return kept_outcomes({str(meta(body)["name"]): body for body in self.store.objects(ACCELERATOR_POOLS)})
+
     def _by_nodes(self, objects: list[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
         usage = ChipUsage(self.client, interval=0.0)
 
-        def survey() -> Fleet:
-            return survey_fleet(objects, self.store.objects(NODES), self.store.all_pods(), usage, self.catalog)
+        def inventory() -> PoolInventory:
+            return take_inventory(objects, self.store.objects(NODES), self.store.all_pods(), usage, self.catalog)
 
-        fleet = survey()
+        fleet = inventory()
         if usage.refresh({spec.resource_name for spec in fleet.specs.values()}):
-            fleet = survey()
+            fleet = inventory()
         problems = [PoolProblem(problem.pool, problem.message) for problem in fleet.inventory.problems]
         problems += [PoolProblem(name, message) for name, message in sorted(fleet.unreadable.items())]
-        problems += [PoolProblem(None, f"{len(nodes.nodes)} nodes: {nodes.message}") for nodes in fleet.unmapped]
+        problems += [
+            PoolProblem(None, f"{len(nodes.nodes)} nodes: {nodes.message}") for nodes in fleet.discovery.unmapped
+        ]
         return FleetView(with_node_labels(fleet.inventory, self.store.objects(NODES), selected), tuple(problems))
 
     def _by_status(self, objects: list[Mapping[str, Any]], error: ClusterError) -> FleetView:
-        """Pools as declared, with the chips that the operator counted."""
+        """Pools by their specs, with the chip counts that the operator wrote into their status."""
         specs: dict[str, AcceleratorPoolSpec] = {}
         counted: dict[str, AcceleratorPoolStatus] = {}
         problems: list[PoolProblem] = []
@@ -149,10 +170,18 @@ class ClusterView:
                 specs.pop(name, None)
                 problems.append(PoolProblem(name, f"spec: {first_problem(problem)}"))
         labels = {str(meta(body)["name"]): meta(body).get("labels") or {} for body in objects}
-        inventory: Inventory = build_pools(specs, (), {}, self.catalog, labels=labels)
-        found = {str(meta(body)["name"]) for body in objects if is_discovered(body)}
+        inventory: Inventory = build_pools(
+            specs,
+            (),
+            {},
+            self.catalog,
+            labels=labels,
+            calibrations=kept_calibrations({str(meta(body)["name"]): body for body in objects}),
+        )
+        discovered = {str(meta(body)["name"]) for body in objects if is_discovered(body)}
         pools = {
-            name: _counted(pool, specs[name], counted[name], name in found) for name, pool in inventory.pools.items()
+            name: _counted(pool, specs[name], counted[name], name in discovered)
+            for name, pool in inventory.pools.items()
         }
         for pool_problem in inventory.problems:
             if pool_problem.kind not in _WITHOUT_NODES:
@@ -162,13 +191,13 @@ class ClusterView:
         notes = [f"free chips are those that the operator counted last: {error.message}"]
         if uncounted := sorted(name for name in pools if counted[name].chips.free is None):
             notes.append(
-                f"what is in use of {', '.join(uncounted)} is not counted, because the operator looks after some "
-                "namespaces only: all chips are taken for free"
+                f"chips in use of {', '.join(uncounted)} are not counted, because the operator manages some "
+                "namespaces only: all of their chips count as free"
             )
         return FleetView(pools, tuple(problems), tuple(notes))
 
     def _list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> None:
-        # A list is complete for its namespace only; nothing is to be dropped for what another one holds.
+        # The list is complete for one namespace only. With an empty version the store drops no other object.
         self.store.reconcile(resource, self.client.list_all(resource, namespace, labels=labels), "")
 
 

@@ -1,16 +1,16 @@
-"""The one connection to the API server: plain dicts in and out, typed errors, a rate limit, a timeout on every call.
+"""The client of the API server: plain dicts, typed errors, a rate limit, and a timeout for every request.
 
-Built on the official client for what it is good at (credentials, token refresh, TLS, connection pool). Its typed models
-are not used: they cost more than the request, and know neither our resources nor fields newer than themselves.
+It uses the official client for credentials, token refresh, TLS and the connection pool, but not its typed models: these
+cost more processor time than the request, and lack our resources and newer fields.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
@@ -20,15 +20,16 @@ from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
 from kubernetes.client.exceptions import ApiException
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import ClusterError, Expired, Unavailable, error_from
 from rightpool.cluster.limiter import RateLimiter
-from rightpool.cluster.resources import Resource
 from rightpool.contract import FIELD_MANAGER
 
 THREADS: Final = 8  # more do not make the client faster (measured), and the connection pool is as large
 PAGE: Final = 500
 CONNECT_TIMEOUT: Final = 5.0
 JSON_CONTENT: Final = "application/json"
+TEXT_CONTENT: Final = "text/plain, */*"
 APPLY_CONTENT: Final = "application/apply-patch+yaml"
 
 Body = dict[str, Any]
@@ -40,54 +41,89 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a list. resource_version: of the whole list; follow: token of the next page, empty at the end."""
+    """One page of a list."""
 
     items: list[Body]
     resource_version: str
+    """Of the whole list."""
     follow: str
+    """Token of the next page; empty on the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to the API server."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+    content: str = JSON_CONTENT
+    """Media type of the body."""
+
+
+Send = Callable[[Request], Body]
+Hook = Callable[[Request, Send], Body]
 
 
 class ClusterClient:
-    """Thread-safe. Calls block; `submit` runs one on the client's own threads."""
+    """Thread-safe. Calls block; `submit` runs a function on the client's own threads.
 
-    def __init__(self, api: Any, *, limiter: RateLimiter, timeout: float = 15.0) -> None:
+    `hook` is called with every request and the function that sends it, so that requests can be counted or made to fail.
+    """
+
+    def __init__(self, api: Any, *, limiter: RateLimiter, timeout: float = 15.0, hook: Hook | None = None) -> None:
         self._api = api
         self._limiter = limiter
+        self._hook = hook
         self._timeout = (min(CONNECT_TIMEOUT, timeout), timeout)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="cluster")
 
     @classmethod
     def connect(
-        cls, kubeconfig: Path | None = None, *, qps: float = 50.0, burst: int = 100, timeout: float = 15.0
+        cls,
+        kubeconfig: Path | str | None = None,
+        *,
+        context: str | None = None,
+        qps: float = 50.0,
+        burst: int = 100,
+        timeout: float = 15.0,
+        hook: Hook | None = None,
     ) -> ClusterClient:
-        """With the pod's service account where there is one, else with a kubeconfig."""
+        """Connect with the given kubeconfig, else with the pod's service account, else with the default kubeconfig.
+
+        `kubeconfig` may be several files in the format of $KUBECONFIG. `context` is the current one if absent.
+        """
         configuration = kubernetes_client.Configuration()
         if kubeconfig is not None:
-            kubernetes_config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+            kubernetes_config.load_kube_config(str(kubeconfig), context, configuration)
         else:
             try:
                 kubernetes_config.load_incluster_config(client_configuration=configuration)
             except kubernetes_config.ConfigException:
                 kubernetes_config.load_kube_config(client_configuration=configuration)
-        configuration.connection_pool_maxsize = THREADS + 4  # the planner's, the Lease's and the relist's own threads
-        configuration.retries = urllib3.Retry(total=1, connect=1, read=0, status=0, redirect=0, other=0)
+        configuration.connection_pool_maxsize = THREADS + 4  # more for the threads of planner, Lease and relister
+        # An answer with Retry-After is for the rate limiter: here it would be tried again at once, without the header.
+        configuration.retries = urllib3.Retry(
+            total=1, connect=1, read=0, status=0, redirect=0, other=0, respect_retry_after_header=False
+        )
         api = kubernetes_client.ApiClient(configuration)
-        return cls(api, limiter=RateLimiter(qps, burst), timeout=timeout)
+        return cls(api, limiter=RateLimiter(qps, burst), timeout=timeout, hook=hook)
 
     def close(self) -> None:
-        """No new calls; those under way end by themselves or at their timeout."""
+        """Accept no new calls. Pending ones end by themselves or by their timeout."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._api.close()
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run something that calls this client on its threads."""
+        """Run a function on the client's threads."""
         return self._threads.submit(function, *args, **kwargs)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Body:
-        """One object, from etcd and not from a cache."""
-        return self._call("GET", resource.path(namespace, name))
+        """Get one object, not from the API server's cache."""
+        return self.request("GET", resource.path(namespace, name))
 
     def page(
         self,
@@ -99,7 +135,7 @@ class ClusterClient:
         follow: str = "",
         limit: int = PAGE,
     ) -> Listing:
-        """One page of a list."""
+        """Get one page of a list."""
         query = {"limit": str(limit)}
         if labels:
             query["labelSelector"] = labels
@@ -107,16 +143,16 @@ class ClusterClient:
             query["fieldSelector"] = fields
         if follow:
             query["continue"] = follow
-        answer = self._call("GET", resource.path(namespace), query=query)
-        meta = answer.get("metadata") or {}
+        response = self.request("GET", resource.path(namespace), query=query)
+        meta = response.get("metadata") or {}
         return Listing(
-            answer.get("items") or [], str(meta.get("resourceVersion") or ""), str(meta.get("continue") or "")
+            response.get("items") or [], str(meta.get("resourceVersion") or ""), str(meta.get("continue") or "")
         )
 
     def pages(
         self, resource: Resource, namespace: str | None = None, *, labels: str | None = None, fields: str | None = None
     ) -> Iterator[Listing]:
-        """All pages of a list. Raises Expired when the server has forgotten where we were; the caller starts again."""
+        """All pages of a list. Raises Expired if a page token is too old; then the caller starts again."""
         follow = ""
         while True:
             listing = self.page(resource, namespace, labels=labels, fields=fields, follow=follow)
@@ -128,7 +164,7 @@ class ClusterClient:
     def list_all(
         self, resource: Resource, namespace: str | None = None, *, labels: str | None = None, fields: str | None = None
     ) -> list[Body]:
-        """Every object of a list, for short ones."""
+        """All objects of a short list."""
         for attempt in (1, 2):
             try:
                 return [
@@ -144,30 +180,43 @@ class ClusterClient:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def apply(
-        self, resource: Resource, body: Mapping[str, Any], *, subresource: str | None = None, dry_run: bool = False
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        manager: str = FIELD_MANAGER,
     ) -> Body:
-        """Server-side apply. With resourceVersion or uid in the body it is a Conflict where they do not match."""
+        """Server-side apply. Raises Conflict if a resourceVersion or uid in the body does not match.
+
+        manager: who owns these fields then. What it owned and leaves out is removed, unless another one owns it.
+        """
         meta = body["metadata"]
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query = {"fieldManager": manager, "force": "true"}
         if dry_run:
             query["dryRun"] = "All"
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         path = resource.path(meta.get("namespace"), meta["name"], subresource)
-        return self._call("PATCH", path, query=query, body=full, content=APPLY_CONTENT)
+        return self.request("PATCH", path, query=query, body=full, content=APPLY_CONTENT)
 
-    def create(self, resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False) -> Body:
-        """POST: never touches an object that is there (AlreadyExists)."""
+    def create(
+        self, resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
+    ) -> Body:
+        """POST. Raises AlreadyExists if the object exists. strict: an unknown field is Invalid, and not left out."""
         query = {"fieldManager": FIELD_MANAGER}
+        if strict:
+            query["fieldValidation"] = "Strict"
         if dry_run:
             query["dryRun"] = "All"
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        return self._call("POST", resource.path(body["metadata"].get("namespace")), query=query, body=full)
+        return self.request("POST", resource.path(body["metadata"].get("namespace")), query=query, body=full)
 
     def replace(self, resource: Resource, body: Mapping[str, Any]) -> Body:
-        """PUT: fails with Conflict unless metadata.resourceVersion is the newest."""
+        """PUT. Raises Conflict unless metadata.resourceVersion is the newest."""
         meta = body["metadata"]
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        return self._call("PUT", resource.path(meta.get("namespace"), meta["name"]), body=full)
+        return self.request("PUT", resource.path(meta.get("namespace"), meta["name"]), body=full)
 
     def delete(
         self,
@@ -179,7 +228,7 @@ class ClusterClient:
         resource_version: str | None = None,
         propagation: str = "Foreground",
     ) -> None:
-        """Delete exactly the object that was looked at: Conflict where it is another one by now, or has changed."""
+        """Delete exactly this object. Raises Conflict if its uid or resource version is another one."""
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options: Body = {
             "apiVersion": "v1",
@@ -187,11 +236,19 @@ class ClusterClient:
             "propagationPolicy": propagation,
             "preconditions": {key: value for key, value in preconditions.items() if value},
         }
-        self._call("DELETE", resource.path(namespace, name), body=options)
+        self.request("DELETE", resource.path(namespace, name), body=options)
+
+    def container_output(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], *, silence: float
+    ) -> Iterator[bytes]:
+        """What a command in a container writes to standard output, in pieces; see `cluster.container_output`."""
+        from rightpool.cluster.container_output import container_output  # the operator has no right to it
+
+        return container_output(self._api, namespace, pod, container, command, silence=silence)
 
     # --- transport ---------------------------------------------------------------------------------------------------
 
-    def _call(
+    def request(
         self,
         method: str,
         path: str,
@@ -200,14 +257,32 @@ class ClusterClient:
         body: Body | None = None,
         content: str = JSON_CONTENT,
     ) -> Body:
-        self._limiter.acquire()
-        headers: dict[str, str] = {"Accept": JSON_CONTENT, "User-Agent": "rightpool"}
-        if body is not None:
-            headers["Content-Type"] = content
-        url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
+        """Any other request, such as for a subresource."""
+        request = Request(method, path, query or {}, body, content)
+        return self._send(request) if self._hook is None else self._hook(request, self._send)
+
+    def text(self, path: str, query: Mapping[str, str]) -> str:
+        """What is no object: the log of a container."""
+        return self._answer(Request("GET", path, query), TEXT_CONTENT).decode("utf-8", "replace")
+
+    def _send(self, request: Request) -> Body:
         try:
-            self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            response = self._api.call_api(method, url, headers, body, _request_timeout=self._timeout)
+            parsed = json.loads(self._answer(request, JSON_CONTENT))
+        except ValueError as error:
+            raise Unavailable(f"{request.method} {request.path}: the answer is not JSON") from error
+        if not isinstance(parsed, dict):
+            raise ClusterError(f"{request.method} {request.path}: the answer is not an object")
+        return parsed
+
+    def _answer(self, request: Request, accepted: str) -> bytes:
+        self._limiter.acquire()
+        headers: dict[str, str] = {"Accept": accepted, "User-Agent": "rightpool"}
+        if request.body is not None:
+            headers["Content-Type"] = request.content
+        url = self._api.configuration.host + request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        try:
+            self._api.update_params_for_auth(headers, [], ["BearerToken"], request.path, request.method, request.body)
+            response = self._api.call_api(request.method, url, headers, request.body, _request_timeout=self._timeout)
             data: bytes = response.read()
         except ApiException as error:
             raise Unavailable(str(error.reason)) from error
@@ -218,13 +293,7 @@ class ClusterClient:
             if isinstance(problem, Unavailable) and problem.retry_after:
                 self._limiter.block(min(problem.retry_after, 30.0))
             raise problem
-        try:
-            answer = json.loads(data)
-        except ValueError as error:
-            raise Unavailable(f"{method} {path}: the answer is not JSON") from error
-        if not isinstance(answer, dict):
-            raise ClusterError(f"{method} {path}: the answer is not an object")
-        return answer
+        return data
 
 
 def _connection_problem(error: Exception) -> str:

@@ -1,16 +1,16 @@
-"""What the API server's refusals mean to us.
+"""Errors of the API server, by what a caller can do about them.
 
     ClusterError
     ├── NotFound       404: the object, or its resource, is not there
-    ├── Conflict       409: somebody was faster, or a precondition does not hold
+    ├── Conflict       409: a newer version exists, or a precondition does not hold
     │   └── AlreadyExists
-    ├── Invalid        400, 413, 422, and 500 where etcd does not store so much: the object itself is refused; the
-    │                  message is for its author
-    ├── Forbidden      401, 403: our own permissions, or an admission policy
+    ├── Invalid        400, 413, 422, and 500 if the object is too large for etcd: the object itself is
+    │                  rejected; the message is for its author
+    ├── Forbidden      401, 403: missing permissions, or an admission policy
     ├── Expired        410: a page token or resource version is too old; start again
-    └── Unavailable    429, 5xx, no connection, timeout: try again later; the request may have been carried out
+    └── Unavailable    429, 5xx, no connection, timeout: try again later
 
-Callers handle the leaves they expect. `Unavailable` never says that nothing happened.
+Callers handle the classes they expect. After `Unavailable` the request may or may not have been carried out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 
 class ClusterError(Exception):
-    """The API server did not do what was asked. message: its words, without the HTTP around them."""
+    """A request failed. `message` is the API server's text without HTTP details."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class Expired(ClusterError):
 
 
 class Unavailable(ClusterError):
-    """No answer, or one that says to come back later. retry_after: seconds, where the server named them."""
+    """No response, or one that asks to retry later, after `retry_after` seconds if given."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, status=status, reason=reason)
@@ -73,12 +73,12 @@ _BY_STATUS: dict[int, type[ClusterError]] = {
 }
 
 
-# A server error by its number, and the same again however often it is asked for.
+# etcd reports it as a server error, but a retry has the same result.
 _TOO_LARGE = "etcdserver: request is too large"
 
 
 def error_from(status: int, body: bytes, retry_after: str | None = None) -> ClusterError:
-    """The error for an HTTP answer of 400 or more."""
+    """The error for an HTTP response with status 400 or more."""
     details = _parse(body)
     message = str(details.get("message") or body[:500].decode("utf-8", "replace") or f"HTTP {status}")
     reason = str(details.get("reason") or "")

@@ -1,9 +1,9 @@
 """Leader election by a coordination.k8s.io Lease.
 
-What counts is the one promise `held` makes: nobody else can be leader now. A renewal proves it from the moment at
-which the request was *sent* for the Lease's duration, less a margin for clocks that run at different speeds; it is
-measured on a clock that goes on while the process is stopped or the machine sleeps. Other holders are believed to be
-alive for their duration from when *we* saw their record change, so that no two machines' clocks are ever compared.
+`held` guarantees that no other process can be leader now. A renewal proves this for the Lease's duration from the time
+at which the request was *sent*, less a margin for clock drift. It is measured on a clock that continues while the
+process is stopped or the machine sleeps. Another holder counts as alive for its duration from the time at which *this
+process* saw its record change, so that clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound
-from rightpool.cluster.resources import LEASES, Resource
+from rightpool.cluster.resources import LEASES
 
-MARGIN: Final = 0.2  # share of the duration that is given away for drift and for the time a check takes to be acted on
+MARGIN: Final = (
+    0.2  # share of the duration, for clock drift and the time between a check and the request that it allows
+)
+ELIGIBLE_SECONDS: Final = 0.2  # between two checks whether this process is eligible; a check sends no request
 
 logger = logging.getLogger(__name__)
 
 
 def running_clock() -> float:
-    """Seconds that go on in suspend. CLOCK_MONOTONIC stops there, and a leader would wake up believing in its Lease."""
+    """Seconds that include suspend. CLOCK_MONOTONIC stops there, so an expired Lease would seem held after a resume."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class LeaseApi(Protocol):
-    """What the elector needs of the cluster."""
+    """The part of ClusterClient that the elector uses."""
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> dict[str, Any]: ...
     def create(self, resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]: ...
@@ -37,7 +41,11 @@ class LeaseApi(Protocol):
 
 
 class LeaseElector:
-    """Runs in a thread of its own, so that a long planning cycle never costs the Lease."""
+    """Holds or tries to take the Lease, in a thread of its own so that a long planning cycle does not delay a renewal.
+
+    `eligible` says whether this process could work as leader. If not, it neither takes nor renews the Lease. It does
+    not release a Lease that it holds either: the Lease expires, so that pending requests end before another one leads.
+    """
 
     def __init__(
         self,
@@ -47,6 +55,7 @@ class LeaseElector:
         name: str,
         identity: str,
         duration: float = 15.0,
+        eligible: Callable[[], bool] = lambda: True,
         on_change: Callable[[bool], None] | None = None,
         clock: Callable[[], float] = running_clock,
     ) -> None:
@@ -55,6 +64,7 @@ class LeaseElector:
         self._name = name
         self._identity = identity
         self._duration = duration
+        self._eligible = eligible
         self._on_change = on_change
         self._clock = clock
         self._held_until = 0.0
@@ -68,53 +78,60 @@ class LeaseElector:
 
     @property
     def held_until(self) -> float:
-        """On `clock`: until then nobody else can be leader. 0 where we are not."""
+        """Time on `clock` until which no other process can be leader; 0 if this one is not leader."""
         return self._held_until
 
     @property
     def held(self) -> bool:
-        """Whether we are leader now."""
+        """Whether this process is leader now."""
         return self._clock() < self._held_until
 
     def held_for(self, seconds: float) -> bool:
-        """Whether we are certain to be leader for so long: asked before a request that takes up to that time."""
+        """Whether this process is certainly leader for this long. Checked before a request that may take so long."""
         return self._clock() + seconds < self._held_until
 
     def start(self) -> None:
-        """Take part in the election."""
+        """Start to take part in the election."""
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Leave, and give the Lease back so that the next leader need not wait for it to run out."""
+        """Stop, and release the Lease so that the next leader does not wait for its expiry."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout)
         if self.held:
             self._held_until = 0.0
-            self._announce(False)
+            self._report(False)
             self._release()
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self.step()
-            self._stop.wait(self._duration / (5.0 if self.held or self.holder is None else 3.0))
+            if self._eligible():
+                self._stop.wait(self._duration / (5.0 if self.held or self.holder is None else 3.0))
+            else:
+                self._stop.wait(min(ELIGIBLE_SECONDS, self._duration / 5.0))
 
     def step(self) -> bool:
-        """One attempt to take or to renew the Lease; whether we are leader after it."""
+        """Try once to take or renew the Lease; whether this process is leader afterwards."""
+        if not self._eligible():
+            self._held_until = 0.0
+            self._report(False)
+            return False
         sent_at = self._clock()
         try:
             taken: bool | None = self._attempt()
         except Conflict:
-            taken = False  # somebody wrote between our GET and PUT; the next step reads what
+            taken = False  # another process wrote between GET and PUT; the next step reads the result
         except ClusterError as error:
             logger.warning("lease %s/%s: %s", self._namespace, self._name, error.message)
-            taken = None  # unknown: what was proven before stays proven until it runs out
+            taken = None  # unknown: the last renewal remains valid until it expires
         if taken:
             self._held_until = sent_at + self._duration * (1.0 - MARGIN)
         elif taken is False:
             self._held_until = 0.0
-        self._announce(self.held)
+        self._report(self.held)
         return self.held
 
     def _attempt(self) -> bool:
@@ -170,7 +187,7 @@ class LeaseElector:
         except ClusterError as error:
             logger.info("lease %s/%s is left to run out: %s", self._namespace, self._name, error.message)
 
-    def _announce(self, leader: bool) -> None:
+    def _report(self, leader: bool) -> None:
         if leader != self._was_leader:
             self._was_leader = leader
             logger.info("leader" if leader else "not leader", extra={"lease": self._name, "holder": self.holder})

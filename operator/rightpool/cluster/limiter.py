@@ -1,4 +1,4 @@
-"""A token bucket: how fast we may talk to the API server."""
+"""A token bucket that limits requests to the API server."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable
 class RateLimiter:
     """At most `burst` requests at once and `qps` a second in the long run, over all threads.
 
-    A caller that waits has already taken its token, so that waiters are served in the order in which they came.
+    A waiting caller has already taken its token, so that callers are served in their order of arrival.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def acquire(self) -> float:
-        """Wait for one token; the seconds that were waited."""
+        """Wait for a token; the seconds waited."""
         with self._lock:
             now = self._clock()
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
@@ -40,6 +40,6 @@ class RateLimiter:
         return wait
 
     def block(self, seconds: float) -> None:
-        """The server asked for a pause (Retry-After): nobody starts a request before it is over."""
+        """Start no request for this long, as the server asked (Retry-After)."""
         with self._lock:
             self._blocked_until = max(self._blocked_until, self._clock() + seconds)

@@ -1,58 +1,61 @@
-"""Requests to the profilers in the pods: asking a Revision for a checkpoint."""
+"""Requests to the profiler sidecars: asks the pods of a Revision for a checkpoint, or for a trace."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import logging
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from concurrent.futures import TimeoutError as FuturesTimeout
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
-from rightpool.contract import PATH_CHECKPOINT, SIDECAR_PORT
+from rightpool.contract import PATH_CHECKPOINT, PATH_TRACE, SIDECAR_PORT
+from rightpool.pod_client import Outcomes, PodClient, PodRequest
 
 TIMEOUT: Final = 3.0
-THREADS: Final = 16
-MAX_ANSWER: Final = 2048
+MAX_RESPONSE_BYTES: Final = 16 * 2**10  # the sidecar's are below 200, with the summary of a trace below 4,000
 
-logger = logging.getLogger(__name__)
+V = TypeVar("V")
 
 
 class Sidecars:
-    """Bounded in time and in connections: a pod that does not answer costs its own request and nothing else."""
+    """Sends requests to many pods in parallel; a pod that does not respond delays no other."""
 
     def __init__(self, *, port: int = SIDECAR_PORT, timeout: float = TIMEOUT) -> None:
-        self._port = port
         self._timeout = timeout
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sidecars")
+        self._client = PodClient("sidecars", port=port, seconds=timeout, largest_body=MAX_RESPONSE_BYTES)
 
     def close(self) -> None:
-        """Requests under way end by their timeout."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Close the client. Pending requests end by their timeout."""
+        self._client.close()
 
     def request_checkpoint(self, addresses: Iterable[tuple[str, str]], token: str, request_id: str) -> dict[str, str]:
-        """Ask every pod, given as (name, IP), under one id; what went wrong, by pod name."""
-        waiting = {self._threads.submit(self._ask, ip, token, request_id): name for name, ip in addresses}
-        problems: dict[str, str] = {}
-        try:
-            for future in as_completed(waiting, timeout=2 * self._timeout + 1):
-                problem = future.result()
-                if problem is not None:
-                    problems[waiting[future]] = problem
-        except FuturesTimeout:
-            problems.update({name: "no answer" for future, name in waiting.items() if not future.done()})
-        return problems
+        """Ask every pod, given as (name, IP), for a checkpoint with this id; errors by pod name."""
+        outcomes = self._post(addresses, PATH_CHECKPOINT, token, {"id": request_id}, str)
+        return outcomes.failures | dict.fromkeys(outcomes.unfinished, "no answer")
 
-    def _ask(self, ip: str, token: str, request_id: str) -> str | None:
-        connection = http.client.HTTPConnection(ip, self._port, timeout=self._timeout)
-        try:
-            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            connection.request("POST", PATH_CHECKPOINT, json.dumps({"id": request_id}), headers)
-            answer = connection.getresponse()
-            text = answer.read(MAX_ANSWER).decode("utf-8", "replace").strip()
-        except (OSError, http.client.HTTPException) as error:
-            return f"{type(error).__name__}: {error}"
-        finally:
-            connection.close()
-        return None if 200 <= answer.status < 300 else f"HTTP {answer.status}: {text[:200]}"
+    def request_trace(
+        self,
+        addresses: Iterable[tuple[str, str]],
+        token: str,
+        request_id: str,
+        rank: int,
+        read: Callable[[str], V],
+    ) -> Outcomes[str, V]:
+        """Ask every pod, given as (name, IP), for the trace with this id of the process with this rank, by pod name.
+
+        read: makes a value of an answer; may raise RequestFailed.
+        """
+        return self._post(addresses, PATH_TRACE, token, {"id": request_id, "rank": rank}, read)
+
+    def _post(
+        self,
+        addresses: Iterable[tuple[str, str]],
+        path: str,
+        token: str,
+        message: dict[str, str | int],
+        read: Callable[[str], V],
+    ) -> Outcomes[str, V]:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        body = json.dumps(message).encode()
+        requests = {
+            name: PodRequest(ip, path, "POST", headers, body, accepted=range(200, 300)) for name, ip in addresses
+        }
+        return self._client.ask(requests, read, 2 * self._timeout + 1)

@@ -1,33 +1,22 @@
-"""Watches into the store. kopf sees to listing, watching and reconnecting; what an event means is decided elsewhere."""
+"""Feeds watch events into the store. kopf lists, watches and reconnects; the store interprets the events."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import kopf
 
-from rightpool.cluster.resources import (
-    ACCELERATOR_POOLS,
-    JOBS,
-    NODES,
-    PLACEMENT_POLICIES,
-    PODS,
-    PROFILED_JOBS,
-    Resource,
-)
-from rightpool.contract import LABEL_JOB
-from rightpool.runtime.store import Store
-
-FEEDS: Final = (PROFILED_JOBS, ACCELERATOR_POOLS, PLACEMENT_POLICIES, NODES, JOBS, PODS)
+from rightpool.api.kubernetes import Resource
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.watched import watched
 
 
 def register_feeds(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, store: Store) -> None:
-    """`on.event` alone: no finalizer, no annotation. An operator that is gone has left nothing behind."""
-    for resource in FEEDS:
+    """Register `on.event` handlers only: they need no finalizers or annotations, so nothing remains after removal."""
+    for resource, label in watched().items():
         _register(registry, resource, store)
-    # The API server filters: other people's Jobs and Pods, by far the most objects of a cluster, never get here.
-    for resource in (JOBS, PODS):
-        settings.watching.label_selectors[_selector(resource)] = LABEL_JOB
+        if label is not None:
+            settings.watching.label_selectors[_selector(resource)] = label
 
 
 def _register(registry: kopf.OperatorRegistry, resource: Resource, store: Store) -> None:

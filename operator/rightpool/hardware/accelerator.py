@@ -2,38 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-
-class Vendor(StrEnum):
-    """Who makes the chip; a pod template runs on one vendor's chips unless its user says otherwise."""
-
-    NVIDIA = "NVIDIA"
-    GOOGLE = "Google"
-    CPU = "CPU"  # development only: a CPU core that plays a chip
-
-
-class LinkKind(StrEnum):
-    """What carries bytes between chips."""
-
-    NVLINK = "NVLink"
-    PCIE = "PCIe"
-    ICI = "ICI"
-    ETHERNET = "Ethernet"
-    INFINIBAND = "InfiniBand"
-    LOOPBACK = "Loopback"
+from rightpool.api.pool import LinkKind
+from rightpool.hardware.vendors.vendor import Vendor
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link of a chip.
-
-    bytes_per_second: effective all-reduce bus bandwidth per chip, one direction. Below the data sheet's figure: what
-    collectives reach, not what the wire could.
-    """
+    """One link of a chip."""
 
     kind: LinkKind
+    """What carries the bytes."""
+
     bytes_per_second: float
+    """Effective all-reduce bus bandwidth per chip, one direction. Less than the data sheet says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +24,72 @@ class Price:
 
     on_demand: float | None = None
     spot: float | None = None
+    interruptions: float | None = None
+    """How often a day spot capacity is taken away; None where the pool does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What chips of a pool were measured to do."""
+
+    at: float
+    """When, Unix seconds."""
+
+    flops: Mapping[str, float]
+    """FLOP/s of products of large matrices, by dtype; those that were measured."""
+
+    memory_bandwidth: float | None
+    """Bytes a second of a copy, read and written; None where it was not measured."""
+
+    message: str
+    """The same in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One row of the catalog.
-
-    peak_flops: FLOP/s by dtype (fp32, tf32, bf16, fp16, fp8, int8), dense.
-    memory_bytes: of one chip. memory_bandwidth: bytes/s. power_watts: board limit; None where the vendor does not say.
-    arch: micro-architecture, the unit in which software stacks behave alike (volta, ampere-ga100, tpu-v5e, …).
-    list_price: the public list price, used only where a pool names none.
-    provenance: field → where the number is from and when it was read; `verified` is False where a second source is due.
-    """
+    """One row of the catalog, or what a pool declares in its place; with what was measured in the pool."""
 
     key: str
+    """Name in the catalog and in spec.accelerator of a pool."""
+
     vendor: Vendor
+    """Who makes it."""
+
     arch: str
+    """Micro-architecture, the unit in which software stacks behave alike (volta, ampere-ga100, tpu-v5e, …)."""
+
     peak_flops: Mapping[str, float]
+    """FLOP/s by dtype (fp32, tf32, bf16, fp16, fp8, int8), dense."""
+
     memory_bytes: int
+    """Memory of one chip."""
+
     memory_bandwidth: float
+    """Bytes a second."""
+
     power_watts: float | None
+    """Board limit; None where the vendor publishes none."""
+
     intra_link: Link
+    """Between chips of one node."""
+
     inter_link: Link
+    """Between nodes."""
+
     list_price: Price
+    """The public list price, used only where a pool names none."""
+
     verified: bool
+    """Whether a second source confirms the figures."""
+
+    declared: bool = False
+    """Whether the figures are a pool's own, because the catalog has none."""
+
     provenance: Mapping[str, str] = field(default_factory=dict)
+    """For each field, where the number is from and when it was read."""
+
+    cache_bytes: int | None = None
+    """Last-level cache; None where not known."""
+
+    measured: Measured | None = None
+    """Where the rates are from a calibration of the pool. They are as a data sheet would say them: calibration.py."""

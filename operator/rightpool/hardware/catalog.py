@@ -1,54 +1,46 @@
 """The catalog: every accelerator that can be priced and predicted, read from the data files beside this module.
 
-Each row names its source, the day it was read, and whether a second source is still due. What was recalled and not
-looked up says so in its provenance, all the way to the user.
+Each row names its source, the day it was read, and whether a second source confirms it. What was recalled and not
+looked up has that in its provenance, which messages to users contain.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from rightpool.api.pool import LinkKind
+from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.clouds import INSTANCE_TYPE, listed_name
+from rightpool.hardware.rows import (
+    RATE_COLUMNS,
+    AcceleratorRow,
+    CatalogError,
+    LabelRow,
+    LinkRow,
+    PriceRow,
+    read_rows,
+)
+from rightpool.hardware.vendors.registry import VENDORS
+from rightpool.hardware.vendors.vendor import Vendor
 
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
-
-RECALLED: Final = "recalled"
+DATA_FILES: Final = ("accelerators.csv", "links.csv", "prices.csv", "labels.csv")
 
 _TERA: Final = 1e12
 _GIGA: Final = 1e9
 _SUGGESTIONS: Final = 3
 # A word of a key or of a query: "NVIDIA-A100-SXM4-80GB" → nvidia, a100, sxm4, 80gb.
 _WORD: Final = re.compile(r"[a-z0-9]+")
-# Columns of accelerators.csv that become peak_flops: dtype → column.
-_RATES: Final = {
-    "fp32": "fp32_tflops",
-    "tf32": "tf32_tflops",
-    "bf16": "bf16_tflops",
-    "fp16": "fp16_tflops",
-    "fp8": "fp8_tflops",
-    "int8": "int8_tops",
-}
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Optional = Annotated[Positive | None, BeforeValidator(lambda cell: cell if cell != "" else None)]
-Text = Annotated[str, Field(min_length=1)]
-Day = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
-
-
-class CatalogError(ValueError):
-    """A data file of the catalog can't be used. The message names the file, the row and the remedy."""
 
 
 class UnknownAcceleratorError(KeyError):
-    """No such key in the catalog. `suggestions`: the nearest keys."""
+    """No such key in the catalog. `suggestions` are the nearest keys."""
 
     def __init__(self, key: str, suggestions: tuple[str, ...]) -> None:
         self.key = key
@@ -63,108 +55,27 @@ class UnknownAcceleratorError(KeyError):
         return self.message
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
-
-
-class AcceleratorRow(_Row):
-    """One line of accelerators.csv. Rates in 10¹² operations/s (dense), memory in 10⁹ bytes, bandwidth in 10⁹ bytes/s.
-
-    memory_gb is the data sheet's decimal figure, which never exceeds what the driver reports. intra_link, inter_link:
-    names in links.csv. list_price: cloud/instance in prices.csv.
-    """
-
-    key: Text
-    vendor: Vendor
-    arch: Text
-    fp32_tflops: Optional
-    tf32_tflops: Optional
-    bf16_tflops: Optional
-    fp16_tflops: Optional
-    fp8_tflops: Optional
-    int8_tops: Optional
-    memory_gb: Positive
-    memory_gbps: Positive
-    power_watts: Optional
-    intra_link: Text
-    inter_link: Text
-    list_price: str
-    source: Text
-    read: Day
-    verified: bool
-    note: str
-
-    @model_validator(mode="after")
-    def _computes(self) -> Self:
-        if all(getattr(self, column) is None for column in _RATES.values()):
-            raise ValueError("names no peak rate: fill in at least one dtype")
-        if self.verified and RECALLED in self.source:
-            raise ValueError("is recalled and verified at once: verified must be no")
-        return self
-
-
-class LinkRow(_Row):
-    """One line of links.csv: effective all-reduce bus bandwidth, 10⁹ bytes/s a direction, and how it came about."""
-
-    name: Text
-    kind: LinkKind
-    gigabytes_per_second: Positive
-    basis: Literal["measured", "derived", "nominal"]
-    source: Text
-
-
-class PriceRow(_Row):
-    """One line of prices.csv: dollars an hour for one chip, on demand, its share of the host included."""
-
-    cloud: Literal["aws", "gcp", "azure"]
-    instance: Text
-    accelerator: Text
-    chips: Annotated[int, Field(ge=1)]
-    per_chip_hour: Positive
-    region: Text
-    basis: Text
-    source: Text
-    read: Day
-    verified: bool
-
-    @model_validator(mode="after")
-    def _honest(self) -> Self:
-        if self.verified and RECALLED in self.source:
-            raise ValueError("is recalled and verified at once: verified must be no")
-        return self
-
-    @property
-    def provenance(self) -> str:
-        """Where the price is from, for a message."""
-        return f"{self.cloud} {self.instance}, {self.region}, {self.basis}: {self.source}, read {self.read}"
-
-
-class LabelRow(_Row):
-    """One line of labels.csv: what a node label says about the chip. value may be a pattern with `*`.
-
-    memory_mib: the chip memory that must be labelled too, where the name alone is ambiguous.
-    """
-
-    label: Text
-    value: Text
-    memory_mib: Annotated[int | None, BeforeValidator(lambda cell: cell if cell != "" else None)]
-    accelerator: Text
-    source: Text
-
-
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """accelerators: by key. links: the slowest of each kind.
+    """What is known of accelerators, their links and prices, and how node labels name them."""
 
-    prices: list prices by instance type, as nodes are labelled with it. usual_prices: the one behind each
-    accelerator's list_price. labels: how node labels name chips.
-    """
+    vendors: tuple[Vendor, ...]
+    """Vendors whose labels are read, the first that names a chip wins."""
 
     accelerators: Mapping[str, Accelerator]
+    """By key."""
+
     links: Mapping[LinkKind, Link]
+    """The slowest of each kind."""
+
     prices: Mapping[str, PriceRow]
+    """List prices by instance type."""
+
     usual_prices: Mapping[str, PriceRow]
+    """By accelerator, the price behind its list_price."""
+
     labels: Mapping[str, tuple[LabelRow, ...]]
+    """Chips that node labels name, by label."""
 
     def get(self, key: str) -> Accelerator:
         """The accelerator of this key. Raises UnknownAcceleratorError, which suggests the nearest keys."""
@@ -173,25 +84,28 @@ class Catalog:
             raise UnknownAcceleratorError(key, self.suggest(key))
         return accelerator
 
-    def link(self, kind: LinkKind, accelerator: Accelerator) -> Link:
-        """What this kind of link gives the accelerator: its own, else its architecture's, else the slowest there is."""
+    def link(self, kind: LinkKind, accelerator: Accelerator) -> Link | None:
+        """What this kind of link gives the accelerator: its own, else its architecture's, else the slowest there is.
+
+        None where the catalog has no link of this kind.
+        """
         kin = [other for other in self.accelerators.values() if other.arch == accelerator.arch]
         for candidates in ((accelerator,), kin):
             own = [link for one in candidates for link in (one.intra_link, one.inter_link) if link.kind is kind]
             if own:
                 return min(own, key=lambda link: link.bytes_per_second)
-        return self.links[kind]
+        return self.links.get(kind)
 
     def suggest(self, key: str) -> tuple[str, ...]:
-        """Up to three keys that may have been meant, nearest first: sharing words, then looking alike."""
+        """Up to three keys that may have been meant, nearest first: by words in common, then by spelling."""
         wanted = _words(key)
 
         def nearness(candidate: str) -> float:
             words = _words(candidate)
-            shared = len(wanted & words)
-            begun = sum(1 for word in wanted if len(word) > 1 and any(other.startswith(word) for other in words))
-            alike = difflib.SequenceMatcher(None, key.lower(), candidate.lower()).ratio()
-            return 2.0 * shared + begun + alike
+            common = len(wanted & words)
+            prefixes = sum(1 for word in wanted if len(word) > 1 and any(other.startswith(word) for other in words))
+            spelling = difflib.SequenceMatcher(None, key.lower(), candidate.lower()).ratio()
+            return 2.0 * common + prefixes + spelling
 
         scores = {candidate: nearness(candidate) for candidate in self.accelerators}
         near = [candidate for candidate, score in scores.items() if score >= 0.6]
@@ -208,7 +122,7 @@ class Catalog:
 
     def list_price(self, instance: str) -> PriceRow | None:
         """The list price of a cloud's instance type, None where the catalog has none."""
-        return self.prices.get(instance.removeprefix("Standard_"))
+        return self.prices.get(listed_name(instance))
 
 
 def _words(key: str) -> set[str]:
@@ -216,25 +130,6 @@ def _words(key: str) -> set[str]:
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
-
-_R = TypeVar("_R", bound=_Row)
-
-
-def read_rows(file: str, text: str, model: type[_R]) -> list[_R]:
-    """The lines of one data file, each validated. Raises CatalogError, which names the file and the line."""
-    rows: list[_R] = []
-    reader = csv.DictReader(text.splitlines())
-    for number, line in enumerate(reader, start=2):
-        cells: dict[Any, Any] = dict(line)
-        if None in cells or None in cells.values():
-            raise CatalogError(f"{file}, line {number}: {len(reader.fieldnames or ())} cells are due")
-        try:
-            rows.append(model.model_validate(cells))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "row"
-            raise CatalogError(f"{file}, line {number}, {where}: {first['msg']}") from error
-    return rows
 
 
 def _unique(file: str, names: Iterable[str]) -> None:
@@ -245,29 +140,36 @@ def _unique(file: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def build_catalog(
-    accelerators: Iterable[AcceleratorRow],
-    links: Iterable[LinkRow],
-    prices: Iterable[PriceRow],
-    labels: Iterable[LabelRow],
-) -> Catalog:
-    """A catalog of validated rows. Raises CatalogError where one row points to another that is not there."""
-    rows, link_rows, price_rows, label_rows = list(accelerators), list(links), list(prices), list(labels)
+def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS) -> Catalog:
+    """The catalog that the four data files make up.
+
+    files: their text, by name. Raises CatalogError where a row is wrong or points to something that is not there.
+    """
+    rows = read_rows("accelerators.csv", files["accelerators.csv"], AcceleratorRow, vendors)
+    link_rows = read_rows("links.csv", files["links.csv"], LinkRow)
+    price_rows = read_rows("prices.csv", files["prices.csv"], PriceRow)
+    label_rows = read_rows("labels.csv", files["labels.csv"], LabelRow)
     _unique("accelerators.csv", (row.key for row in rows))
     _unique("links.csv", (row.name for row in link_rows))
     _unique("prices.csv", (row.instance for row in price_rows))
     _unique("labels.csv", (f"{row.label}={row.value} {row.memory_mib or ''}".strip() for row in label_rows))
     named_links = {row.name: row for row in link_rows}
     named_prices = {f"{row.cloud}/{row.instance}": row for row in price_rows}
-    keys = {row.key for row in rows}
+    made_by = {row.key: row.vendor for row in rows}
     for file, pointing in (("prices.csv", price_rows), ("labels.csv", label_rows)):
         for entry in pointing:
-            if entry.accelerator not in keys:
+            if entry.accelerator not in made_by:
                 raise CatalogError(f"{file}: accelerator {entry.accelerator} is not in accelerators.csv")
     by_label: dict[str, list[LabelRow]] = {}
     for label in label_rows:
+        vendor = made_by[label.accelerator]
+        if label.label not in (INSTANCE_TYPE, *(source.label for source in vendor.product_labels)):
+            raise CatalogError(
+                f"labels.csv: {label.label} is not read for {label.accelerator}: add it to product_labels of {vendor}"
+            )
         by_label.setdefault(label.label, []).append(label)
     return Catalog(
+        vendors=tuple(vendors),
         accelerators={row.key: _accelerator(row, named_links, named_prices) for row in rows},
         links=_slowest(link_rows),
         prices={row.instance: row for row in price_rows},
@@ -304,7 +206,7 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
     provenance["inter_link"] = f"{inter.basis}: {inter.source}"
     if price is not None:
         provenance["list_price"] = price.provenance
-    rates = {dtype: getattr(row, column) for dtype, column in _RATES.items()}
+    rates = {dtype: getattr(row, column) for dtype, column in RATE_COLUMNS.items()}
     return Accelerator(
         key=row.key,
         vendor=row.vendor,
@@ -318,6 +220,7 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
         list_price=Price(on_demand=None if price is None else price.per_chip_hour),
         verified=row.verified,
         provenance=provenance,
+        cache_bytes=None if row.cache_mb is None else round(row.cache_mb * 1e6),
     )
 
 
@@ -325,13 +228,4 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
 def load_catalog() -> Catalog:
     """The catalog that ships with the package. Read once; the same object afterwards."""
     folder = resources.files("rightpool.hardware").joinpath("data")
-
-    def rows(file: str, model: type[_R]) -> list[_R]:
-        return read_rows(file, folder.joinpath(file).read_text(encoding="utf-8"), model)
-
-    return build_catalog(
-        rows("accelerators.csv", AcceleratorRow),
-        rows("links.csv", LinkRow),
-        rows("prices.csv", PriceRow),
-        rows("labels.csv", LabelRow),
-    )
+    return parse_catalog({file: folder.joinpath(file).read_text(encoding="utf-8") for file in DATA_FILES})

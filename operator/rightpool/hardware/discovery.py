@@ -1,7 +1,9 @@
-"""Discovery: pools from the labels that nodes carry (GFD, GKE, GKE TPU, EKS, Karpenter).
+"""Discovery: pools from the labels that nodes carry.
 
 A node's pool follows from its own labels alone, so the order of nodes and the presence of others change nothing but
 names: where two groups would share a name, each gets more of its own chip into it.
+
+Which labels name chips is in vendors/, which ones clouds add is in clouds.py.
 """
 
 from __future__ import annotations
@@ -14,61 +16,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_SLICE_CHIPS, TOPOLOGY, AcceleratorPoolSpec
-from rightpool.api.pool import Slice as SliceSpec
-from rightpool.hardware.accelerator import Price, Vendor
+from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_SLICE_CHIPS, TOPOLOGY, AcceleratorPoolSpec, Slice
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.labels import (
-    CAPACITY_LABELS,
-    EKS_NODEGROUP,
-    GFD_COUNT,
-    GFD_MEMORY,
-    GFD_PRODUCT,
-    GFD_REPLICAS,
-    GKE_GPU,
-    GKE_GPU_COUNT,
-    GKE_NODEPOOL,
-    GKE_SPOT,
-    GKE_TPU,
-    GKE_TPU_TOPOLOGY,
-    INSTANCE_TYPE,
-    KARPENTER_GPU,
-    KARPENTER_GPU_COUNT,
-    KARPENTER_GPU_MEMORY,
-    KARPENTER_NODEPOOL,
-    is_spot,
-)
+from rightpool.hardware.clouds import GROUP_LABELS, INSTANCE_TYPE, LIFECYCLE_TAINTS, SPOT_LABELS, SPOT_TAINTS, is_spot
 from rightpool.hardware.node import REPELLING, NodeFacts
-from rightpool.hardware.pool import Slice
-from rightpool.hardware.pricing import listed_price
+from rightpool.hardware.vendors.vendor import Vendor, integer
 
-GPU: Final = "nvidia.com/gpu"
-TPU: Final = "google.com/tpu"
-
-# Labels that name the chip, the surest first, with the label of its memory where the name may be ambiguous.
-_CHIP_LABELS: Final = (
-    (GKE_TPU, None),
-    (GFD_PRODUCT, GFD_MEMORY),
-    (GKE_GPU, None),
-    (KARPENTER_GPU, KARPENTER_GPU_MEMORY),
-    (INSTANCE_TYPE, None),
-)
-# Labels whose presence says that there is a chip, so that one which the catalog does not know is worth a word.
-_ACCELERATED: Final = (GKE_TPU, GFD_PRODUCT, GKE_GPU, KARPENTER_GPU)
-_COUNT_LABELS: Final = (GFD_COUNT, GKE_GPU_COUNT, KARPENTER_GPU_COUNT)
-# Who keeps nodes alike. TPU slices of one topology are alike across node pools: there a node pool is one slice.
-_GROUP_LABELS: Final = (GKE_NODEPOOL, KARPENTER_NODEPOOL, EKS_NODEGROUP)
-# Taints that clouds and GPU operators put on accelerator nodes to keep other pods off: chips jobs may pass them.
-_CHIP_TAINTS: Final = frozenset({GPU, TPU, GKE_SPOT})
-# Taints that come and go with a node's state: they say nothing about who may use it.
-_LIFECYCLE_TAINTS: Final = (
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "node.cilium.io/",
-    "karpenter.sh/",
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
-)
 _NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
 _NAME_LIMIT: Final = 63
 _LENGTHS: Final = 4  # candidates for a name, from short to full
@@ -78,39 +31,58 @@ class Unmapped(StrEnum):
     """Why nodes with chips belong to no discovered pool."""
 
     UNKNOWN_CHIP = "UnknownChip"  # no label names a chip of the catalog
-    SHARED_CHIP = "SharedChip"  # MIG slices or time slicing: what is allocatable is no whole chip
+    SHARED_CHIP = "SharedChip"  # partitions or time slicing: what is allocatable is no whole chip
     UNKNOWN_COUNT = "UnknownCount"  # neither labels nor allocatable say how many chips a node has
-    UNKNOWN_TOPOLOGY = "UnknownTopology"  # a TPU whose topology label is missing or does not fit its chips
-    TAINTED = "Tainted"  # a taint of the cluster's own: whom it is for, only its owner knows
+    UNKNOWN_TOPOLOGY = "UnknownTopology"  # the topology label of a slice is missing or does not fit the chips
+    TAINTED = (
+        "Tainted"  # a taint that neither clouds nor device plugins set: only the cluster's owner knows its purpose
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class UnmappedNodes:
-    """Nodes that discovery left out. evidence: the label or taint behind it. message: for a human, with the remedy."""
+    """Nodes that discovery left out."""
 
     reason: Unmapped
+    """Why."""
+
     evidence: str
+    """The label or taint behind it."""
+
     message: str
+    """For a human, with the remedy."""
+
     nodes: tuple[str, ...]
+    """Names, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredPool:
-    """A pool that node labels describe.
-
-    node_selector: the labels that its nodes carry and that pods will ask for. price: the list price of the nodes'
-    instance type; unknown where the catalog has none, and always for spot capacity. nodes: names, sorted.
-    """
+    """A pool that node labels describe."""
 
     name: str
+    """Safe as the name of an AcceleratorPool."""
+
     accelerator: str
+    """Key of the catalog."""
+
     chips_per_node: int
+    """Chips of one node."""
+
     resource_name: str
+    """Extended resource that pods request."""
+
     node_selector: Mapping[str, str]
+    """Labels that its nodes carry and that pods will ask for."""
+
     tolerations: tuple[Mapping[str, Any], ...]
+    """For the taints that keep pods without chips away."""
+
     slice: Slice | None
-    price: Price
+    """Where the pool is given out in slices."""
+
     nodes: tuple[str, ...]
+    """Names, sorted."""
 
     def spec(self) -> AcceleratorPoolSpec:
         """The spec of the AcceleratorPool that stands for it.
@@ -123,16 +95,22 @@ class DiscoveredPool:
             resource_name=self.resource_name,
             node_selector=dict(self.node_selector),
             tolerations=[dict(toleration) for toleration in self.tolerations],
-            slice=None if self.slice is None else SliceSpec(topology=self.slice.topology, chips=self.slice.chips),
+            slice=self.slice,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """pools: by name. unmapped: what was left out, and why. Each node with chips is in exactly one of them."""
+    """What the nodes make up. Each node with chips is in exactly one entry."""
 
     pools: tuple[DiscoveredPool, ...]
+    """Sorted by name."""
+
     unmapped: tuple[UnmappedNodes, ...]
+    """What was left out, and why."""
+
+    looked_at: Mapping[str, tuple[NodeFacts, _Finding]] = field(default_factory=dict, repr=False, compare=False)
+    """What each node's labels said, by its name: the next discovery looks at new and changed nodes alone."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -143,9 +121,16 @@ class _Identity:
     chips_per_node: int
     selector: tuple[tuple[str, str], ...]
     topology: str = ""
+    """Shape of the slice that the node belongs to, where it belongs to one."""
+
     group: str = ""
+    """Name of the group of nodes that were made alike, where there is one."""
+
     spot: bool = False
-    resource: str = field(default=GPU)
+
+
+_Finding = _Identity | tuple[Unmapped, str, str] | None
+"""What the labels of a node say: its identity, why it has none, or None where it has no chips."""
 
 
 def discover(
@@ -153,21 +138,26 @@ def discover(
     catalog: Catalog,
     known: Mapping[str, Mapping[str, str]] | None = None,
     reserved: Collection[str] = (),
+    before: Discovery | None = None,
 ) -> Discovery:
     """The pools that these nodes make up. Nodes without chips are passed over.
 
     known: node selectors of the pools that were discovered before, by name: a pool that is found again keeps its name.
-    reserved: names that are taken, those of declared pools.
+    reserved: names that are taken, those of declared pools. before: an earlier discovery with this catalog.
     """
     groups: defaultdict[_Identity, list[NodeFacts]] = defaultdict(list)
     left_out: defaultdict[tuple[Unmapped, str, str], list[str]] = defaultdict(list)
+    earlier = {} if before is None else before.looked_at
+    looked_at: dict[str, tuple[NodeFacts, _Finding]] = {}
     for node in nodes:
-        found = _identify(node, catalog)
+        known_as = earlier.get(node.name)
+        found = known_as[1] if known_as is not None and known_as[0] is node else _identify(node, catalog)
+        looked_at[node.name] = (node, found)
         if isinstance(found, _Identity):
             groups[found].append(node)
         elif found is not None:
             left_out[found].append(node.name)
-    names = _names(groups, known or {}, reserved)
+    names = _names(groups, known or {}, reserved, catalog)
     pools = [_pool(names[identity], identity, members, catalog) for identity, members in groups.items()]
     unmapped = [
         UnmappedNodes(reason, evidence, message, tuple(sorted(names_)))
@@ -176,31 +166,33 @@ def discover(
     return Discovery(
         pools=tuple(sorted(pools, key=lambda pool: pool.name)),
         unmapped=tuple(sorted(unmapped, key=lambda entry: (entry.reason, entry.evidence, entry.message))),
+        looked_at=looked_at,
     )
 
 
 # --- one node --------------------------------------------------------------------------------------------------------
 
 
-def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, str, str] | None:
-    """What the node's labels say: its identity, why it has none, or None where it has no chips."""
+def _identify(node: NodeFacts, catalog: Catalog) -> _Finding:
     labels = node.labels
-    accelerator, source = _accelerator(labels, catalog)
-    if accelerator is None:
-        return _unknown(node)
-    shared = _shared(labels)
-    if shared is not None:
-        return shared
-    resource = TPU if catalog.get(accelerator).vendor is Vendor.GOOGLE else GPU
+    named = _accelerator(labels, catalog)
+    if named is None:
+        return _unknown(node, catalog)
+    accelerator, source, selector = named
+    vendor = catalog.get(accelerator).vendor
+    divided = _divided(labels, vendor)
+    if divided is not None:
+        return divided
     for taint in node.taints:
-        if taint.effect in REPELLING and not _known_taint(taint.key, resource):
+        if taint.effect in REPELLING and not _known_taint(taint.key, catalog):
             evidence = f"{taint.key}={taint.value}:{taint.effect}"
             message = (
                 f"{accelerator} nodes carry the taint {evidence}; declare an AcceleratorPool that tolerates it "
                 "if jobs may run there"
             )
             return Unmapped.TAINTED, evidence, message
-    chips = _count(node, resource)
+    resource = vendor.resource_name
+    chips = _count(node, vendor)
     if chips is None:
         evidence = f"{source}={labels[source]}"
         message = (
@@ -215,46 +207,56 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Identity | tuple[Unmapped, 
             f"{MAX_CHIPS_PER_NODE}: correct the count label, or what the device plugin offers"
         )
         return Unmapped.UNKNOWN_COUNT, evidence, message
-    selector = {source: labels[source]}
-    selector.update((label, labels[label]) for label in CAPACITY_LABELS if label in labels)
-    group = ""
-    topology = labels.get(GKE_TPU_TOPOLOGY, "")
-    if resource == TPU:
+    selector.update((label, labels[label]) for label in SPOT_LABELS if label in labels)
+    if vendor.topology_label is not None:
+        # Slices of one topology are alike whatever group they belong to: a group may be a single slice.
+        topology = labels.get(vendor.topology_label, "")
         size = _topology_chips(topology)
         if size is None or size % chips:
-            evidence = f"{GKE_TPU_TOPOLOGY}={topology}"
+            evidence = f"{vendor.topology_label}={topology}"
             message = (
                 f"{accelerator} nodes with {chips} chips carry {evidence}, which is no whole number of such nodes; "
                 "declare an AcceleratorPool with spec.slice"
             )
             return Unmapped.UNKNOWN_TOPOLOGY, evidence, message
-        selector[GKE_TPU_TOPOLOGY] = topology
-    else:
-        topology = ""
-        selector.update((label, labels[label]) for label in _COUNT_LABELS if label in labels)
-        for label in _GROUP_LABELS:
-            if label in labels:
-                group = labels[label]
-                selector[label] = group
-                break
-    return _Identity(accelerator, chips, tuple(sorted(selector.items())), topology, group, is_spot(labels), resource)
+        selector[vendor.topology_label] = topology
+        return _Identity(accelerator, chips, tuple(sorted(selector.items())), topology, spot=is_spot(labels))
+    selector.update((label, labels[label]) for label in vendor.count_labels if label in labels)
+    group = next((label for label in GROUP_LABELS if label in labels), None)
+    if group is not None:
+        selector[group] = labels[group]
+    name = "" if group is None else labels[group]
+    return _Identity(accelerator, chips, tuple(sorted(selector.items())), group=name, spot=is_spot(labels))
 
 
-def _accelerator(labels: Mapping[str, str], catalog: Catalog) -> tuple[str | None, str]:
-    """The catalog key that the labels name, and the label that named it."""
-    for label, memory in _CHIP_LABELS:
-        value = labels.get(label)
-        if value is None:
-            continue
-        key = catalog.by_label(label, value.split("-MIG-")[0].removesuffix("-SHARED"), _integer(labels, memory))
-        if key is not None:
-            return key, label
-    return None, ""
+def _accelerator(labels: Mapping[str, str], catalog: Catalog) -> tuple[str, str, dict[str, str]] | None:
+    """The catalog key that the labels name, the label that names it, and all labels that were needed for that.
+
+    The instance type is read last. None where no label names a chip of the catalog.
+    """
+    for vendor in catalog.vendors:
+        for source in vendor.product_labels:
+            product = source.product(labels)
+            if product is None:
+                continue
+            needed = {source.label: labels[source.label]}
+            key = catalog.by_label(source.label, product)
+            if key is None and source.memory is not None and source.memory in labels:
+                key = catalog.by_label(source.label, product, integer(labels, source.memory))
+                needed[source.memory] = labels[source.memory]
+            if key is not None:
+                return key, source.label, needed
+    instance = labels.get(INSTANCE_TYPE)
+    key = None if instance is None else catalog.by_label(INSTANCE_TYPE, instance)
+    return None if instance is None or key is None else (key, INSTANCE_TYPE, {INSTANCE_TYPE: instance})
 
 
-def _unknown(node: NodeFacts) -> tuple[Unmapped, str, str] | None:
-    named = next((label for label in _ACCELERATED if label in node.labels), None)
-    if named is None and not any(node.chips.get(resource) for resource in (GPU, TPU)):
+def _unknown(node: NodeFacts, catalog: Catalog) -> tuple[Unmapped, str, str] | None:
+    """Why a node whose chip no label names is left out; None where nothing says that it has chips."""
+    discoverable = [vendor for vendor in catalog.vendors if vendor.discoverable]
+    sources = (source.label for vendor in discoverable for source in vendor.product_labels)
+    named = next((label for label in sources if label in node.labels), None)
+    if named is None and not any(node.chips.get(vendor.resource_name) for vendor in discoverable):
         return None
     if named is None:
         named = INSTANCE_TYPE
@@ -264,28 +266,21 @@ def _unknown(node: NodeFacts) -> tuple[Unmapped, str, str] | None:
     return Unmapped.UNKNOWN_CHIP, evidence, message
 
 
-def _shared(labels: Mapping[str, str]) -> tuple[Unmapped, str, str] | None:
-    product = labels.get(GFD_PRODUCT, "")
-    replicas = _integer(labels, GFD_REPLICAS) or 1
-    if "-MIG-" not in product and not product.endswith("-SHARED") and replicas <= 1:
+def _divided(labels: Mapping[str, str], vendor: Vendor) -> tuple[Unmapped, str, str] | None:
+    evidence = next(filter(None, (source.division(labels) for source in vendor.product_labels)), None)
+    if evidence is None:
         return None
-    evidence = f"{GFD_PRODUCT}={product}" if replicas <= 1 else f"{GFD_REPLICAS}={replicas}"
-    message = f"chips are divided ({evidence}): MIG slices and time slicing are not predicted, whole chips are due"
+    message = f"chips are divided ({evidence}): MIG slices and time slicing are not predicted, whole chips are required"
     return Unmapped.SHARED_CHIP, evidence, message
 
 
-def _count(node: NodeFacts, resource: str) -> int | None:
+def _count(node: NodeFacts, vendor: Vendor) -> int | None:
     """Chips of the node: by label where there is one, else by offer. A broken chip leaves the offer, not the node."""
-    for label in _COUNT_LABELS if resource == GPU else ():
-        count = _integer(node.labels, label)
+    for label in vendor.count_labels:
+        count = integer(node.labels, label)
         if count:
             return count
-    return node.chips.get(resource) or None
-
-
-def _integer(labels: Mapping[str, str], label: str | None) -> int | None:
-    value = labels.get(label, "") if label is not None else ""
-    return int(value) if value.isascii() and value.isdigit() else None
+    return node.chips.get(vendor.resource_name) or None
 
 
 def _topology_chips(topology: str) -> int | None:
@@ -295,8 +290,13 @@ def _topology_chips(topology: str) -> int | None:
     return chips if chips <= MAX_SLICE_CHIPS else None
 
 
-def _known_taint(key: str, resource: str) -> bool:
-    return key == resource or key in _CHIP_TAINTS or key.startswith(_LIFECYCLE_TAINTS)
+def _chip_taint(key: str, catalog: Catalog) -> bool:
+    """Whether clouds and device operators put this taint on nodes to keep pods off that need no chips."""
+    return key in SPOT_TAINTS or any(vendor.resource_name == key for vendor in catalog.vendors if vendor.discoverable)
+
+
+def _known_taint(key: str, catalog: Catalog) -> bool:
+    return _chip_taint(key, catalog) or key.startswith(LIFECYCLE_TAINTS)
 
 
 # --- one pool --------------------------------------------------------------------------------------------------------
@@ -307,22 +307,19 @@ def _pool(name: str, identity: _Identity, members: Sequence[NodeFacts], catalog:
         (taint.key, taint.effect)
         for node in members
         for taint in node.taints
-        if taint.effect in REPELLING and (taint.key == identity.resource or taint.key in _CHIP_TAINTS)
+        if taint.effect in REPELLING and _chip_taint(taint.key, catalog)
     }
     slice_ = None
     if identity.topology:
-        chips = _topology_chips(identity.topology) or 0
-        slice_ = Slice(identity.topology, chips, chips // identity.chips_per_node)
-    listed = listed_price(catalog.get(identity.accelerator), (node.labels for node in members), catalog)
+        slice_ = Slice(topology=identity.topology, chips=_topology_chips(identity.topology) or 0)
     return DiscoveredPool(
         name=name,
         accelerator=identity.accelerator,
         chips_per_node=identity.chips_per_node,
-        resource_name=identity.resource,
+        resource_name=catalog.get(identity.accelerator).vendor.resource_name,
         node_selector=dict(identity.selector),
         tolerations=tuple({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints)),
         slice=slice_,
-        price=listed.price if listed.exact else Price(),
         nodes=tuple(sorted(node.name for node in members)),
     )
 
@@ -331,10 +328,14 @@ def _pool(name: str, identity: _Identity, members: Sequence[NodeFacts], catalog:
 
 
 def _names(
-    groups: Iterable[_Identity], known: Mapping[str, Mapping[str, str]], reserved: Collection[str]
+    groups: Iterable[_Identity],
+    known: Mapping[str, Mapping[str, str]],
+    reserved: Collection[str],
+    catalog: Catalog,
 ) -> dict[_Identity, str]:
-    """A DNS-safe name for each: what it was called before, else the shortest of its candidates that nobody shares."""
+    """A DNS-safe name for each: what it was called before, else the shortest of its candidates that no other wants."""
     identities = sorted(groups)
+    candidates = {identity: _candidates(identity, catalog) for identity in identities}
     before = {tuple(sorted(selector.items())): name for name, selector in sorted(known.items(), reverse=True)}
     names: dict[_Identity, str] = {}
     for identity in identities:
@@ -344,39 +345,40 @@ def _names(
     taken = {*names.values(), *known, *reserved}
     waiting = [identity for identity in identities if identity not in names]
     for length in range(_LENGTHS):
-        wishes: defaultdict[str, list[_Identity]] = defaultdict(list)
+        wanted: defaultdict[str, list[_Identity]] = defaultdict(list)
         for identity in waiting:
-            wishes[_candidates(identity)[length]].append(identity)
-        for name, rivals in wishes.items():
+            wanted[candidates[identity][length]].append(identity)
+        for name, rivals in wanted.items():
             if len(rivals) == 1 and name not in taken:
                 names[rivals[0]] = name
-        taken.update(wishes)
+        taken.update(wanted)
         waiting = [identity for identity in waiting if identity not in names]
     for identity in waiting:
         number = 2
-        while (name := _dns(_candidates(identity)[-1], f"-{number}")) in taken:
+        while (name := _dns(candidates[identity][-1], f"-{number}")) in taken:
             number += 1
         names[identity] = name
         taken.add(name)
     return names
 
 
-def _candidates(identity: _Identity) -> tuple[str, str, str, str]:
+def _candidates(identity: _Identity, catalog: Catalog) -> tuple[str, str, str, str]:
     """Names from short to full: group or chip, chip with memory, chips of a node."""
-    family = identity.accelerator.lower()
-    brief = family if family.startswith("tpu-") else family.split("-")[0]
+    chip = identity.accelerator.lower()
+    words = catalog.get(identity.accelerator).vendor.family_words
+    family = "-".join(chip.split("-")[:words])
     spot = "-spot" if identity.spot else ""
     if identity.topology:
-        first = f"{brief}-{identity.topology}"
+        first = f"{family}-{identity.topology}"
         full = f"{first}-{identity.chips_per_node}"
-        return _dns(brief, spot), _dns(first, spot), _dns(full, spot), _dns(full, spot)
+        return _dns(family, spot), _dns(first, spot), _dns(full, spot), _dns(full, spot)
     count = f"-{identity.chips_per_node}x"
     if identity.group:
         group = identity.group if not spot or "spot" in identity.group else f"{identity.group}{spot}"
-        full = f"{group}-{family}"
-        return _dns(group), _dns(f"{group}-{brief}"), _dns(full), _dns(f"{full}{count}")
-    full = f"{family}{count}"
-    return _dns(brief, spot), _dns(family, spot), _dns(full, spot), _dns(full, spot)
+        full = f"{group}-{chip}"
+        return _dns(group), _dns(f"{group}-{family}"), _dns(full), _dns(f"{full}{count}")
+    full = f"{chip}{count}"
+    return _dns(family, spot), _dns(chip, spot), _dns(full, spot), _dns(full, spot)
 
 
 def _dns(name: str, suffix: str = "") -> str:

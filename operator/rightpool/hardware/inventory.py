@@ -9,35 +9,31 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from rightpool.api.pool import AcceleratorPoolSpec, Interconnect, LinkSpec
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price
+from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec
+from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.calibration import calibrated, calibrated_link
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
-from rightpool.hardware.labels import GKE_NODEPOOL, INSTANCE_TYPE, is_spot
+from rightpool.hardware.clouds import INSTANCE_TYPE, SPOT_LABELS, is_spot
+from rightpool.hardware.declared_chip import ChipError, DeclaredChips
 from rightpool.hardware.node import NodeFacts, repelled_by
-from rightpool.hardware.pool import Pool, Slice
+from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.hardware.pricing import listed_price
 
-# One multi-host TPU slice is one node pool on GKE.
-_SLICE_LABEL: Final = GKE_NODEPOOL
-# Links of the API that the catalog has under another name, or not at all.
-_LINK_KINDS: Final = {
-    "NVLink": LinkKind.NVLINK,
-    "PCIe": LinkKind.PCIE,
-    "ICI": LinkKind.ICI,
-    "InfiniBand": LinkKind.INFINIBAND,
-    "Ethernet": LinkKind.ETHERNET,
-    "EFA": LinkKind.ETHERNET,
-}
+# Links that the catalog has under another name.
+_COUNTED_AS: Final = {LinkKind.EFA: LinkKind.ETHERNET}
 
 
 class ProblemKind(StrEnum):
     """What is wrong with a pool, for its conditions."""
 
     UNKNOWN_ACCELERATOR = "UnknownAccelerator"  # the pool is left out
+    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what the catalog or another pool says; it is left out
     INVALID_SLICE = "InvalidSlice"  # the pool is left out
     OVERLAP = "Overlap"  # nodes match several declared pools
     TAINTED = "Tainted"  # nodes carry a taint that the pool does not tolerate; they do not count
     TOO_MANY_CHIPS = "TooManyChips"  # nodes offer more than the pool's nodes have; what is above does not count
+    PRICE_CONTRADICTORY = "PriceContradictory"  # of capacity that the pool's nodes are not; the pool is left out
+    NODES_NOT_READY = "NodesNotReady"  # nodes match, and none can take pods
     NO_NODES = "NoNodes"  # nothing matches, and nothing can be added
     PRICE_UNKNOWN = "PriceUnknown"  # neither the pool nor the catalog names one
     PRICE_UNVERIFIED = "PriceUnverified"  # a list price that was not checked, or of another region or instance
@@ -46,23 +42,36 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """message: for the pool's condition, with the field and the remedy. left_out: whether the pool can't be used."""
+    """Something that is wrong with one pool."""
 
     pool: str
+    """Name of the pool."""
+
     kind: ProblemKind
+    """What is wrong."""
+
     message: str
+    """For the pool's condition, with the field and the remedy."""
+
     left_out: bool = False
+    """Whether the pool can't be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """pools: usable ones, by name. nodes: which pool each node belongs to. problems: sorted by pool. usage: chips that
-    pods request, by node name."""
+    """Pools with what is there, and what is wrong with them."""
 
     pools: Mapping[str, Pool]
+    """Usable pools, by name."""
+
     nodes: Mapping[str, str]
+    """Pool that each node belongs to, by node name."""
+
     problems: tuple[Problem, ...]
+    """Sorted by pool."""
+
     usage: Mapping[str, int]
+    """Chips that pods request, by node name."""
 
 
 def build_pools(
@@ -73,26 +82,37 @@ def build_pools(
     *,
     discovered: Collection[str] = (),
     labels: Mapping[str, Mapping[str, str]] | None = None,
+    calibrations: Mapping[str, Calibration] | None = None,
 ) -> Inventory:
     """Pools with what is there, free, and could be added.
 
     usage: chips that pods request, by node name; absent is none. discovered: names of the specs that discovery wrote;
-    one of them whose nodes all belong to other pools is dropped without a word. labels: of the AcceleratorPools that
-    are stored, by name.
+    one of them whose nodes all belong to other pools is dropped without a problem. labels: of the AcceleratorPools that
+    are stored, by name. calibrations: what was measured last in each pool, by its name.
     """
+    measured = calibrations or {}
     problems: list[Problem] = []
     usable: dict[str, Accelerator] = {}
+    chips = DeclaredChips(catalog)
     for name in sorted(specs):
         try:
-            usable[name] = catalog.get(specs[name].accelerator)
+            usable[name] = calibrated(chips.accelerator(name, specs[name]), measured.get(name))
         except UnknownAcceleratorError as error:
-            message = f"spec.accelerator: {error}"
+            message = f"spec.accelerator: {error}; or say in spec.chip what its chips can do"
             problems.append(Problem(name, ProblemKind.UNKNOWN_ACCELERATOR, message, left_out=True))
+            continue
+        except ChipError as error:
+            problems.append(Problem(name, ProblemKind.CHIP_CONTRADICTORY, str(error), left_out=True))
             continue
         reason = _slice_error(specs[name])
         if reason is not None:
             del usable[name]
             problems.append(Problem(name, ProblemKind.INVALID_SLICE, reason, left_out=True))
+            continue
+        reason = _price_error(specs[name])
+        if reason is not None:
+            del usable[name]
+            problems.append(Problem(name, ProblemKind.PRICE_CONTRADICTORY, reason, left_out=True))
     owners, overlaps = _owners(specs, nodes, frozenset(discovered), frozenset(labels or ()))
     members: defaultdict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
@@ -106,6 +126,7 @@ def build_pools(
         if name in discovered and not own:
             continue
         pool, found = _pool(name, specs[name], accelerator, own, usage, catalog)
+        pool = replace(pool, intra_link=calibrated_link(pool, measured.get(name)))
         pools[name] = replace(pool, labels=dict((labels or {}).get(name, {})), discovered=name in discovered)
         problems += found
     return Inventory(
@@ -125,27 +146,26 @@ def _owners(
     discovered: frozenset[str],
     stored: frozenset[str],
 ) -> tuple[dict[str, str], dict[tuple[str, ...], list[str]]]:
-    """The pool of each node, and nodes on which declared pools are at odds, by those pools.
+    """The pool of each node, and nodes that several declared pools match, by those pools.
 
     Declared before discovered, what is there before what is only found now, then the selector with most labels, then
     the name. So a discovered pool whose selector somebody has edited keeps its nodes, and jobs their pool. Nodes with
-    equal labels at the keys that selectors use are judged once, so that ten thousand nodes cost no more than their
-    reading.
+    equal labels at the keys that selectors use are matched once: with ten thousand nodes matching each would be slow.
     """
     order = sorted(
         specs, key=lambda name: (name in discovered, name not in stored, -len(specs[name].node_selector), name)
     )
     keys = sorted({key for spec in specs.values() for key in spec.node_selector})
     resources = sorted({spec.resource_name for spec in specs.values()})
-    judged: dict[tuple[object, ...], tuple[str, ...]] = {}
+    matched: dict[tuple[object, ...], tuple[str, ...]] = {}
     owners: dict[str, str] = {}
     overlaps: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for node in nodes:
         seen = (*map(node.labels.get, keys), *(bool(node.chips.get(resource)) for resource in resources))
-        matching = judged.get(seen)
+        matching = matched.get(seen)
         if matching is None:
             matching = tuple(name for name in order if _matches(specs[name], node))
-            judged[seen] = matching
+            matched[seen] = matching
         if not matching:
             continue
         owners[node.name] = matching[0]
@@ -188,6 +208,20 @@ def _slice_error(spec: AcceleratorPoolSpec) -> str | None:
     return None
 
 
+def _price_error(spec: AcceleratorPoolSpec) -> str | None:
+    """Spot placements of nodes that are on demand would never start, and be billed at a price that nobody pays."""
+    if spec.price is None or spec.price.spot_per_chip_hour is None or is_spot(spec.node_selector):
+        return None
+    key = next((key for key in SPOT_LABELS if key in spec.node_selector), None)
+    if key is None:
+        return None
+    asked = f"{key}={spec.node_selector[key]}"
+    return (
+        f"spec.price.spotPerChipHour: nodes with {asked}, by spec.nodeSelector, are no spot capacity: remove the "
+        "spot price, or make another pool for spot nodes"
+    )
+
+
 def _pool(
     name: str,
     spec: AcceleratorPoolSpec,
@@ -205,19 +239,22 @@ def _pool(
         own = {"key": resource, "operator": "Exists", "effect": effect}
         if own not in tolerations:
             tolerations.append(own)
-    slice_ = None
-    if spec.slice is not None:
-        slice_ = Slice(spec.slice.topology, spec.slice.chips, spec.slice.chips // spec.chips_per_node)
     counted: list[NodeFacts] = []
+    closed: list[str] = []
     tainted: list[str] = []
     for node in members:
         if not node.ready or node.unschedulable:
+            closed.append("cordoned" if node.ready else "not ready")
             continue
         taint = repelled_by(node, tolerations)
         if taint is None:
             counted.append(node)
         else:
             tainted.append(f"{taint.key}={taint.value}:{taint.effect}")
+    if closed and not counted and not tainted:
+        states = " and ".join(f"{closed.count(state)} {state}" for state in sorted(set(closed)))
+        message = f"none of its {len(members)} nodes can take pods: {states}"
+        problems.append(Problem(name, ProblemKind.NODES_NOT_READY, message))
     if tainted:
         message = (
             f"spec.tolerations: {len(tainted)} nodes carry {min(tainted)} and do not count; "
@@ -232,14 +269,15 @@ def _pool(
         )
         problems.append(Problem(name, ProblemKind.TOO_MANY_CHIPS, message))
     there = sum(min(node.chips.get(resource, 0), spec.chips_per_node) for node in members)
-    total, free = chips_on(counted, resource, spec.chips_per_node, usage, slice_)
-    unit = spec.chips_per_node if slice_ is None else slice_.chips
+    unit = spec.chips_per_node if spec.slice is None else spec.slice.chips
     growable = max(0, (spec.max_chips or 0) - there) // unit * unit
     if not there and not growable:
         message = "no node matches spec.nodeSelector with spec.resourceName allocatable, and spec.maxChips adds none"
         problems.append(Problem(name, ProblemKind.NO_NODES, message))
     price, doubt = _price(name, spec, accelerator, members, catalog)
     problems += doubt
+    if spec.spot_interruptions_per_day is not None:
+        price = replace(price, interruptions=float(spec.spot_interruptions_per_day))
     links = spec.interconnect or Interconnect()
     intra, intra_doubt = _link(name, "intraNode", links.intra_node, accelerator.intra_link, accelerator, catalog)
     inter, inter_doubt = _link(name, "interNode", links.inter_node, accelerator.inter_link, accelerator, catalog)
@@ -253,36 +291,43 @@ def _pool(
         intra_link=intra,
         inter_link=inter,
         price=price,
-        total=total,
-        free=free,
+        total=0,
+        free=0,
         growable=growable,
         nodes=len(counted),
-        slice=slice_,
+        slice=spec.slice,
         tolerations=tuple(tolerations),
     )
-    return pool, problems
+    total, opened = chips_on(pool, counted, usage)
+    return replace(pool, total=total, free=sum(node.free for node in opened), open_nodes=opened), problems
 
 
 def chips_on(
-    nodes: Sequence[NodeFacts], resource: str, most: int, usage: Mapping[str, int], slice_: Slice | None
-) -> tuple[int, int]:
-    """Chips of nodes that pods can be scheduled on: all, and those that no pod requests. most: of one node, whatever it
-    offers."""
-    if slice_ is None:
-        chips = {node.name: min(node.chips.get(resource, 0), most) for node in nodes}
-        free = sum(max(0, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
-        return sum(chips.values()), free
+    pool: Pool,
+    nodes: Sequence[NodeFacts],
+    usage: Mapping[str, int],
+    labels: frozenset[tuple[str, str]] = frozenset(),
+) -> tuple[int, tuple[OpenNode, ...]]:
+    """Chips of the pool's nodes that pods can be scheduled on: all, and where those are that no pod requests.
+
+    No node counts for more than the pool's chips_per_node, whatever it offers.
+    """
+    if pool.slice is None:
+        chips = {node.name: min(node.chips.get(pool.resource_name, 0), pool.chips_per_node) for node in nodes}
+        left = ((name, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
+        return sum(chips.values()), tuple(OpenNode(name, free, labels) for name, free in sorted(left) if free > 0)
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
     # hosts make one.
+    label, size = pool.accelerator.vendor.slice_label, pool.hosts_per_slice
     slices: defaultdict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
-        slices[node.labels.get(_SLICE_LABEL, "") if slice_.hosts > 1 else node.name].append(node)
-    total = free = 0
-    for hosts in slices.values():
+        slices[node.labels.get(label, "") if size > 1 else node.name].append(node)
+    total, opened = 0, []
+    for name, hosts in sorted(slices.items()):
         idle = [node for node in hosts if not usage.get(node.name)]
-        total += len(hosts) // slice_.hosts
-        free += len(idle) // slice_.hosts
-    return total * slice_.chips, free * slice_.chips
+        total += len(hosts) // size
+        opened += [OpenNode(f"{name}/{number}", pool.slice.chips, labels) for number in range(len(idle) // size)]
+    return total * pool.slice.chips, tuple(opened)
 
 
 def _price(
@@ -312,10 +357,13 @@ def _link(
     """The declared link; its rate by the catalog where only the kind is named."""
     if spec is None:
         return default, []
-    kind = _LINK_KINDS.get(spec.kind.value)
-    if kind is None:
-        message = f"spec.interconnect.{field}.kind: {spec.kind.value} is not known; counted as {default.kind.value}"
-        return default, [Problem(name, ProblemKind.UNKNOWN_LINK, message)]
+    kind = _COUNTED_AS.get(spec.kind, spec.kind)
     if spec.gigabytes_per_second is not None:
         return Link(kind, float(spec.gigabytes_per_second) * 1e9), []
-    return (default if kind is default.kind else catalog.link(kind, accelerator)), []
+    if kind is default.kind:
+        return default, []
+    link = catalog.link(kind, accelerator)
+    if link is None:
+        message = f"spec.interconnect.{field}.kind: {spec.kind.value} is not known; counted as {default.kind.value}"
+        return default, [Problem(name, ProblemKind.UNKNOWN_LINK, message)]
+    return link, []

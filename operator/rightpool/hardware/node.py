@@ -19,14 +19,25 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """chips: allocatable extended resources by name, whole numbers (`nvidia.com/gpu` → 8); others may be there too."""
+    """What discovery and the inventory need of a Node. It is untrusted: nodes and their kubelets may write anything."""
 
     name: str
+    """Name of the Node."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
+    """All its labels."""
+
     taints: tuple[Taint, ...] = ()
+    """All its taints."""
+
     chips: Mapping[str, int] = field(default_factory=dict)
+    """Allocatable extended resources by name, whole numbers (`nvidia.com/gpu` → 8). Not all of them are chips."""
+
     ready: bool = True
+    """Its condition Ready."""
+
     unschedulable: bool = False
+    """Whether it is cordoned."""
 
 
 def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Taint) -> bool:

@@ -1,4 +1,4 @@
-"""What a pod may select nodes of a pool by: their labels, as far as anybody asks for them."""
+"""Node labels that jobs select by, kept with the pool of the nodes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,33 @@ from rightpool.hardware.pool import Pool
 
 
 def with_node_labels(inventory: Inventory, nodes: Iterable[NodeFacts], keys: Collection[str]) -> Mapping[str, Pool]:
-    """The pools, each with the labels of its nodes at these keys, and what is free by them. Few jobs select nodes, and
-    those by few keys: nothing else of ten thousand nodes is carried along."""
+    """The pools, each with the labels of its nodes at these keys, and the free chips for each set of labels.
+
+    Few jobs select nodes, and those by few keys: no other labels are kept.
+    """
     if not keys:
         return inventory.pools
-    alike: dict[str, defaultdict[frozenset[tuple[str, str]], list[NodeFacts]]] = {
+    grouped: dict[str, defaultdict[frozenset[tuple[str, str]], list[NodeFacts]]] = {
         name: defaultdict(list) for name in inventory.pools
     }
     for node in nodes:
         name = inventory.nodes.get(node.name)
         if name is not None:
             labels = frozenset((key, node.labels[key]) for key in keys if key in node.labels)
-            alike[name][labels].append(node)
+            grouped[name][labels].append(node)
 
-    def free(pool: Pool, members: Iterable[NodeFacts]) -> int:
-        counted = [node for node in members if takes_pods(node, pool.tolerations)]
-        return chips_on(counted, pool.resource_name, pool.chips_per_node, inventory.usage, pool.slice)[1]
+    return {name: _labelled(pool, grouped[name], inventory.usage) for name, pool in inventory.pools.items()}
 
-    return {
-        name: replace(pool, node_labels={labels: free(pool, members) for labels, members in alike[name].items()})
-        for name, pool in inventory.pools.items()
+
+def _labelled(
+    pool: Pool, groups: Mapping[frozenset[tuple[str, str]], Iterable[NodeFacts]], usage: Mapping[str, int]
+) -> Pool:
+    opened = {
+        labels: chips_on(pool, [node for node in members if takes_pods(node, pool.tolerations)], usage, labels)[1]
+        for labels, members in groups.items()
     }
+    return replace(
+        pool,
+        node_labels={labels: sum(node.free for node in nodes) for labels, nodes in opened.items()},
+        open_nodes=tuple(node for nodes in opened.values() for node in nodes),
+    )

@@ -4,50 +4,97 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A TPU slice: the smallest thing that can be asked for. `chips` of `topology` (2x4), over `hosts` machines."""
+class OpenNode:
+    """What is given out as one: a node with free chips, or a slice of which every host is free."""
 
-    topology: str
-    chips: int
-    hosts: int
+    name: str
+    """Of the node, or of the slice within its pool."""
+
+    free: int
+    """Chips that no pod requests."""
+
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """Its labels at the keys that jobs select nodes by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """An AcceleratorPool as planning sees it.
-
-    total, free: chips there now; free counts what no pod asks for. growable: chips that an autoscaler would add on
-    demand (0 where the pool is what it is). node_selector and tolerations go onto every pod placed here. node_labels:
-    the sets of labels that its nodes have, at the keys that jobs select nodes by, each with what is free of these
-    nodes; empty where they are not known.
-    """
+    """An AcceleratorPool as planning sees it."""
 
     name: str
+    """Name of the AcceleratorPool."""
+
     accelerator: Accelerator
+    """The chips of all its nodes."""
+
     chips_per_node: int
+    """Chips of one node."""
+
     resource_name: str
+    """Extended resource that pods request."""
+
     node_selector: Mapping[str, str]
+    """Labels that its nodes carry; every pod placed here asks for them."""
+
     intra_link: Link
+    """Between chips of one node."""
+
     inter_link: Link
+    """Between nodes."""
+
     price: Price
+    """What a chip costs here."""
+
     total: int
+    """Chips there now."""
+
     free: int
+    """Chips there now that no pod requests."""
+
     growable: int = 0
+    """Chips that an autoscaler would add on demand; 0 where the pool cannot grow."""
+
     nodes: int = 0
+    """Nodes that count in `total`."""
+
     slice: Slice | None = None
+    """The smallest unit that can be requested, where the pool is given out in slices of hosts."""
+
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    """Tolerations of every pod placed here."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the AcceleratorPool."""
+
     discovered: bool = False
+    """Whether node labels describe it and nobody declared it."""
+
     node_labels: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+    """Sets of labels that its nodes have, at the keys that jobs select nodes by, each with the free chips of these
+    nodes; empty where they are not known."""
+
+    open_nodes: tuple[OpenNode, ...] = ()
+    """Where the free chips are. Empty where that is not known: then they are taken to be on as few nodes as can be."""
 
     @property
     def reach(self) -> int:
-        """Chips that the pool can ever give: there now, or brought by an autoscaler."""
+        """Chips that the pool can ever give: there now, or added by an autoscaler."""
         return self.total + self.growable
+
+    @property
+    def unit(self) -> int:
+        """Chips of what is given out as one: a node, or a slice."""
+        return self.chips_per_node if self.slice is None else self.slice.chips
+
+    @property
+    def hosts_per_slice(self) -> int:
+        """Nodes of one slice; 1 where the pool has no slices."""
+        return 1 if self.slice is None else self.slice.chips // self.chips_per_node
 
     def free_on(self, labels: Mapping[str, str]) -> int:
         """What is free now on nodes that have all of these labels, as far as labels are known."""

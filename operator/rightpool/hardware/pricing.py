@@ -8,46 +8,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rightpool.hardware.accelerator import Accelerator, Price, Vendor
-from rightpool.hardware.catalog import Catalog, PriceRow
-from rightpool.hardware.labels import INSTANCE_TYPE, REGION, is_spot
+from rightpool.hardware.accelerator import Accelerator, Price
+from rightpool.hardware.catalog import Catalog
+from rightpool.hardware.clouds import INSTANCE_TYPE, REGION, is_spot
+from rightpool.hardware.rows import PriceRow
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """exact: the price is one of the nodes' own instance types. doubt: why not to rely on it, None where one may.
-
-    Spot capacity has no list price: it changes by the hour.
-    """
+    """A price by public lists."""
 
     price: Price
-    exact: bool
+    """On demand alone: the price of spot capacity changes by the hour and is in no list."""
+
     doubt: str | None
+    """Why the price may be wrong, for a human; None where nothing speaks against it."""
 
 
 def listed_price(accelerator: Accelerator, nodes: Iterable[Mapping[str, str]], catalog: Catalog) -> ListedPrice:
-    """The list price of one chip-hour for nodes with these labels: the dearest where their instance types differ."""
+    """The list price of one chip-hour for nodes with these labels: the highest where their instance types differ."""
     kinds = {(labels.get(INSTANCE_TYPE, ""), labels.get(REGION, ""), is_spot(labels)) for labels in nodes}
     if any(spot for _, _, spot in kinds):
-        return ListedPrice(Price(), exact=False, doubt="spot capacity has no list price")
+        return ListedPrice(Price(), "spot capacity has no list price")
     usual = catalog.usual_prices.get(accelerator.key)
     rows: list[tuple[PriceRow, str]] = []
     unlisted: list[str] = []
     for instance, region, _ in sorted(kinds):
-        # TPU machine types are priced by the chip, whatever the machine.
-        row = usual if accelerator.vendor is Vendor.GOOGLE else catalog.list_price(instance)
+        row = usual if accelerator.vendor.priced_by_chip else catalog.list_price(instance)
         if row is None or row.accelerator != accelerator.key:
             unlisted.append(instance)
         else:
             rows.append((row, region))
     if unlisted or not rows:
         if usual is None:
-            return ListedPrice(Price(), exact=False, doubt=f"the catalog has no list price for {accelerator.key}")
+            return ListedPrice(Price(), f"the catalog has no list price for {accelerator.key}")
         names = ", ".join(filter(None, unlisted))
         doubt = f"no list price is known for {names}; {_money(usual)}" if names else _doubt(usual, "")
-        return ListedPrice(Price(on_demand=usual.per_chip_hour), exact=False, doubt=doubt)
-    dearest, region = max(rows, key=lambda entry: entry[0].per_chip_hour)
-    return ListedPrice(Price(on_demand=dearest.per_chip_hour), exact=True, doubt=_doubt(dearest, region))
+        return ListedPrice(Price(on_demand=usual.per_chip_hour), doubt)
+    highest, region = max(rows, key=lambda entry: entry[0].per_chip_hour)
+    return ListedPrice(Price(on_demand=highest.per_chip_hour), _doubt(highest, region))
 
 
 def _doubt(row: PriceRow, region: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The sizes that a pool can give: whole nodes above one node, whole slices on a TPU."""
+"""The sizes that a pool can give: whole nodes above one node, or whole slices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rightpool.hardware.pool import Pool
 def why_not(pool: Pool, chips: int) -> str | None:
     """Why the pool can't ever give this many chips, for a human; None where it can. What is free now is not asked."""
     if chips < 1:
-        return f"{chips} chips: at least 1 is due"
+        return f"{chips} chips: at least 1 is required"
     if pool.slice is not None:
         if chips % pool.slice.chips:
             return (
@@ -23,33 +23,41 @@ def why_not(pool: Pool, chips: int) -> str | None:
             f"and {chips} is not a multiple"
         )
     if chips > pool.reach:
-        return f"{pool.name} has {pool.reach} chips at most, and {chips} are due"
+        return f"{pool.name} has {pool.reach} chips at most, and {chips} are required"
     return None
+
+
+def gives(pool: Pool, pods: int, each: int) -> bool:
+    """Whether the pool can ever give these very pods. What is free now is not asked."""
+    if pool.slice is not None:
+        chips = pods * each
+        return each == pool.chips_per_node and chips % pool.slice.chips == 0 and chips <= pool.reach
+    return each <= pool.chips_per_node and -(-pods // (pool.chips_per_node // each)) * each <= pool.reach
 
 
 def replicas(pool: Pool, chips: int, chips_per_replica: int | None = None) -> int:
     """Pods that hold `chips` chips of the pool, which must be a size that it can give.
 
-    On a TPU one pod a host, with all its chips. Elsewhere the wish is kept where it divides the chips and its pods fill
-    the nodes without a rest; otherwise pods are as large as a node allows.
+    In slices one pod a host, with all its chips. Elsewhere chips_per_replica is kept where it divides the chips and its
+    pods fill the nodes without a rest; otherwise pods are as large as a node allows.
     """
     if pool.slice is not None:
-        return chips // pool.slice.chips * pool.slice.hosts
+        return chips // pool.slice.chips * pool.hosts_per_slice
     largest = min(chips, pool.chips_per_node)
-    wish = largest if chips_per_replica is None else chips_per_replica
-    if not 1 <= wish <= largest or chips % wish:
-        wish = largest
+    each = largest if chips_per_replica is None else chips_per_replica
+    if not 1 <= each <= largest or chips % each:
+        each = largest
     # Above one node the pods of a node must use it up, or the job would need more nodes than it pays for.
-    if chips > pool.chips_per_node and pool.chips_per_node % wish:
-        wish = largest
-    return chips // wish
+    if chips > pool.chips_per_node and pool.chips_per_node % each:
+        each = largest
+    return chips // each
 
 
 def default_sizes(pool: Pool, largest: int) -> list[int]:
     """Sizes offered where the user names none, up to `largest`.
 
-    Powers of two inside a node, then nodes in powers of two: a node of 6 chips gives 1, 2, 4, 6, 12, 24 … On a TPU
-    slices in powers of two.
+    Powers of two inside a node, then nodes in powers of two: a node of 6 chips gives 1, 2, 4, 6, 12, 24 … In
+    slices: slices in powers of two.
     """
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     sizes: list[int] = []
@@ -74,7 +82,7 @@ def shapes(
 ) -> list[tuple[int, int]]:
     """Every (chips, replicas) between the bounds that the pool can give, smallest first.
 
-    chip_counts: the user's own list, None for the default sizes. chips_per_replica: the user's wish, see `replicas`.
+    chip_counts: the user's own list, None for the default sizes. chips_per_replica: as the user asked, see `replicas`.
     """
     wanted: Sequence[int]
     if chip_counts is None:

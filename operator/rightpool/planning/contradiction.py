@@ -6,52 +6,84 @@ version or a hand may have written it. Nothing that the state machine does by it
 
 from __future__ import annotations
 
-from rightpool.planning.migration import Migration, Phase
-from rightpool.planning.revision import RevisionState
-from rightpool.planning.snapshot import JobState
+from dataclasses import dataclass
+
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.planning.job import Job
+from rightpool.planning.migration.revision import RevisionState
 
 # Phases in which the target is where the job is.
 _ARRIVED = frozenset({Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING})
 
 
-def contradiction(job: JobState) -> str | None:
-    """What is wrong with the job's status, in the user's words with the remedy; None where nothing is."""
+@dataclass(frozen=True, slots=True)
+class UnreadableStatus:
+    """The status can't be read."""
+
+    problem: str
+    """What the parser found, with field and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedMigration:
+    """There is a migration, and no placement that it could begin at."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardMigration:
+    """The Revision that a migration goes to does not come after the one that it leaves."""
+
+    target: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class MisplacedMigration:
+    """The phase of a migration says that the job is at one Revision, and the placement says another."""
+
+    phase: Phase
+    revision: int
+    placed: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedRevision:
+    """A Revision runs that the status does not name."""
+
+    revision: int
+    """The newest that runs."""
+
+    placed: int | None
+    """The one that the status names, which does not exist; None where it names none."""
+
+
+Contradiction = UnreadableStatus | UnplacedMigration | BackwardMigration | MisplacedMigration | UnplacedRevision
+
+
+def contradiction(job: Job) -> Contradiction | None:
+    """What is wrong with the job's status; None where nothing is."""
     if job.unreadable is not None:
-        return job.unreadable
-    ref, migration = job.ref, job.migration
+        return UnreadableStatus(job.unreadable)
+    ref, migration = job.state.revision, job.state.migration
     if migration is not None:
-        problem = _of_migration(job, migration)
+        problem = _of_migration(ref, migration)
         if problem is not None:
             return problem
     if ref is not None and job.revision(ref.revision).exists:
         return None
-    alive = [state.revision for state in job.revisions.values() if _runs(state)]
-    if not alive:
-        return None
-    said = "missing" if ref is None else f"r{ref.revision}, which is not there,"
-    runs = f"r{max(alive)}"
-    return (
-        f"status.placement.revision is {said} and {runs} runs: put back the status that names {runs}, or delete its "
-        f"Job {job.key.name}-{runs} to have the job started anew"
-    )
+    alive = [state.revision for state in job.observed.revisions.values() if _runs(state)]
+    return UnplacedRevision(max(alive), None if ref is None else ref.revision) if alive else None
 
 
-def _of_migration(job: JobState, migration: Migration) -> str | None:
-    remedy = "put back the status as it was, or remove status.migration"
-    if job.ref is None:
-        return f"status.migration is there and status.placement is not: {remedy}"
-    phase, there = migration.phase, migration.target if migration.phase in _ARRIVED else migration.moving
-    if migration.target.revision <= migration.moving.revision:
-        return (
-            f"status.migration.to.revision is r{migration.target.revision}, which does not come after "
-            f"r{migration.moving.revision} that is left: {remedy}"
-        )
-    if job.ref.revision != there.revision:
-        return (
-            f"status.migration.phase is {phase.value} with r{there.revision}, and status.placement.revision is "
-            f"r{job.ref.revision}: {remedy}"
-        )
-    return None
+def _of_migration(ref: Revision | None, migration: Migration) -> Contradiction | None:
+    if ref is None:
+        return UnplacedMigration()
+    target, left = migration.target.revision, migration.moving.revision
+    if target <= left:
+        return BackwardMigration(target, left)
+    there = target if migration.phase in _ARRIVED else left
+    return None if ref.revision == there else MisplacedMigration(migration.phase, there, ref.revision)
 
 
 def _runs(state: RevisionState) -> bool:

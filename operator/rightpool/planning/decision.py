@@ -1,25 +1,13 @@
 """A decision: what is to be done about a job, and why."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.hardware.placement import Placement
-from rightpool.planning.candidate import Candidate
-
-
-class Action(StrEnum):
-    """What a decision does."""
-
-    START = "Start"  # the first placement, or another where the job did not start
-    KEEP = "Keep"  # nothing better, by the numbers
-    HOLD = "Hold"  # something may be better, but acting now is not allowed or not certain enough
-    RESIZE = "Resize"  # same pool, other size
-    MOVE = "Move"  # other pool
-    UPDATE = "Update"  # the user changed the workload: same loop, not verified
-    ROLLBACK = "Rollback"  # back to where it was
-
+from rightpool.api.placement import Placement
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evidence import Evidence, Limit
 
 MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
@@ -28,7 +16,8 @@ _BETTER: Final = frozenset(
         Reason.CHEAPER_POOL_MEETS_TARGETS,
         Reason.CHEAPER_SIZE_MEETS_TARGETS,
         Reason.FASTER_PLACEMENT_MEETS_TARGETS,
-        Reason.NOT_ALLOWED_ANY_MORE,
+        Reason.BETTER_TARGET_UNREACHABLE,
+        Reason.PLACEMENT_DISALLOWED,
         Reason.MAX_COST_PER_HOUR_EXCEEDED,
         Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
         Reason.BUDGET_EXCEEDED,
@@ -60,10 +49,14 @@ REASONS: Final = {
             # Not judged yet
             Reason.INVALID_SPEC,
             Reason.INVALID_STATUS,
+            Reason.INVALID_TEMPLATE,
             Reason.FOREIGN_POD,
             Reason.OPERATOR_FAILED,
             Reason.SUSPENDED,
+            Reason.BUDGET_EXCEEDED,
             Reason.STARTING,
+            Reason.WAITING_FOR_QUOTA,
+            Reason.CRASH_LOOP,
             Reason.TELEMETRY_UNAVAILABLE,
             Reason.PROFILING_OFF,
             Reason.NO_TELEMETRY,
@@ -79,6 +72,7 @@ REASONS: Final = {
             # Nothing to be had
             Reason.NO_FEASIBLE_POOL,
             Reason.WAITING_FOR_CAPACITY,
+            Reason.WAITING_FOR_OLDER_JOB,
             Reason.COST_TARGET_UNREACHABLE,
             Reason.DEADLINE_UNREACHABLE,
             Reason.OVER_BUDGET,
@@ -89,27 +83,38 @@ REASONS: Final = {
             Reason.NOT_CHECKPOINTABLE,
             Reason.COOLING_DOWN,
             Reason.MINIMUM_RUN_TIME,
+            Reason.MORE_WINDOWS_NEEDED,
             Reason.MOVE_LIMIT_REACHED,
             Reason.MIGRATION_LIMIT_REACHED,
             Reason.MOVE_RATE_LIMIT_REACHED,
+            Reason.POOL_SUSPECTED,
             Reason.CIRCUIT_BREAKER_OPEN,
+            Reason.CHECKPOINT_TIMEOUT,
         }
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """candidate: the target where there is one; for Hold, what would have been done. message: evidence in numbers.
+class Held:
+    """A decision that has to wait. limit: for what; decision: what is done after that."""
 
-    purpose: why the candidate would be taken, where `reason` says why it is not.
-    """
+    limit: Limit
+    decision: "Decision"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done about a job, by type and numbers; reporting/decision_texts.py says it in words."""
 
     action: Action
     reason: Reason
-    message: str
     candidate: Candidate | None = None
+    """The target where there is one; for Hold, what would have been done."""
     purpose: Reason | None = None
+    """Why the candidate would be taken, where `reason` says why it is not."""
+    evidence: Evidence | Held | None = None
+    """What the sentence needs beside the job and its candidates."""
 
     @property
     def target(self) -> Placement | None:

@@ -1,1 +1,1 @@
-"""What a job would do on another pool or at another size: samples/s with an interval. Pure."""
+"""What a job would do on another pool or at another size: throughput with an interval. Pure."""

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from rightpool.hardware.placement import Placement
+from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
+from rightpool.prediction.columns import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,10 @@ class Layout:
         """All chips."""
         return self.per_group * self.groups
 
-    def seconds_per_byte(self, pool: Pool) -> float:
-        """Time of a ring all-reduce of one byte, first within the groups, then between them; 0 on one chip."""
-        inside = 2.0 * (self.per_group - 1) / self.per_group / pool.intra_link.bytes_per_second
-        return inside + 2.0 * (self.groups - 1) / self.groups / pool.inter_link.bytes_per_second
+
+def seconds_per_byte(per_group: Ints, groups: Ints, inside: Floats, between: Floats) -> Floats:
+    """Time of a ring all-reduce of one byte, first within the groups, then between them; 0 on one chip.
+
+    inside, between: bytes a second of the links.
+    """
+    return 2.0 * (per_group - 1) / per_group / inside + 2.0 * (groups - 1) / groups / between

@@ -1,105 +1,181 @@
-"""What another chip does to the chip's part of a step: the static rule, and the shape that a learned rule fills.
+"""What another chip does to the chip's part of a step: the chip model between all pools of a fleet, in tables.
 
-speed = FLOP/s^0.40 · bandwidth^0.45 · power^0.15, the mean of the hierarchical prior (design of prediction, step 2).
-Peak arithmetic alone is the wrong rule: 30% median error over 1,588 measured pairs; the square root of arithmetic times
-bandwidth has 15.7%, this rule 13.5% (`python -m benchmarks.prediction`).
+Where counters of a job are known, they say what it demands: SM activity is demand for arithmetic units, DRAM activity
+for bandwidth, and what neither explains of the time is latency, which no chip shortens. On three slices of one chip
+that has 5% median error where peak FLOP/s has 16% (`python -m benchmarks.prediction --counters`).
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
+
+import numpy as np
 
 from rightpool.hardware.accelerator import Accelerator
+from rightpool.prediction.chip_model import STATIC_RULE, UNPUBLISHED_POWER_SD, ChipModel, Comparison
+from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.precision import CLASSES, peak, peaks, weights
 
-FLOPS_EXPONENT: Final = 0.40
-BANDWIDTH_EXPONENT: Final = 0.45
-POWER_EXPONENT: Final = 0.15
-
-# How far counters move weight between arithmetic and bandwidth: w = 1 gives (.55, .30, .15), w = 0 (.25, .60, .15).
-# On three slices of one chip, with counters, shifts from 0 to 0.3 do alike and larger ones do worse.
-WEIGHT_SHIFT: Final = 0.30
-
-# The doubt of the rule, such that 80% intervals hold 79–95% of the measured pairs of four of five sources (72% of the
-# fifth): a floor, more for another micro-architecture, more the further apart the chips are.
+# Between pools of one chip: hosts, drivers, cooling.
 SAME_CHIP_SD: Final = 0.05
-FLOOR_SD: Final = 0.08
-OTHER_ARCH_SD: Final = 0.15
-EXPONENT_SD: Final = 0.15
+# A vendor's stack that the job has not run on.
 OTHER_VENDOR_SD: Final = 0.25
+# Of the sd of a job's own exponents, what counters leave; of that of its level, what measured waiting leaves.
+COUNTED: Final = 0.45
+AWAITED: Final = 0.7
 
-# Half precision is one class: programs take whichever of the two the chip has.
-_PRECISIONS: Final = (("bf16", "fp16"), ("tf32",), ("fp32",))
+# Demand, fitted on slices of one chip with the workload left out. Work on the chip takes
+# ((S/R)^P + (DEMAND·D/B)^P)^(1/P), with S and D the activities of SMs and DRAM, R and B the factors on arithmetic and
+# bandwidth; SMs that are active for less than FULL of the busy time wait for LATENCY times what is missing.
+FULL: Final = 0.86
+LATENCY: Final = 1.4
+DEMAND: Final = 1.6
+POWER: Final = 2.3
+
+# Matrix and memory activity without SM activity: how far they move weight between the exponents.
+WEIGHT_SHIFT: Final = 0.30
 
 
 @dataclass(frozen=True, slots=True)
-class ChipSpeed:
-    """log: logarithm of how much faster the target computes the same work, per chip. sd: its standard deviation."""
+class Transfer:
+    """Tables by class of precision (the last is an unknown one), where a job is, and where it would be; in pools."""
 
-    log: float
-    sd: float
-    basis: str
+    log: Floats
+    """Log of how much faster the same work is; NaN where figures are missing."""
+    arithmetic: Floats
+    """Log of the ratio of peak FLOP/s."""
+    bandwidth: Floats
+    """Log of the ratio of memory bandwidths."""
+    beyond: Floats
+    """The part of `log` that specifications do not tell: what was learned of the chips."""
+    variances: Floats
+    """Of `log`, by what is known of the job (first axis): nothing, how long it waits, its counters too."""
+
+    @classmethod
+    def among(cls, chips: Sequence[Accelerator], model: ChipModel) -> Transfer:
+        """Between pools of these chips."""
+        known = model.including(chips)
+        parts = [_of_class(chips, known, kind) for kind in range(len(CLASSES))]
+        columns = [np.array(column) for column in zip(*parts, strict=True)]
+        log, arithmetic, beyond, variances = columns  # variances: class, knowledge, from, to
+        share = weights(~np.isnan(log))
+        mixed = np.nansum(share * log, axis=0)
+        apart = np.nansum(share * (log - mixed) ** 2, axis=0)
+        counts = share > 0.01
+        widest = np.max(np.where(counts[:, np.newaxis], variances, 0.0), axis=0)
+        lonely = np.nansum(share[:, np.newaxis] * variances, axis=0)
+        widest = np.where(widest > 0.0, widest, lonely) + apart
+        none = np.isnan(share).all(axis=0)
+        mixed = np.where(none, np.nan, mixed)
+        memory = np.array([chip.memory_bandwidth if chip.memory_bandwidth > 0 else np.nan for chip in chips])
+        return cls(
+            log=np.concatenate((log, mixed[np.newaxis])),
+            arithmetic=np.concatenate((arithmetic, np.nansum(share * arithmetic, axis=0)[np.newaxis])),
+            bandwidth=_ratios(np.log(memory)),
+            beyond=np.concatenate((beyond, np.nansum(share * beyond, axis=0)[np.newaxis])),
+            variances=np.moveaxis(np.concatenate((variances, widest[np.newaxis])), 1, 0),
+        )
+
+    def demanded(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
+        """Log of how much faster the work on the chip is, by what counters say that it demands."""
+        arithmetic, bandwidth = self.arithmetic[kind, source, target], self.bandwidth[source, target]
+        first, second = sm_active**POWER, (DEMAND * memory_active) ** POWER
+        total = np.maximum(first + second, 1e-12)
+        share = first / total
+        time = share * np.exp(-POWER * arithmetic) + (1.0 - share) * np.exp(-POWER * bandwidth)
+        faster: Floats = -np.log(time) / POWER + self.beyond[kind, source, target]
+        return faster
 
 
-class Transfer(Protocol):
-    """A rule that takes a job from one chip to another; None where the specifications do not suffice."""
-
-    def __call__(
-        self, source: Accelerator, target: Accelerator, weight: float, weight_sd: float
-    ) -> ChipSpeed | None: ...
+def latency(busy: Floats, sm_active: Floats) -> Floats:
+    """The share of the step for which a busy chip waits for itself: launches, dependencies, small kernels."""
+    return np.minimum(np.clip(FULL - sm_active, 0.0, 1.0) * LATENCY, np.maximum(busy - 0.02, 0.0))
 
 
-def static_rule(source: Accelerator, target: Accelerator, weight: float, weight_sd: float) -> ChipSpeed | None:
-    """The prior's mean and doubt. weight: the job's compute weight, 0–1.
-
-    Where a vendor does not publish power, the other exponents are scaled to the same sum, so that a chip that is
-    twice another in everything is still twice as fast.
-    """
-    if source.key == target.key:
-        return ChipSpeed(0.0, SAME_CHIP_SD, f"the same chip, {target.key}")
-    flops = _common_peak(source, target)
-    if flops is None or source.memory_bandwidth <= 0 or target.memory_bandwidth <= 0:
-        return None
-    arithmetic = math.log(flops[1] / flops[0])
-    bandwidth = math.log(target.memory_bandwidth / source.memory_bandwidth)
-    shift = WEIGHT_SHIFT * (weight - 0.5)
-    by_flops, by_bandwidth = FLOPS_EXPONENT + shift, BANDWIDTH_EXPONENT - shift
-    log = by_flops * arithmetic + by_bandwidth * bandwidth
-    if source.power_watts and target.power_watts:
-        log += POWER_EXPONENT * math.log(target.power_watts / source.power_watts)
-    else:
-        log /= 1.0 - POWER_EXPONENT
-    variance = FLOOR_SD**2 + EXPONENT_SD**2 * (arithmetic**2 + bandwidth**2)
-    variance += (WEIGHT_SHIFT * weight_sd * (arithmetic - bandwidth)) ** 2
-    if source.arch != target.arch:
-        variance += OTHER_ARCH_SD**2
-    if source.vendor is not target.vendor:
-        variance += OTHER_VENDOR_SD**2
-    return ChipSpeed(log, math.sqrt(variance), f"specifications of {source.key} and {target.key}")
+def _of_class(chips: Sequence[Accelerator], model: ChipModel, kind: int) -> tuple[Floats, Floats, Floats, Floats]:
+    rows = model.design(chips, kind)
+    begin = model.index[f"flops/{CLASSES[kind]}"]
+    # Exponents of arithmetic and bandwidth are not negative, whatever was learned.
+    lift = np.maximum(-(model.mean[:2] + model.mean[begin : begin + 2]), 0.0)
+    lines = rows @ model.mean + rows[:, :2] @ lift
+    specified = rows[:, :3] @ np.array(STATIC_RULE)
+    same = _same([chip.key for chip in chips])
+    other_vendor = ~_same([chip.vendor.name for chip in chips])
+    unpublished = np.array([0.0 if chip.power_watts else STATIC_RULE[2] * UNPUBLISHED_POWER_SD for chip in chips])
+    with np.errstate(invalid="ignore"):
+        log, plain = _ratios(lines), _ratios(specified)
+        common = rows @ model.covariance @ rows.T
+        found = []
+        for counted, awaited in ((1.0, 1.0), (1.0, AWAITED), (COUNTED, AWAITED * COUNTED)):
+            whole = common + model.of_a_job(chips, kind, counted, awaited)
+            own = np.diag(whole)
+            variance = own[:, np.newaxis] + own[np.newaxis, :] - 2.0 * whole
+            variance = variance + unpublished[:, np.newaxis] ** 2 + unpublished[np.newaxis, :] ** 2
+            variance = np.maximum(variance, 0.0) + np.where(other_vendor, OTHER_VENDOR_SD**2, 0.0)
+            found.append(np.where(same, SAME_CHIP_SD**2, variance + SAME_CHIP_SD**2))
+    arithmetic = np.where(same, 0.0, _ratios(np.log(peaks(chips, kind))))
+    valid = same | ~np.isnan(log)
+    log, beyond = np.where(same, 0.0, log), np.where(same, 0.0, log - plain)
+    empty = np.where(valid, 0.0, np.nan)
+    return log + empty, arithmetic + empty, beyond + empty, np.array(found)
 
 
 def nominal_rate(accelerator: Accelerator, with_power: bool) -> float | None:
     """Work per chip in arbitrary units, to rank chips before a job has run anywhere. None where specs are missing.
 
-    with_power: whether every chip that is compared has its power published; rates with and without do not compare.
+    with_power: whether every chip that is job_speeds has its power published; rates with and without do not compare.
     """
-    flops = next((rate for names in _PRECISIONS if (rate := _peak(accelerator, names)) is not None), None)
+    flops = next((rate for kind in range(len(CLASSES)) if (rate := peak(accelerator, kind)) is not None), None)
     if flops is None or accelerator.memory_bandwidth <= 0:
         return None
-    log = FLOPS_EXPONENT * math.log(flops) + BANDWIDTH_EXPONENT * math.log(accelerator.memory_bandwidth)
+    log = STATIC_RULE[0] * math.log(flops) + STATIC_RULE[1] * math.log(accelerator.memory_bandwidth)
     if not with_power:
-        return math.exp(log / (1.0 - POWER_EXPONENT))
-    return None if not accelerator.power_watts else math.exp(log + POWER_EXPONENT * math.log(accelerator.power_watts))
+        return math.exp(log / (1.0 - STATIC_RULE[2]))
+    return None if not accelerator.power_watts else math.exp(log + STATIC_RULE[2] * math.log(accelerator.power_watts))
 
 
-def _peak(accelerator: Accelerator, names: tuple[str, ...]) -> float | None:
-    rates = [rate for name in names if (rate := accelerator.peak_flops.get(name))]
-    return max(rates) if rates else None
+def job_speeds(model: ChipModel, comparison: Comparison, chips: Sequence[Accelerator]) -> tuple[Floats, Floats]:
+    """What a job that ran on several chips does on these: log rates, up to its size, and their covariance.
+
+    The exponents that follow are kept from being negative: more arithmetic or bandwidth never slows a job down.
+    """
+    everywhere = [*comparison.chips, *chips]
+    known, seen = model.including(everywhere), len(comparison.chips)
+    rows = known.design(everywhere, comparison.kind)
+    whole = rows @ known.covariance @ rows.T + known.of_a_job(everywhere, comparison.kind)
+    inner = whole[:seen, :seen] + _ANY + comparison.sd**2 * np.eye(seen)
+    gain = np.linalg.solve(inner, whole[:seen, seen:] + _ANY).T
+    logs = np.array(comparison.logs)
+    size = logs.mean()
+    pull = np.linalg.solve(inner, logs - size - rows[:seen] @ known.mean)
+    x = rows[:, :3]
+    job = known.scales
+    own = np.array([job.job_flops**2, job.job_bandwidth**2, 0.0])[:, np.newaxis] * x[:seen].T
+    own += job.job_level**2 * np.outer(STATIC_RULE, x[:seen] @ np.array(STATIC_RULE))
+    begin = known.index[f"flops/{CLASSES[comparison.kind]}"]
+    mean = known.mean[:3] + known.mean[begin : begin + 3]
+    common = known.covariance[:3] + known.covariance[begin : begin + 3]
+    axes = mean + (common @ rows[:seen].T + own) @ pull
+    median = size + rows[seen:] @ known.mean + (whole[seen:, :seen] + _ANY) @ pull
+    lift = np.maximum(-axes, 0.0) * np.array([1.0, 1.0, 0.0])
+    centre = x[:seen].mean(axis=0)
+    median = median + (x[seen:] - centre) @ lift
+    covariance = whole[seen:, seen:] + _ANY - gain @ (whole[:seen, seen:] + _ANY)
+    return median, covariance
 
 
-def _common_peak(source: Accelerator, target: Accelerator) -> tuple[float, float] | None:
-    """Peak FLOP/s of both chips at the fastest training precision that both have."""
-    for names in _PRECISIONS:
-        here, there = _peak(source, names), _peak(target, names)
-        if here is not None and there is not None:
-            return here, there
-    return None
+_ANY: Final = 25.0
+
+
+def _ratios(values: Floats) -> Floats:
+    table: Floats = values[np.newaxis, :] - values[:, np.newaxis]
+    return table
+
+
+def _same(names: Sequence[str]) -> Bools:
+    column = np.array(names)
+    table: Bools = column[:, np.newaxis] == column[np.newaxis, :]
+    return table

@@ -3,92 +3,132 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from rightpool.profiles.sample import Field, Quality, RevisionKey
+from rightpool.api.work_unit import WorkUnit
+from rightpool.profiles.sample import PER_STEP, Field, Quality, RevisionKey
 from rightpool.profiles.statistics import quantile, stationary_from
-from rightpool.profiles.window import Window, bounds
+from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
+from rightpool.profiles.window import Window
 
 # Optimizer steps that are always warm-up: compilation, allocator growth, cuDNN's search for algorithms.
 WARM_UP_STEPS: Final = 5
-# Share of the window that readings must cover before it may be believed.
+# Share of the window that readings must cover for a steady profile.
 FULL: Final = 0.8
-# Readings without which nothing can be said about steadiness.
-FEWEST: Final = 3
+# Hysteresis: a steady profile stays steady down to this share of the window, and until this multiple of the time after
+# which a reading is too old. Late measurements on a busy machine do not change the verdict with every scrape.
+STILL_FULL: Final = 0.7
+STILL_FRESH: Final = 2.0
+# Readings required to determine steadiness.
+MIN_READINGS: Final = 3
 
-_FIELDS: Final = tuple(Field)
-# Not a spread but a state: the newest reading is the value.
-_STATE: Final = frozenset({Field.STEPS, Field.CHECKPOINT_TIMESTAMP, Field.CHECKPOINT_SECONDS, Field.PODS})
-# What must fit at the worst moment: the highest reading is the value.
+# Fields that describe a state: their value is the newest reading.
+_STATE: Final = frozenset(
+    {
+        Field.SAMPLES,
+        Field.STEPS,
+        Field.CHECKPOINT_TIMESTAMP,
+        Field.CHECKPOINT_SECONDS,
+        Field.PODS,
+        Field.XID,
+        Field.REPAIR,
+        Field.UNCORRECTED_ERRORS,
+        Field.MEMORY_RETRIES,
+        Field.UNUSED_CHIPS,
+    }
+)
+# Fields with a limit: their value is the highest reading.
 _PEAK: Final = frozenset({Field.MEMORY_USED})
-# Counters: another value in every sample says nothing.
-_RUNNING: Final = frozenset({Field.STEPS, Field.CHECKPOINT_TIMESTAMP})
-# Where a reading has no spread of its own, this much (relative) is none.
-_STILL: Final = 0.02
-# Sums over pods: meaningless while a pod is silent.
-_SUMS: Final = frozenset({Field.SAMPLES_PER_SECOND})
+# Of all pods together: invalid if the reading of one is missing.
+_SUMS: Final = frozenset({Field.SAMPLES_PER_SECOND, Field.SAMPLES, Field.STEPS_PER_SECOND})
+_THROUGHPUT: Final = {WorkUnit.SAMPLES: Field.SAMPLES_PER_SECOND, WorkUnit.STEPS: Field.STEPS_PER_SECOND}
 
 
 class Steadiness(StrEnum):
-    """Whether the window may be believed."""
+    """Whether decisions may use the window, and otherwise why not."""
 
     STEADY = "Steady"
-    WARMING_UP = "WarmingUp"  # too few steps, or the step time still drifts
+    WARMING_UP = "WarmingUp"  # too few steps, or the step time still shifts
     STALE = "Stale"  # the newest reading is too old
-    ABSENT = "Absent"  # nothing was ever read
+    ABSENT = "Absent"  # there was no reading yet
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One field over the window: median, 10th and 90th percentile, and how it came about.
-
-    Three kinds of fields have another value than the median: states (steps, checkpoints, pods) the newest; memory
-    the highest, because that is what must fit; throughput the mean, because samples per dollar are samples over all the
-    time that was paid, and because counters that move by whole steps make short rates jump around it.
-    """
+class Reading(NamedTuple):
+    """One field over the window. A tuple, because a fleet has hundreds of thousands."""
 
     value: float
+    """The median, except for three kinds of fields. States (steps, checkpoints, pods, health): the newest. Memory: the
+    highest, because that must fit. Throughput: the mean, because cost per sample counts all the time that is paid,
+    and because counters that increase by whole steps make rates over short times vary."""
+
     low: float
+    """10th percentile."""
+
     high: float
+    """90th percentile."""
+
     quality: Quality
+    """Whether it is measured or derived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """readings: absent where missing. window: seconds asked for; covered: share of it that readings cover (0–1).
-
-    pods: how many answered in the newest sample, of `expected`. newest: Unix seconds of the newest sample, None if
-    there is none.
-    """
+    """The behaviour of one Revision over a window."""
 
     key: RevisionKey
+    """The Revision that was measured."""
+
     chips: int
+    """Chips of the Revision."""
+
     steadiness: Steadiness
+    """Whether decisions may use it, and otherwise why not."""
+
     window: float
+    """Length of the window, seconds."""
+
     covered: float
+    """Share of the window that readings cover, 0–1."""
+
     newest: float | None
+    """Unix seconds of the newest sample; None if there is none."""
+
     pods: int
+    """Pods in the newest sample."""
+
     expected: int
+    """Pods of the Revision."""
+
     readings: Mapping[Field, Reading]
+    """Readings by field; a missing field is absent."""
+
+    traits: ModelTraits = UNKNOWN_TRAITS
+    """What the program says of its model: precision, parameters, batch, parallelism."""
 
     def value(self, field: Field) -> float | None:
-        """The median of a field, None where it is missing."""
+        """The value of a field over the window (`Reading.value`); None if it is missing."""
         reading = self.readings.get(field)
         return None if reading is None else reading.value
 
     @property
+    def unit(self) -> WorkUnit:
+        """What its throughput counts. StepCount decides it; a window has readings in one unit alone."""
+        steps = Field.STEPS_PER_SECOND in self.readings and Field.SAMPLES_PER_SECOND not in self.readings
+        return WorkUnit.STEPS if steps else WorkUnit.SAMPLES
+
+    @property
+    def throughput(self) -> Reading | None:
+        """Units of work a second; None where it was not measured."""
+        return self.readings.get(_THROUGHPUT[self.unit])
+
+    @property
     def complete(self) -> bool:
-        """Steady, every pod answered, and throughput known: good enough to decide on."""
-        return (
-            self.steadiness is Steadiness.STEADY
-            and self.pods >= self.expected
-            and Field.SAMPLES_PER_SECOND in self.readings
-        )
+        """Whether it is sufficient for decisions: steady, with readings of all pods, and with a throughput."""
+        return self.steadiness is Steadiness.STEADY and self.pods >= self.expected and self.throughput is not None
 
 
 def stale_after(interval: float) -> float:
@@ -105,30 +145,34 @@ def build_profile(
     interval: float,
     expected_pods: int,
     now: float,
+    before: Steadiness | None = None,
+    warm: bool = False,
 ) -> Profile:
-    """What the samples of one Revision say about the last `window` seconds before `now` (Unix seconds).
+    """Build the profile of the last `window` seconds before `now` (Unix seconds).
 
-    The warm-up is left out: the first steps, and everything before the step time holds still. A reading speaks for the
-    time since the one before, up to the age at which it would be stale; the profile is steady once such times cover
-    enough of the window. While it is not, the readings are shown all the same.
+    The warm-up is excluded: the first steps, and all samples before the step time is stationary. A reading covers the
+    time since the previous one, up to the age at which it would be stale. The profile is steady if readings cover
+    enough of the window; otherwise it has the readings too. `before` is the steadiness of the previous profile, for
+    hysteresis. `warm`: the warm-up is known to be over, so that a step time that shifts is the job's own.
     """
+    was_steady = before is Steadiness.STEADY
     times = samples.times
     first = next((index for index, at in enumerate(times) if at > now - window), len(times))
-    begin = _after_warm_up(samples, first)
+    begin = _after_warm_up(samples, first, warm=warm)
     steady = begin is not None
     usable = first if begin is None else begin
     covered = _coverage(times[usable:], window, interval) if begin is not None else 0.0
     newest = samples.newest
     if newest is None:
         steadiness = Steadiness.ABSENT
-    elif now - newest > stale_after(interval):
+    elif now - newest > stale_after(interval) * (STILL_FRESH if was_steady else 1.0):
         steadiness = Steadiness.STALE
-    elif not steady or covered < FULL:
+    elif not steady or covered < (STILL_FULL if was_steady else FULL):
         steadiness = Steadiness.WARMING_UP
     else:
         steadiness = Steadiness.STEADY
-    answered = samples.column(Field.PODS)
-    pods = answered[-1] if answered else math.nan
+    column = samples.column(Field.PODS)
+    pods = column[-1] if column else math.nan
     return Profile(
         key=key,
         chips=chips,
@@ -139,26 +183,12 @@ def build_profile(
         pods=0 if math.isnan(pods) else int(pods),
         expected=expected_pods,
         readings=_readings(samples, usable, expected_pods),
+        traits=samples.traits,
     )
 
 
-def usual(profile: Profile) -> tuple[array[float], array[float]]:
-    """Bounds for `Window.within`: the profile's readings and as much again on either side as they spread.
-
-    A sample within them is one like those that the profile was made from, and hardly changes what it says.
-    """
-    ranges = {}
-    for field, reading in profile.readings.items():
-        if field in _RUNNING:
-            ranges[field] = (-math.inf, math.inf)
-        else:
-            slack = 0.0 if field is Field.PODS else max(reading.high - reading.low, _STILL * abs(reading.value))
-            ranges[field] = (min(reading.low, reading.value) - slack, max(reading.high, reading.value) + slack)
-    return bounds(ranges)
-
-
-def _after_warm_up(samples: Window, first: int) -> int | None:
-    """Index of the first sample after the warm-up, `first` or later; None while it lasts."""
+def _after_warm_up(samples: Window, first: int, *, warm: bool) -> int | None:
+    """Index of the first sample after the warm-up, `first` or later; None during the warm-up."""
     steps = samples.column(Field.STEPS)
     while first < len(steps) and steps[first] < WARM_UP_STEPS:  # False where missing
         first += 1
@@ -168,9 +198,12 @@ def _after_warm_up(samples: Window, first: int) -> int | None:
         series = samples.column(Field.SAMPLES_PER_SECOND, first)
         present = [index for index, value in enumerate(series) if value == value]
     if not present:
-        return first if len(steps) - first >= FEWEST else None
-    if len(present) < FEWEST:
-        return None
+        return first if len(steps) - first >= MIN_READINGS else None
+    if len(present) < MIN_READINGS:
+        # Steps that take longer than a few readings: there is nothing to compare, and they are no warm-up any more.
+        return first if len(steps) - first >= MIN_READINGS and steps[first] >= WARM_UP_STEPS else None
+    if warm:
+        return first
     start = stationary_from([series[index] for index in present])
     if start is None:
         return None
@@ -178,38 +211,56 @@ def _after_warm_up(samples: Window, first: int) -> int | None:
 
 
 def _coverage(times: Sequence[float], window: float, interval: float) -> float:
-    """Share of the window that these readings speak for, 0–1."""
+    """Share of the window that these readings cover, 0–1."""
     if not times:
         return 0.0
     limit = stale_after(interval)
-    spoken = min(interval, limit) + sum(min(after - before, limit) for before, after in pairwise(times))
-    return min(1.0, spoken / window)
+    covered = min(interval, limit) + sum(min(after - before, limit) for before, after in pairwise(times))
+    return min(1.0, covered / window)
 
 
 def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Reading]:
     pods = samples.column(Field.PODS, start)
     derived = samples.derived(start)
     readings: dict[Field, Reading] = {}
-    for field in _FIELDS:
+    for field in samples.fields:
         values = samples.column(field, start).tolist()
         if field in _SUMS:
-            values = [value for value, answered in zip(values, pods, strict=True) if not answered < expected_pods]
+            values = [value for value, count in zip(values, pods, strict=True) if not count < expected_pods]
         values = [value for value in values if value == value]
         if not values:
             continue
+        quality = Quality.DERIVED if field in derived else Quality.MEASURED
         newest = values[-1]
+        if len(values) == 1:
+            readings[field] = Reading(newest, newest, newest, quality)
+            continue
         values.sort()
         if field in _STATE:
             value = newest
         elif field in _PEAK:
             value = values[-1]
         elif field in _SUMS:
-            value = sum(values) / len(values)
+            value = min(max(sum(values) / len(values), values[0]), values[-1])  # a rounded sum may lie outside
         else:
             value = quantile(values, 0.5)
-        quality = Quality.DERIVED if field in derived else Quality.MEASURED
         if values[0] == values[-1]:
             readings[field] = Reading(value, value, value, quality)
         else:
             readings[field] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
+    readings.update(_per_step(readings))
     return readings
+
+
+def _per_step(readings: Mapping[Field, Reading]) -> dict[Field, Reading]:
+    """Bytes of a step over each link: the rate times the step time."""
+    step = readings.get(Field.STEP_SECONDS)
+    found = {}
+    for rate, made in PER_STEP.items():
+        reading = readings.get(rate)
+        if reading is not None and step is not None:
+            seconds = step.value
+            found[made] = Reading(
+                reading.value * seconds, reading.low * seconds, reading.high * seconds, Quality.DERIVED
+            )
+    return found

@@ -1,8 +1,8 @@
-"""Shares of one step: where the time goes, as far as the counters tell.
+"""Shares of the time of a step, derived from counters.
 
-A chip counts as busy while anything is resident on it, and collectives are: on DDP over PCIe the chip is busy for 99.5%
-of the step of which 25.5% is exposed communication and 73.3% computation. So what chips wait for is 1 − busy, and what
-is left of busy after the exposed communication is work on the chip.
+A chip counts as busy while any kernel is resident, including collectives: with DDP over PCIe it is busy for 99.5% of
+the step, of which 25.5% is exposed communication and 73.3% computation. So the waiting time is 1 − busy, and busy less
+the exposed communication is work on the chip.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rightpool.profiles.sample import Field
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """The highest ratios that kernels sustain on a chip; what closeness to the roofline is measured against.
+    """The highest ratios that kernels sustain on a chip. Closeness to the roofline is relative to them.
 
-    0.8 until the fleet has seen more: a bf16 matmul shows 0.93, a device copy 0.89, mixed steps less.
+    0.8 for training steps: a bf16 matmul alone reaches 0.93, a device copy 0.89, mixed steps less.
     """
 
     matrix: float = 0.8
@@ -26,20 +26,20 @@ class Attainable:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """How close the chip came to each of its roofs while it worked (0–1 and a little above). None: not counted."""
+    """How close the chip came to each of its roofs while it worked (0–1, or slightly above). None without a counter."""
 
     matrix: float | None
     bandwidth: float | None
 
     @property
     def nearest(self) -> float | None:
-        """The higher of the two; None where neither is counted."""
+        """The higher of the two; None without counters."""
         known = [value for value in (self.matrix, self.bandwidth) if value is not None]
         return max(known, default=None)
 
     @property
     def compute_weight(self) -> float | None:
-        """w = T / (T + D): the part of the chip's time that scales with FLOP/s. None unless both are counted."""
+        """w = T / (T + D): the part of the chip's time that scales with FLOP/s. None unless both counters exist."""
         if self.matrix is None or self.bandwidth is None or self.matrix + self.bandwidth <= 0:
             return None
         return self.matrix / (self.matrix + self.bandwidth)
@@ -47,39 +47,41 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """input: the chip waits for data. host: it waits for the host otherwise. communication: exposed. chip: it works.
-
-    Not negative; the sum is 1. roofline splits the last one.
-    """
+    """Shares of a step. None is negative, and their sum is 1."""
 
     input: float
+    """The chip waits for input data."""
     host: float
+    """The chip waits for the host for another reason."""
     communication: float
+    """Exposed communication."""
     chip: float
+    """The chip works."""
     roofline: Roofline
+    """Divides `chip` by what limits it."""
 
     @property
     def idle(self) -> float:
-        """The chip has nothing to do: input and host."""
+        """The chip waits: input and host."""
         return self.input + self.host
 
     @property
     def compute(self) -> float | None:
-        """Share limited by FLOP/s; None where counters do not tell."""
+        """Share limited by FLOP/s; None without counters."""
         weight = self.roofline.compute_weight
         return None if weight is None else self.chip * weight
 
     @property
     def bandwidth(self) -> float | None:
-        """Share limited by memory bandwidth; None where counters do not tell."""
+        """Share limited by memory bandwidth; None without counters."""
         weight = self.roofline.compute_weight
         return None if weight is None else self.chip * (1.0 - weight)
 
 
 def decompose(profile: Profile, attainable: Attainable | None = None) -> Shares | None:
-    """The shares of a step; None where how busy the chips are, or what several of them communicate, is not known.
+    """The shares of a step; None if busy time, or exposed communication of several chips, is unknown.
 
-    Input wait is the host's, and the chip may work meanwhile: only what the chip really waits counts as input.
+    Input wait is measured on the host, and the chip may work meanwhile. So at most the idle time counts as input.
     """
     busy = profile.value(Field.CHIP_BUSY)
     exposed = profile.value(Field.EXPOSED_COMMUNICATION)
@@ -88,7 +90,7 @@ def decompose(profile: Profile, attainable: Attainable | None = None) -> Shares 
     if busy is None or exposed is None:
         return None
     busy, exposed = _ratio(busy), _ratio(exposed)
-    # Communication that keeps no chip busy (over the host) stretches beyond what is busy.
+    # Communication over the host does not keep the chip busy, so exposed communication may exceed busy time.
     occupied = max(busy, exposed)
     idle = 1.0 - occupied
     waiting = min(_ratio(profile.value(Field.INPUT_WAIT) or 0.0), idle)
@@ -102,7 +104,7 @@ def decompose(profile: Profile, attainable: Attainable | None = None) -> Shares 
 
 
 def roofline(profile: Profile, working: float, attainable: Attainable) -> Roofline:
-    """Closeness to the roofs during the share of time that the chip works: counters are means over all of it."""
+    """Closeness to the roofs while the chip works (`working`: share of the step); counters are means over the step."""
 
     def near(field: Field, highest: float) -> float | None:
         ratio = profile.value(field)

@@ -1,4 +1,4 @@
-"""Robust statistics of a few dozen readings, and the test for a shift among them. Linear interpolation throughout."""
+"""Robust statistics of a few dozen readings, and a test for a shift. Quantiles are interpolated linearly."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-# Standard deviation of a normal distribution per median absolute deviation, and of its median per standard error.
+# For a normal distribution: standard deviation per median absolute deviation, and standard error of the median per
+# standard error of the mean.
 _MAD_TO_SD: Final = 1.4826
 _MEDIAN_ERROR: Final = 1.2533
-# A shift counts where it is both more than chance explains (in standard errors) and large enough to matter (relative).
+# A shift must be both significant (in standard errors) and large enough to matter (relative).
 _SIGNIFICANT: Final = 3.0
 _MATERIAL: Final = 0.05
-_HALF: Final = 3  # readings that each half needs
+_MIN_HALF: Final = 3  # readings in each half
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The quantile of values in ascending order, at least one; never outside of them."""
+    """The quantile of at least one value in ascending order; never outside their range."""
     below, above, part = _between(len(ordered), share)
     low, high = ordered[below], ordered[above]
     if low == high:
@@ -27,7 +28,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _between(count: int, share: float) -> tuple[int, int, float]:
-    """Which two of `count` ordered values a quantile lies between, and how far from the first."""
+    """Indexes of the two of `count` ordered values around a quantile, and its relative distance from the first."""
     position = share * (count - 1)
     below = math.floor(position)
     return below, min(below + 1, count - 1), position - below
@@ -39,13 +40,13 @@ def median(values: Sequence[float]) -> float:
 
 
 def shifted(values: Sequence[float]) -> bool:
-    """Whether the later half of a series sits elsewhere than the earlier one.
+    """Whether the later half of a series has another level than the earlier half.
 
     Compares the halves' medians with their standard error from the median absolute deviation within halves, so that
-    single slow readings (a checkpoint, a garbage collection) are no shift. Too few values prove nothing: False.
+    single slow readings (a checkpoint, a garbage collection) are no shift. False for too few values.
     """
     half = len(values) // 2
-    if half < _HALF:
+    if half < _MIN_HALF:
         return False
     early, late = values[:half], values[half:]
     before, after = median(early), median(late)
@@ -59,15 +60,15 @@ def shifted(values: Sequence[float]) -> bool:
 
 
 def stationary_from(values: Sequence[float]) -> int | None:
-    """Index from which a series holds still, None where even its last readings still move.
+    """Index from which a series is stationary; None if even its last readings shift.
 
-    The start is moved on by eighths until no shift is left, and then past the readings at its head that are not like
-    the rest: medians do not see a short ramp, and means would. What is cut off is the warm-up.
+    The start advances by eighths until no shift is left, and then past leading readings that differ from the rest: a
+    short ramp changes means but not medians. The part before is the warm-up.
     """
     count = len(values)
     step = max(1, count // 8)
     start = 0
-    while count - start >= 2 * _HALF:
+    while count - start >= 2 * _MIN_HALF:
         if not shifted(values[start:]):
             return _past_ramp(values, start)
         start += step
@@ -75,7 +76,7 @@ def stationary_from(values: Sequence[float]) -> int | None:
 
 
 def _past_ramp(values: Sequence[float], start: int) -> int:
-    """Past the leading readings that differ from the later half's median by more than its spread explains."""
+    """The index after the leading readings that differ significantly from the median of the later half."""
     rest = values[start + (len(values) - start) // 2 :]
     level = median(rest)
     spread = _MAD_TO_SD * median([abs(value - level) for value in rest])

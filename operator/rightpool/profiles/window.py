@@ -1,7 +1,7 @@
-"""A window: the newest samples of one Revision, in one compact block of numbers.
+"""A window: the newest samples of one Revision, in one array.
 
-Ten thousand jobs with thirty samples each must fit in tens of megabytes, so a window keeps rows of doubles, not
-objects: the moment, one cell for each Field (NaN where missing), and which of them are derived.
+Ten thousand jobs with thirty samples each must fit in tens of megabytes, so a window stores rows of doubles and not
+objects: the time, one cell for each field that the job has (NaN if missing), and a bit set of the derived fields.
 """
 
 from __future__ import annotations
@@ -9,135 +9,200 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.traits import UNKNOWN_TRAITS
 
 CAPACITY: Final = 120
 
 _FIELDS: Final = tuple(Field)
-_COLUMN: Final = {field: number for number, field in enumerate(_FIELDS, start=1)}
-_DERIVED: Final = len(_FIELDS) + 1  # a bit set; exact in a double up to 53 fields
-_WIDTH: Final = len(_FIELDS) + 2
-_EMPTY_ROW: Final = array("d", [0.0, *([math.nan] * len(_FIELDS)), 0.0])
+_BIT: Final = {field: number for number, field in enumerate(_FIELDS)}  # exact in a double for up to 53 fields
+assert len(_FIELDS) <= 53
 
 
-def bounds(ranges: Mapping[Field, tuple[float, float]]) -> tuple[array[float], array[float]]:
-    """Rows of the least and the largest values of each field. A field without a range is one that is missing."""
-    low, high = _EMPTY_ROW[:], _EMPTY_ROW[:]
-    low[0] = low[_DERIVED] = -math.inf
-    high[0] = high[_DERIVED] = math.inf
-    for field, (least, most) in ranges.items():
-        low[_COLUMN[field]], high[_COLUMN[field]] = least, most
-    return low, high
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The cells of a row: the time, a cell for each field, and the bit set of derived ones."""
+
+    fields: tuple[Field, ...]
+    columns: Mapping[Field, int]
+    empty: array[float]
+
+    @property
+    def width(self) -> int:
+        return len(self.empty)
+
+
+_LAYOUTS: Final[dict[frozenset[Field], _Layout]] = {}
+
+
+def _layout(fields: frozenset[Field]) -> _Layout:
+    """One for all windows with these fields; there are about as many as kinds of sources."""
+    found = _LAYOUTS.get(fields)
+    if found is None:
+        ordered = tuple(one for one in _FIELDS if one in fields)
+        columns = {one: number for number, one in enumerate(ordered, start=1)}
+        found = _LAYOUTS[fields] = _Layout(ordered, columns, array("d", [0.0, *([math.nan] * len(ordered)), 0.0]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The smallest and largest value of each cell of a row; NaN for fields that must be missing."""
+
+    layout: _Layout
+    low: array[float]
+    high: array[float]
 
 
 class Window:
-    """Samples of one Revision in the order of time, `capacity` at most.
+    """At most `capacity` samples of one Revision, in order of time.
 
-    One writer. `version` grows with every change, so that a caller may keep what it computed from an unchanged window.
+    There is one writer. `version` grows with every change, so that callers can cache what they compute. `traits` is
+    what the program said last of its model.
     """
 
-    __slots__ = ("_cells", "capacity", "version")
+    __slots__ = ("_cells", "_layout", "capacity", "traits", "version")
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         if capacity < 1:
-            raise ValueError(f"capacity {capacity}: at least 1 is due")
+            raise ValueError(f"capacity {capacity}: at least 1 is required")
         self._cells = array("d")
+        self._layout = _layout(frozenset())
         self.capacity = capacity
         self.version = 0
+        self.traits = UNKNOWN_TRAITS
 
     def __len__(self) -> int:
-        return len(self._cells) // _WIDTH
+        return len(self._cells) // self._layout.width
 
     def append(self, sample: Sample) -> bool:
-        """Adds a sample; False where it was refused: not newer than the newest, or without a single finite value.
+        """Append a sample. False if it is rejected: not newer than the newest one, or without a finite value.
 
-        A value that is not finite counts as missing. Steps that went down mean that the Revision's processes were
-        started anew: what was before does not describe them, and the window starts again. Only where other pods answer
-        than before may steps fall a little, because pods are not read at one moment.
+        A value that is not finite counts as missing. A decrease of steps means that the Revision's processes restarted;
+        then all earlier samples are dropped. If the number of pods in the sample changed, a small decrease is accepted,
+        because pods are read at different times.
         """
-        if not math.isfinite(sample.at) or (self._cells and sample.at <= self._cells[-_WIDTH]):
+        if not math.isfinite(sample.at) or (self._cells and sample.at <= self._cells[-self._layout.width]):
             return False
-        row = _EMPTY_ROW[:]
+        values = {one: value for one, value in sample.values.items() if math.isfinite(value)}
+        if not values:
+            return False
+        if not values.keys() <= self._layout.columns.keys():
+            self._widen(frozenset(values))
+        row = self._layout.empty[:]
         row[0] = sample.at
         derived = 0
-        found = False
-        for field, value in sample.values.items():
-            if math.isfinite(value):
-                column = _COLUMN[field]
-                row[column] = value
-                found = True
-                if field in sample.derived:
-                    derived |= 1 << column
-        if not found:
-            return False
-        row[_DERIVED] = derived
-        if self._started_anew(row):
+        for one, value in values.items():
+            row[self._layout.columns[one]] = value
+            if one in sample.derived:
+                derived |= 1 << _BIT[one]
+        row[-1] = derived
+        if self._restarted(row):
             del self._cells[:]
+            self.traits = UNKNOWN_TRAITS
         self._cells.extend(row)
+        if sample.traits is not None and sample.traits != self.traits:
+            self.traits = sample.traits
         if len(self) > self.capacity:
-            del self._cells[: (len(self) - self.capacity) * _WIDTH]
+            del self._cells[: (len(self) - self.capacity) * self._layout.width]
         self.version += 1
         return True
 
+    def _widen(self, fields: frozenset[Field]) -> None:
+        """Make cells for these fields too."""
+        before, cells = self._layout, self._cells
+        self._layout = layout = _layout(fields.union(before.fields))
+        self._cells = array("d")
+        for start in range(0, len(cells), before.width):
+            row = layout.empty[:]
+            row[0], row[-1] = cells[start], cells[start + before.width - 1]
+            for one, column in before.columns.items():
+                row[layout.columns[one]] = cells[start + column]
+            self._cells.extend(row)
+
     def trim(self, oldest: float) -> None:
-        """Forgets samples from before `oldest`, Unix seconds."""
+        """Drop samples older than `oldest`, Unix seconds."""
         drop = 0
-        cells = self._cells
+        cells, width = self._cells, self._layout.width
         while drop < len(cells) and cells[drop] < oldest:
-            drop += _WIDTH
+            drop += width
         if drop:
             del cells[:drop]
             self.version += 1
 
     @property
     def newest(self) -> float | None:
-        """Unix seconds of the newest sample, None where there is none."""
-        return self._cells[-_WIDTH] if self._cells else None
+        """Unix seconds of the newest sample; None if there is none."""
+        return self._cells[-self._layout.width] if self._cells else None
 
     @property
     def times(self) -> array[float]:
         """Unix seconds of each sample, ascending."""
-        return self._cells[::_WIDTH]
+        return self._cells[:: self._layout.width]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Fields of which any sample may have a value; the others are missing in all."""
+        return self._layout.fields
 
     def column(self, field: Field, start: int = 0) -> array[float]:
-        """One field of each sample from this one on, NaN where missing."""
-        return self._cells[start * _WIDTH + _COLUMN[field] :: _WIDTH]
+        """One field of all samples from index `start` on; NaN if missing."""
+        column = self._layout.columns.get(field)
+        if column is None:
+            return array("d", [math.nan]) * max(len(self) - start, 0)
+        return self._cells[start * self._layout.width + column :: self._layout.width]
 
-    def within(self, low: array[float], high: array[float]) -> bool:
-        """Whether every field of the newest sample lies between two rows as `bounds` makes them."""
-        for value, least, most in zip(self._cells[-_WIDTH:], low, high, strict=True):
-            # What was missing has bounds that are not numbers, and is to be missing still.
+    def bounds(self, ranges: Mapping[Field, tuple[float, float]]) -> Bounds:
+        """For `within`. ranges: smallest and largest value of fields of this window; the others must be missing."""
+        low, high = self._layout.empty[:], self._layout.empty[:]
+        low[0] = low[-1] = -math.inf
+        high[0] = high[-1] = math.inf
+        for one, (least, most) in ranges.items():
+            low[self._layout.columns[one]], high[self._layout.columns[one]] = least, most
+        return Bounds(self._layout, low, high)
+
+    def within(self, bounds: Bounds) -> bool:
+        """Whether every field of the newest sample is in its range. False once samples have fields that they had not
+        when the bounds were made."""
+        if bounds.layout is not self._layout:
+            return False
+        for value, least, most in zip(self._cells[-self._layout.width :], bounds.low, bounds.high, strict=True):
             if not least <= value <= most and not (value != value and least != least):
                 return False
         return True
 
     def derived(self, start: int = 0) -> frozenset[Field]:
-        """Fields of which any reading from this sample on was derived."""
+        """Fields with a derived reading in any sample from index `start` on."""
         mask = 0
-        for bits in set(self._cells[start * _WIDTH + _DERIVED :: _WIDTH]):
+        for bits in set(self._cells[(start + 1) * self._layout.width - 1 :: self._layout.width]):
             mask |= int(bits)
-        return frozenset(field for field in _FIELDS if mask & 1 << _COLUMN[field]) if mask else frozenset()
+        return frozenset(one for one in self._layout.fields if mask & 1 << _BIT[one]) if mask else frozenset()
 
     def samples(self) -> Iterator[Sample]:
-        """The samples again, oldest first."""
-        for start in range(0, len(self._cells), _WIDTH):
-            row = self._cells[start : start + _WIDTH]
-            mask = int(row[_DERIVED])
-            values = {field: row[column] for field, column in _COLUMN.items() if row[column] == row[column]}
-            yield Sample(row[0], values, frozenset(field for field in values if mask & 1 << _COLUMN[field]))
+        """The samples, oldest first."""
+        for start in range(0, len(self._cells), self._layout.width):
+            row = self._cells[start : start + self._layout.width]
+            mask = int(row[-1])
+            values = {one: row[column] for one, column in self._layout.columns.items() if row[column] == row[column]}
+            yield Sample(row[0], values, frozenset(one for one in values if mask & 1 << _BIT[one]))
 
-    def _started_anew(self, row: array[float]) -> bool:
-        steps, before = row[_COLUMN[Field.STEPS]], self._last(Field.STEPS)
+    def _restarted(self, row: array[float]) -> bool:
+        steps, before = self._cell(row, Field.STEPS), self._last(Field.STEPS)
         if not steps < before:  # True where missing
             return False
-        pods, pods_before = row[_COLUMN[Field.PODS]], self._cells[_COLUMN[Field.PODS] - _WIDTH]
-        others = pods < pods_before or pods > pods_before
-        return not others or steps < before / 2
+        pods, pods_before = self._cell(row, Field.PODS), self._cell(self._cells[-self._layout.width :], Field.PODS)
+        changed = pods < pods_before or pods > pods_before
+        return not changed or steps < before / 2
+
+    def _cell(self, row: array[float], field: Field) -> float:
+        column = self._layout.columns.get(field)
+        return math.nan if column is None else row[column]
 
     def _last(self, field: Field) -> float:
-        """The newest value that the field had, -inf where it had none."""
+        """The newest value of the field; -inf if there is none."""
         for value in reversed(self.column(field)):
             if value == value:
                 return value

@@ -1,4 +1,4 @@
-"""The watchdog: is the operator doing its work, as opposed to merely being there?"""
+"""The watchdog: whether the operator makes progress."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-STALL_INTERVALS: Final = 12  # a cycle may be slow; a dozen of them in a row without progress is a stall
+STALL_INTERVALS: Final = 12  # single cycles may be slow
 STALL_SECONDS: Final = 120.0
-START_SECONDS: Final = 600.0  # the first complete list of a large fleet, on a slow API server
+START_SECONDS: Final = 600.0  # for the first complete list of a large fleet on a slow API server
 
 
 class Health:
-    """Marks are set by the threads that do the work, and read by the probe."""
+    """Progress is recorded by the working threads and read by the probes."""
 
     def __init__(self, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,23 +24,23 @@ class Health:
         self._fatal: str | None = None
 
     def progress(self) -> None:
-        """The planner came round: as leader with a cycle, as follower or without an API server with the attempt."""
+        """Record one round of the planner: a leader's cycle, a follower's wait, or a failed attempt."""
         with self._lock:
             self._progress_at = self._clock()
 
     def fatal(self, message: str) -> None:
-        """Something that only a restart can repair."""
+        """Record an error that only a restart repairs."""
         with self._lock:
             self._fatal = message
 
     @property
     def age(self) -> float | None:
-        """Seconds since the planner last came round; None before the first time."""
+        """Seconds since the planner's last round; None before the first one."""
         with self._lock:
             return None if self._progress_at is None else self._clock() - self._progress_at
 
     def problem(self) -> str | None:
-        """Why the process should be restarted; None where it need not be."""
+        """Why the process has to be restarted; None if it has not."""
         with self._lock:
             if self._fatal is not None:
                 return self._fatal

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import start_http_server
 from prometheus_client.registry import Collector
 
-from rightpool.api.status import Outcome
-from rightpool.planning.commands import Command
+from rightpool.api.ledger import Outcome
 from rightpool.planning.decision import REASONS
+from rightpool.planning.migration.commands import Command
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 SLOWER, FASTER = SIDES = ("slower", "faster")  # than predicted
@@ -35,6 +36,57 @@ class FleetFigures(Collector):
     def collect(self) -> Iterable[Metric]:
         """All of them, or none."""
         return self.gauges.collect() if self.measured and self._leading() else ()
+
+
+CHARGED: Final = {
+    "rightpool_chargeback_spent_dollars": "Dollars spent, at the prices of the day.",
+    "rightpool_chargeback_saved_dollars": "Dollars saved by moves that paid.",
+    "rightpool_chargeback_lost_dollars": "Dollars lost by moves that did not pay, and corrections of what was saved.",
+    "rightpool_chargeback_chip_seconds": "Chip-seconds that pods held, those of starting and loading included.",
+    "rightpool_chargeback_useful_chip_seconds": "Chip-seconds that the work would have taken without loading, waiting "
+    "and repeating; ÷ chip_seconds it is the goodput.",
+}
+"""Counters of each namespace, which outlive its jobs."""
+CHARGED_BY: Final = ("job_namespace", "team", "pool", "capacity")
+JOB_FIGURES: Final = {
+    "rightpool_job_spent_dollars": "Dollars that the job has spent.",
+    "rightpool_job_saved_dollars": "Dollars that moves have saved the job; it falls where they do not pay.",
+    "rightpool_job_chip_seconds": "Chip-seconds that the job's pods have held.",
+    "rightpool_job_goodput_ratio": "Share of the paid chip time that was useful.",
+    "rightpool_job_regression_ratio": "Samples a second of a chip ÷ those before the last edit of the template, on the "
+    "same pool.",
+    "rightpool_job_joules_per_sample": "Energy of the chips for a sample, by the last Profile.",
+    "rightpool_job_joules_per_step": "The same for an optimizer step, of jobs whose samples are not seen.",
+}
+"""Gauges of the jobs that have spent most, as long as they exist."""
+JOB_FIGURES_BY: Final = ("job_namespace", "profiledjob", "team")
+
+Figures = Mapping[str, Mapping[tuple[str, ...], float]]
+"""Values by metric and labels."""
+
+
+class ChargebackFigures(Collector):
+    """What was charged, exported by the leader alone from the moment that it has read the stored books."""
+
+    def __init__(self, leading: Callable[[], bool]) -> None:
+        self.charged: Figures | None = None
+        self.jobs: Figures = {}
+        self._leading = leading
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them, or none."""
+        if self.charged is None or not self._leading():
+            return
+        for name, text in CHARGED.items():
+            counter = CounterMetricFamily(name, text, labels=CHARGED_BY)
+            for labels, value in self.charged.get(name, {}).items():
+                counter.add_metric(labels, value)
+            yield counter
+        for name, text in JOB_FIGURES.items():
+            gauge = GaugeMetricFamily(name, text, labels=JOB_FIGURES_BY)
+            for labels, value in self.jobs.get(name, {}).items():
+                gauge.add_metric(labels, value)
+            yield gauge
 
 
 class OperatorMetrics:
@@ -122,6 +174,14 @@ class OperatorMetrics:
             "Saved by moves over all jobs that exist.",
             registry=self.fleet.gauges,
         )
+
+        self.to_be_had = Gauge(
+            "rightpool_operator_fleet_to_be_had_dollars_per_hour",
+            "What the work of an hour would cost less if everything that is recommended were carried out.",
+            registry=self.fleet.gauges,
+        )
+        self.chargeback = ChargebackFigures(leading)
+        self.registry.register(self.chargeback)
 
         # Known from the start: a series that begins with its first count hides that count from increase().
         for action, reasons in REASONS.items():

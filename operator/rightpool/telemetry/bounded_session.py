@@ -37,9 +37,10 @@ class BoundedResponse(requests.Response):
 
 
 class BoundedSession(requests.Session):
-    """limit: bytes of a body, unpacked. seconds: for a body, from its head to its end."""
+    """For Prometheus, which is trusted and may still be slow, or answer with more than is asked for."""
 
     def __init__(self, limit: int, seconds: float) -> None:
+        """limit: bytes of a body, unpacked. seconds: for a body, from its head to its end."""
         super().__init__()
         self._limit = limit
         self._seconds = seconds

@@ -1,6 +1,6 @@
 """A sidecar's /metrics page: the text exposition format, as far as it concerns the contract's metrics.
 
-The page comes from a tenant's pod. prometheus_client's parser takes 1.6 s of CPU for a megabyte of other series, and
+The page comes from an untrusted pod. prometheus_client's parser takes 1.6 s of CPU for a megabyte of other series, and
 accepts lines that Prometheus refuses; here lines of other metrics cost next to nothing, and a page with one wrong line
 of ours is refused as a whole, as Prometheus does.
 """
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.telemetry.fields import LARGEST, METRICS
+from rightpool.telemetry.samples import LARGEST
+from rightpool.telemetry.sources.sidecar import METRICS
 
 _PREFIX: Final = "rightpool_"
 _MOST_SERIES: Final = 5_000

@@ -1,45 +1,33 @@
 """Samples from Prometheus: the same few queries in every cycle, whether there are ten jobs or ten thousand."""
 
+import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util import Retry
 
-from rightpool import contract
-from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.telemetry import dcgm, queries
+from rightpool.profiles.sample import RevisionKey
 from rightpool.telemetry.bounded_session import BoundedSession
-from rightpool.telemetry.dcgm import ChipCounters
-from rightpool.telemetry.fields import GAUGES, Aggregate, assembled
-from rightpool.telemetry.source import Target, TelemetryReading
-from rightpool.telemetry.vector import BadAnswer, Row, rows_of
+from rightpool.telemetry.reader import Target, TelemetryReading
+from rightpool.telemetry.samples import sample_of
+from rightpool.telemetry.sources import registry
+from rightpool.telemetry.sources.rows import BadAnswer, Row, rows_of
+from rightpool.telemetry.sources.source import Collector, Query, Scope, Source, SourceReading, TargetIndex
 
 _LARGEST_ANSWER: Final = 64 * 2**20
 _SHORTEST_HORIZON: Final = 10.0  # seconds
 _SCRAPES_IN_HORIZON: Final = 4  # so that two lost scrapes still leave the two that a rate needs
-# Namespace, job and revision, as labels spell them. Not the Revision's key: there are eighteen rows for each.
-_Whose = tuple[str, str, str]
-# What a row is about: its metric and part of the step, or the name that the query gave it.
-_Topic = tuple[str, str]
-_GAUGES: Final[Mapping[Aggregate, Mapping[_Topic, Field]]] = {
-    aggregate: {(gauge.metric, gauge.part): gauge.field for gauge in GAUGES if gauge.aggregate is aggregate}
-    for aggregate in Aggregate
-}
-_RATES: Final[Mapping[_Topic, Field]] = {
-    (queries.SAMPLES_PER_SECOND, ""): Field.SAMPLES_PER_SECOND,
-    (queries.STEP_SECONDS, ""): Field.STEP_SECONDS,
-}
 
 
-class PrometheusSource:
+class PrometheusReader:
     """Reads Revisions through one Prometheus, or anything that answers like it.
 
     scrape_interval: Prometheus' own, seconds. timeout: seconds for one query. budget: seconds for all of one reading;
-    what does not fit in fails. matchers: see `queries`. verify: as in requests, a CA bundle's path or False.
+    what does not fit in fails. matchers: see Scope. verify: as in requests, a CA bundle's path or False.
+    sources: in the order of precedence; by default those of the registry.
     Used by one thread at a time.
     """
 
@@ -53,7 +41,7 @@ class PrometheusSource:
         headers: Mapping[str, str] | None = None,
         verify: bool | str = True,
         matchers: str = "",
-        dcgm: bool = True,
+        sources: Sequence[Source] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         session = BoundedSession(_LARGEST_ANSWER, timeout)
@@ -62,10 +50,11 @@ class PrometheusSource:
         self._prometheus: Any = PrometheusConnect(
             url=url.rstrip("/"), headers=dict(headers or {}), session=session, retry=Retry(total=0, read=False)
         )
-        self._queries = queries.queries(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON), matchers)
+        scope = Scope(math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON)), matchers)
+        chosen = registry.SOURCES if sources is None else sources
+        self._queries = [(source, source.queries(scope)) for source in chosen]
         self._timeout = timeout
         self._budget = budget
-        self._dcgm = dcgm
         self._clock = clock
 
     def close(self) -> None:
@@ -75,63 +64,24 @@ class PrometheusSource:
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         """One reading of all targets. Times are Prometheus' own, so that `now` is not needed."""
         cycle = _Cycle(self._prometheus, self._timeout, self._clock() + self._budget, self._clock)
-        keys = {(target.key.namespace, target.key.job, str(target.key.revision)): target.key for target in targets}
-        found = _Found(keys)
-        presence = cycle.ask("pods", self._queries.presence)
-        if presence is None:
-            return TelemetryReading({}, tuple(cycle.failures), up=False)
-        scraped: dict[_Whose, float] = {}
-        for labels, value in presence:
-            whose = _whose(labels)
-            if labels.get(queries.FIELD) == queries.AT:
-                scraped[whose] = value
-            elif whose in found.values:
-                found.values[whose][Field.PODS] = value
-        for aggregate in Aggregate:
-            found.take(cycle.ask(f"gauges by {aggregate}", self._queries.gauges[aggregate]), _GAUGES[aggregate])
-        found.take(cycle.ask("rates", self._queries.rates), _RATES)
-        derived: dict[_Whose, set[str]] = defaultdict(set)
-        for labels, _ in cycle.ask("quality", self._queries.derived) or ():
-            derived[_whose(labels)].add(labels.get(queries.FIELD, ""))
-        chips = self._read_chips(cycle, targets)
+        wanted = TargetIndex(targets)
+        found: list[Mapping[RevisionKey, SourceReading]] = []
+        answered = False
+        for source, queries in self._queries:
+            collector = source.collector(wanted)
+            for query in queries:
+                answered = cycle.collect(query, collector) or answered
+                if not answered:
+                    # The first query stands for all: where it fails, the others would only wait as long each.
+                    return TelemetryReading({}, tuple(cycle.failures), up=False)
+            found.append(collector.readings())
         samples = {}
-        for whose, key in keys.items():
-            at = scraped.get(whose)
-            own = found.values[whose] if at is not None else {}
-            counted = chips.get(key)
-            at = at if at is not None or counted is None else counted.at
-            if at is None:
-                continue
-            sample = assembled(at, {**counted.values, **own} if counted else own, derived.get(whose, ()))
-            if sample.values:
-                samples[key] = sample
+        for target in targets:
+            own = [reading for readings in found if (reading := readings.get(target.key)) is not None]
+            sample = sample_of(own)
+            if sample is not None:
+                samples[target.key] = sample
         return TelemetryReading(samples, tuple(cycle.failures))
-
-    def _read_chips(self, cycle: "_Cycle", targets: Sequence[Target]) -> dict[RevisionKey, ChipCounters]:
-        if not self._dcgm:
-            return {}
-        owners = {(target.key.namespace, pod): target.key for target in targets for pod, _ in target.pods}
-        return dcgm.join(cycle.ask("DCGM counters", dcgm.QUERY) or (), owners)
-
-
-def _whose(labels: Mapping[str, str]) -> _Whose:
-    return labels.get("namespace", ""), labels.get("profiledjob", ""), labels.get("revision", "")
-
-
-class _Found:
-    """What was read so far of those that were asked for."""
-
-    def __init__(self, wanted: Iterable[_Whose]) -> None:
-        self.values: dict[_Whose, dict[Field, float]] = {whose: {} for whose in wanted}
-
-    def take(self, rows: Iterable[Row] | None, fields: Mapping[_Topic, Field]) -> None:
-        """Rows of others, and about what is no field, are passed over."""
-        for labels, value in rows or ():
-            name = labels.get("__name__") or labels.get(queries.FIELD) or ""
-            field = fields.get((name, labels.get(contract.LABEL_PART, "")))
-            own = self.values.get(_whose(labels))
-            if field is not None and own is not None:
-                own[field] = value
 
 
 class _Cycle:
@@ -144,14 +94,24 @@ class _Cycle:
         self._clock = clock
         self.failures: list[str] = []
 
-    def ask(self, what: str, query: str) -> list[Row] | None:
-        """The rows of a query; None where it failed, which is then told."""
+    def collect(self, query: Query, collector: Collector) -> bool:
+        """Hand the answer to the collector. False where there is none; why is then among the failures.
+
+        Nothing keeps the rows on return, so that the next answer takes their memory instead of more.
+        """
+        rows = self._ask(query)
+        if rows is None:
+            return False
+        collector.take(query.what, rows)
+        return True
+
+    def _ask(self, query: Query) -> list[Row] | None:
         left = min(self._timeout, self._deadline - self._clock())
         if left <= 0:
-            self.failures.append(f"Prometheus: {what}: no time was left for it")
+            self.failures.append(f"Prometheus: {query.what}: no time was left for it")
             return None
         try:
-            result = self._prometheus.custom_query(query, params={"timeout": f"{left:.3f}"}, timeout=left)
+            result = self._prometheus.custom_query(query.promql, params={"timeout": f"{left:.3f}"}, timeout=left)
             return rows_of(result)
         except requests.Timeout:
             reason = f"no answer within {left:.3g} seconds"
@@ -163,5 +123,5 @@ class _Cycle:
             reason = str(error)
         except (BadAnswer, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
             reason = f"the answer can't be read: {error!r}"
-        self.failures.append(f"Prometheus: {what}: {reason[:300]}")
+        self.failures.append(f"Prometheus: {query.what}: {reason[:300]}")
         return None

@@ -7,20 +7,20 @@ that come through Prometheus.
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rightpool import contract
-from rightpool.profiles.sample import Field, RevisionKey
+from rightpool.pod_client import PodClient, PodRequest, RequestFailed
+from rightpool.profiles.sample import RevisionKey
 from rightpool.telemetry.exposition import BadPage, parse
-from rightpool.telemetry.fields import GAUGES, STEP_COUNT, STEP_SUM, assembled
-from rightpool.telemetry.page_fetch import FetchFailed, fetch
-from rightpool.telemetry.pod_page import PodPage, page_of, rates
-from rightpool.telemetry.source import Target, TelemetryReading, summarised
+from rightpool.telemetry.reader import Target, TelemetryReading, summarised
+from rightpool.telemetry.samples import sample_of
+from rightpool.telemetry.sources.sidecar_page import PodPage, page_of, reading_of
 
-_WORKERS: Final = 16
+LARGEST_PAGE: Final = 2**20  # bytes
+_HEADERS: Final = {"Accept": "text/plain"}
 _READINGS_IN_GAP: Final = 4
 _SHORTEST_GAP: Final = 10.0  # seconds
 
@@ -34,7 +34,7 @@ class _Pod:
     address: str
 
 
-class ScrapeSource:
+class ScrapeReader:
     """Reads Revisions from their sidecars.
 
     timeout: seconds for one pod. budget: seconds for one reading; pods that it did not reach come first in the next.
@@ -49,18 +49,16 @@ class ScrapeSource:
         budget: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._port = port
-        self._timeout = timeout
+        self._client = PodClient("scrape", port=port, seconds=timeout, largest_body=LARGEST_PAGE)
         self._budget = budget
         self._clock = clock
-        self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="scrape")
         self._last: dict[_Pod, PodPage] = {}
         self._tried: dict[_Pod, float] = {}
         self._until: dict[_Pod, float] = {}  # when what is remembered of a pod is of no use any more
 
     def close(self) -> None:
-        """Lets the threads go, without waiting for those that still wait for a pod."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Returns at once. Requests under way end by their timeout."""
+        self._client.close()
 
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         """One reading of all targets."""
@@ -69,16 +67,17 @@ class ScrapeSource:
         self._forget(started)
         self._until.update((pod, started + _longest_gap(target.interval)) for pod, target in pods.items())
         pages, failures = self._fetch(pods)
-        by_revision: dict[RevisionKey, dict[_Pod, PodPage]] = defaultdict(dict)
-        for pod, page in pages.items():
-            by_revision[pod.key][pod] = page
+        by_revision: dict[RevisionKey, list[_Pod]] = defaultdict(list)
+        for pod in pages:
+            by_revision[pod.key].append(pod)
         samples = {}
         for key, own in by_revision.items():
-            newest = max(page.at for page in own.values())
+            newest = max(pages[pod].at for pod in own)
             longest = _longest_gap(max(pods[pod].interval for pod in own))
-            values = {Field.PODS: float(len(own)), **_gauges(own.values()), **self._rates(own, longest)}
-            derived = frozenset[str]().union(*(page.derived for page in own.values()))
-            samples[key] = assembled(now + (newest - started), values, derived)
+            pairs = [(self._last.get(pod), pages[pod]) for pod in own]
+            sample = sample_of((reading_of(pairs, now + (newest - started), longest),))
+            if sample is not None:
+                samples[key] = sample
         self._last.update(pages)
         # There is nothing in between that could be down: a pod that does not answer is that job's trouble alone.
         return TelemetryReading(samples, summarised(failures), up=True)
@@ -92,54 +91,22 @@ class ScrapeSource:
     def _fetch(self, pods: Mapping[_Pod, Target]) -> tuple[dict[_Pod, PodPage], list[str]]:
         """The pages that came within the budget. Those not tried for longest are asked first."""
         order = sorted(pods, key=lambda pod: self._tried.get(pod, -math.inf))
-        asked: dict[Future[PodPage], _Pod] = {self._threads.submit(self._ask, pod): pod for pod in order}
-        done, late = wait(asked, timeout=self._budget)
-        for future in late:
-            future.cancel()
-        pages: dict[_Pod, PodPage] = {}
-        failures = []
-        for future in done:
-            pod = asked[future]
-            self._tried[pod] = self._clock()
-            try:
-                pages[pod] = future.result()
-            except (FetchFailed, BadPage) as error:
-                failures.append(f"pod {pod.key.namespace}/{pod.name}: {error}")
-        if late:
-            failures.append(f"{len(late)} of {len(pods)} pods were not read within {self._budget:g} seconds")
-        return pages, failures
+        requests = {pod: PodRequest(pod.address, contract.PATH_METRICS, headers=_HEADERS) for pod in order}
+        outcomes = self._client.ask(requests, self._page, self._budget)
+        self._tried.update(dict.fromkeys((*outcomes.answers, *outcomes.failures), self._clock()))
+        failures = [f"pod {pod.key.namespace}/{pod.name}: {reason}" for pod, reason in outcomes.failures.items()]
+        if outcomes.unfinished:
+            late = len(outcomes.unfinished)
+            failures.append(f"{late} of {len(pods)} pods were not read within {self._budget:g} seconds")
+        return outcomes.answers, failures
 
-    def _ask(self, pod: _Pod) -> PodPage:
-        page = fetch(pod.address, self._port, contract.PATH_METRICS, self._timeout)
-        return page_of(parse(page), self._clock())
-
-    def _rates(self, pages: Mapping[_Pod, PodPage], longest: float) -> dict[Field, float]:
-        """Throughput and step time. A pod that was not read twice yet has no rate; the sum of the others is not the
-        job's, so then there is none."""
-        totals: dict[str, list[float]] = defaultdict(list)
-        expected = sum(contract.SAMPLES in page.counters for page in pages.values())
-        for pod, page in pages.items():
-            for metric, rate in rates(self._last.get(pod), page, longest).items():
-                totals[metric].append(rate)
-        found = {}
-        if expected and len(totals[contract.SAMPLES]) == expected:
-            found[Field.SAMPLES_PER_SECOND] = math.fsum(totals[contract.SAMPLES])
-        steps = math.fsum(totals[STEP_COUNT])
-        if steps > 0:
-            found[Field.STEP_SECONDS] = math.fsum(totals[STEP_SUM]) / steps
-        return found
+    def _page(self, text: str) -> PodPage:
+        try:
+            return page_of(parse(text), self._clock())
+        except BadPage as error:
+            raise RequestFailed(str(error)) from None
 
 
 def _longest_gap(interval: float) -> float:
     """Seconds between two readings beyond which the difference is no rate of now."""
     return max(_READINGS_IN_GAP * interval, _SHORTEST_GAP)
-
-
-def _gauges(pages: Collection[PodPage]) -> dict[Field, float]:
-    """Each gauge over the chips of each pod, then over the pods, as far as any has it."""
-    found = {}
-    for gauge in GAUGES:
-        values = [page.gauges.get((gauge.metric, gauge.part), ()) for page in pages]
-        if any(values):
-            found[gauge.field] = gauge.aggregate.over(gauge.aggregate.over(chips) for chips in values if chips)
-    return found

@@ -1,29 +1,19 @@
-"""Spot and on-demand nodes: keeping pods on the kind of capacity that was decided on and paid for.
+"""Restricts pods to nodes of their placement's capacity type, spot or on-demand.
 
-Clouds mark spot nodes with labels of their own, and a pool may hold nodes of both kinds. On-demand is "none of the
-spot labels", which holds on clusters without such labels too. Spot is "any of them": on nodes that no label marks as
-spot, nothing may be placed as spot.
+Each cloud has its own label for spot nodes, and a pool may hold nodes of both types. On-demand pods require that a node
+has none of these labels, which also works in clusters without spot nodes. Spot pods require one of them.
 """
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
 
-from rightpool.hardware.placement import CapacityType
+from rightpool.api.placement import CapacityType
+from rightpool.hardware.clouds import SPOT_LABELS, SPOT_TAINTS
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.template import InvalidTemplate, mapping_in, objects_in, pod_spec
 
-SPOT_LABELS: Final[Mapping[str, str]] = {
-    "karpenter.sh/capacity-type": "spot",
-    "cloud.google.com/gke-spot": "true",
-    "eks.amazonaws.com/capacityType": "SPOT",
-    "kubernetes.azure.com/scalesetpriority": "spot",
-}
-
-# Taints that clouds put on spot nodes. Tolerated where spot was decided on.
 _SPOT_TOLERATIONS: Final = tuple(
-    {"key": key, "operator": "Equal", "value": SPOT_LABELS[key], "effect": "NoSchedule"}
-    for key in ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
+    {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in SPOT_TAINTS.items()
 )
 
 
@@ -41,10 +31,10 @@ def spot_tolerations(capacity: CapacityType) -> list[dict[str, Any]]:
 
 
 def require_capacity(template: dict[str, Any], pool: Pool, capacity: CapacityType) -> None:
-    """Adds the node affinity of a kind of capacity to the user's own.
+    """Add the node affinity of a capacity type to the user's own affinity.
 
-    A pool whose node selector names one of the labels is of one kind as a whole, and needs nothing. A user whose node
-    selector contradicts the placement would wait for ever, and is told.
+    A pool whose node selector has one of the labels is of one type, and its pods need no affinity. A user's node
+    selector that contradicts the placement is an error, because the pods would stay pending.
     """
     spec = pod_spec(template)
     wants_spot = capacity is CapacityType.SPOT
@@ -61,7 +51,7 @@ def require_capacity(template: dict[str, Any], pool: Pool, capacity: CapacityTyp
     path = "template.spec.affinity.nodeAffinity"
     key = "requiredDuringSchedulingIgnoredDuringExecution"
     required = mapping_in(affinity, key, path)
-    # Terms are alternatives, and the expressions of one term all hold: "theirs and ours" is every pair of both.
+    # Terms are alternatives, and all expressions of a term must match. So each user term is combined with each of ours.
     theirs = objects_in(required, "nodeSelectorTerms", f"{path}.{key}", name="")
     ours = _spot_terms() if wants_spot else _on_demand_terms()
     merged = []

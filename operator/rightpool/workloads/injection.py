@@ -1,15 +1,16 @@
 """The profiler in the pod: a shared directory, an init container that installs the agent, and a native sidecar.
 
-The agent is found by one of two ways. Where the template itself sets PYTHONPATH, the agent's directory goes in front of
-it. Otherwise the image may set it, which nobody can see from here, and setting it would hide what the program needs:
-then PYTHONUSERBASE leads Python to a `usercustomize` of ours. A virtual environment in the image has no user base, and
-a PYTHONPATH in the template, empty if need be, is the remedy there.
+Python finds the agent in one of two ways. If the template sets PYTHONPATH, the agent's directory is prepended to it.
+Otherwise the image may set it, which the template does not show, and setting it could hide modules of the program: then
+PYTHONUSERBASE leads Python to the agent's `usercustomize`. A virtual environment in the image has no user base; there a
+PYTHONPATH in the template, even an empty one, is the remedy.
 
 The order of the init containers is sidecar, installer, then the user's own. The sidecar has no startup probe, so the
 pod goes on as soon as it was started, working or not; the agent is in place before any program of the user's runs.
 Nothing here needs a privilege: a pod that keeps the restricted Pod Security Standard still keeps it.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,7 +34,7 @@ PROFILER_UID: Final = 65532
 OURS: Final = frozenset({contract.SIDECAR_CONTAINER, contract.INSTALL_CONTAINER})
 
 # A trace of a large model is some 100 MB, kept for as long as it takes to read. No limit on CPU: it would throttle the
-# analysis of a trace, and hold up nobody but the sidecar itself.
+# analysis of a trace, and the analysis delays only the sidecar itself.
 _BURSTABLE: Final = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 # In a Guaranteed pod requests equal limits, and the limit must be enough to work with.
 _GUARANTEED: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "100m", "memory": "256Mi"}}
@@ -41,25 +42,43 @@ _GUARANTEED: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What goes into a Revision's pods.
-
-    image: of the sidecar, by digest. token_sha256: digest of the Revision's bearer token, never the token itself.
-    interval_seconds: between two readings. trace: Auto or Off. checkpoint_*: as in spec.checkpoint. shared_size: limit
-    of the shared directory, which holds a few traces; the kubelet evicts a pod that exceeds it.
-    """
+    """Settings of the profiler in a Revision's pods."""
 
     image: str
+    """Image of the sidecar, by digest."""
+
     token_sha256: str
+    """Digest of the Revision's bearer token, never the token itself."""
+
     interval_seconds: float
+    """Time between two readings."""
+
     trace: str
+    """Auto or Off."""
+
     checkpoint_mode: str
+    """As in spec.checkpoint."""
+
     checkpoint_signal: str
+    """As in spec.checkpoint."""
+
     checkpoint_path: str | None = None
+    """As in spec.checkpoint."""
+
+    checkpoint_files: tuple[str, ...] = ()
+    """As in spec.checkpoint; empty: the agent's own patterns."""
+
     shared_size: str = "2Gi"
+    """Limit of the shared directory, which holds a few traces. The kubelet evicts a pod that exceeds it."""
+
+    kept_size: str = "128Mi"
+    """Limit of the sidecar's own volume: the newest trace that a user asked for, and the one before while it is
+    replaced. The sidecar keeps to less."""
+
     pull_policy: str = "IfNotPresent"
 
     def environment(self, chips: int) -> list[dict[str, Any]]:
-        """What the sidecar and the agent both need to know. chips: of this pod."""
+        """The environment of both sidecar and agent. `chips` are those of this pod."""
         variables = {
             contract.ENV_SHARED_DIR: contract.SHARED_DIR,
             contract.ENV_INTERVAL: f"{self.interval_seconds:g}",
@@ -70,19 +89,21 @@ class Injection:
         }
         if self.checkpoint_path is not None:
             variables[contract.ENV_CHECKPOINT_PATH] = self.checkpoint_path
+        if self.checkpoint_files:
+            variables[contract.ENV_CHECKPOINT_FILES] = json.dumps(self.checkpoint_files)
         return [{"name": name, "value": value} for name, value in variables.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """A pod template with the profiler in it, as far as the notes allow."""
+    """A pod template with the profiler, as far as it can be injected."""
 
     template: dict[str, Any]
     notes: tuple[InjectionNote, ...] = ()
 
 
 def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> Injected:
-    """The template with the profiler beside its chip container. Doing it twice is the same as doing it once."""
+    """Inject the profiler into a template. Injecting it again changes nothing."""
     notes = notes_for(template, chip_container)
     pod = normalised(template)
     if InjectionNote.HOST_NETWORK in notes:
@@ -92,18 +113,21 @@ def inject(template: Mapping[str, Any], chip_container: str | None, injection: I
     if with_agent:
         ours.append(_installer(pod, injection))
     _put_first(pod, ours)
-    _add_volume(pod, injection)
+    _add_volume(pod, contract.SHARED_VOLUME, injection.shared_size)
+    _add_volume(pod, contract.KEPT_VOLUME, injection.kept_size)
     container = chip_container_of(pod, chip_container)
     _mount(container)
     set_default_env(container, injection.environment(chips))
     if with_agent:
-        _lead_to_agent(container)
+        _add_agent_to_path(container)
     return Injected(pod, notes)
 
 
-def _lead_to_agent(container: dict[str, Any]) -> None:
-    """In front of the user's own PYTHONPATH: his directories stay, and so does the variable's place in the list, since
-    it may refer to variables above it. By the user base where the template has none."""
+def _add_agent_to_path(container: dict[str, Any]) -> None:
+    """Prepend the agent to the template's PYTHONPATH, or set PYTHONUSERBASE if the template has none.
+
+    The variable keeps its position in the list, because it may refer to variables before it.
+    """
     variable = variable_of(container, PYTHONPATH)
     if variable is None or "valueFrom" in variable:
         set_default_env(container, [{"name": PYTHONUSERBASE, "value": contract.USER_BASE_DIR}])
@@ -128,13 +152,13 @@ def _put_first(pod: dict[str, Any], ours: list[dict[str, Any]]) -> None:
     pod_spec(pod)["initContainers"] = [*ours, *users]
 
 
-def _add_volume(pod: dict[str, Any], injection: Injection) -> None:
-    ours = {"name": contract.SHARED_VOLUME, "emptyDir": {"sizeLimit": injection.shared_size}}
+def _add_volume(pod: dict[str, Any], name: str, size: str) -> None:
+    ours = {"name": name, "emptyDir": {"sizeLimit": size}}
     volumes = objects_in(pod_spec(pod), "volumes", "template.spec")
     for volume in volumes:
-        if volume["name"] == contract.SHARED_VOLUME:
+        if volume["name"] == name:
             if volume != ours:
-                raise InvalidTemplate(f"the volume name {contract.SHARED_VOLUME} is the profiler's: choose another")
+                raise InvalidTemplate(f"the volume name {name} is the profiler's: choose another")
             return
     volumes.append(ours)
 
@@ -166,7 +190,7 @@ def _common(pod: dict[str, Any], injection: Injection, name: str, verb: str) -> 
         "volumeMounts": [_shared_mount()],
         "securityContext": _security_context(pod),
     }
-    # A pod with resources of its own divides those among its containers; more would exceed what the user asked for.
+    # Pod-level resources are shared by all containers; requests of the sidecar could exceed them.
     if not has_pod_level_resources(pod):
         chosen = _GUARANTEED if is_guaranteed(pod, ignoring=OURS) else _BURSTABLE
         container["resources"] = {kind: dict(amounts) for kind, amounts in chosen.items()}
@@ -174,8 +198,11 @@ def _common(pod: dict[str, Any], injection: Injection, name: str, verb: str) -> 
 
 
 def _sidecar(pod: dict[str, Any], injection: Injection, chips: int) -> dict[str, Any]:
+    common = _common(pod, injection, contract.SIDECAR_CONTAINER, "run")
+    kept = {"name": contract.KEPT_VOLUME, "mountPath": contract.KEPT_DIR}
     return {
-        **_common(pod, injection, contract.SIDECAR_CONTAINER, "run"),
+        **common,
+        "volumeMounts": [*common["volumeMounts"], kept],
         "restartPolicy": "Always",
         "env": [
             *injection.environment(chips),
@@ -195,8 +222,10 @@ def _installer(pod: dict[str, Any], injection: Injection) -> dict[str, Any]:
 
 
 def _security_context(pod: dict[str, Any]) -> dict[str, Any]:
-    """All that the restricted standard asks for. The user id is the pod's where it has one, so that files in the shared
-    directory have one owner; root is not taken over."""
+    """The security context that the restricted standard requires.
+
+    It has the pod's user ID if there is one, so that files in the shared directory have one owner, unless that is root.
+    """
     context: dict[str, Any] = {
         "runAsNonRoot": True,
         "allowPrivilegeEscalation": False,

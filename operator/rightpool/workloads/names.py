@@ -1,4 +1,4 @@
-"""Names and labels of what a Revision consists of."""
+"""Names and labels of a Revision's objects."""
 
 import hashlib
 import re
@@ -11,6 +11,7 @@ from rightpool.workloads.template import InvalidTemplate, canonical
 NAME_LIMIT: Final = 63
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+ANNOTATION_HELD: Final = "rightpool.dev/held"  # of a child in a queue that is to be stopped, whatever its queue says
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HASH_DIGITS: Final = 16
@@ -24,13 +25,13 @@ def child_name(job: str, revision: int) -> str:
 def service_name(child: str) -> str:
     """The name of a Revision's headless Service: the child's own.
 
-    A Service's name must begin with a letter, a Job's need not: `7b-finetune` is a fair name for a job.
+    A Service's name must begin with a letter, a Job's need not: for example `7b-finetune` is a valid name of a Job.
     """
     return child if child[:1].isalpha() else f"pj-{child}"
 
 
 def check_names(job: str, revision: int, replicas: int) -> None:
-    """Refuses a job whose child, Service or pod host names would not be DNS labels."""
+    """Raise InvalidTemplate if the name of the child, its Service or a pod's host would not be a DNS label."""
     child = child_name(job, revision)
     host = f"{child}-{replicas - 1}"
     if _DNS_LABEL.fullmatch(job) is None:
@@ -45,24 +46,24 @@ def check_names(job: str, revision: int, replicas: int) -> None:
 
 
 def selector_labels(job: str, revision: int) -> dict[str, str]:
-    """The labels that pick exactly the pods of one Revision."""
+    """The labels that select the pods of one Revision."""
     return {LABEL_JOB: job, LABEL_REVISION: str(revision)}
 
 
 def labels(job: str, revision: int, pool: str) -> dict[str, str]:
-    """The labels that the operator puts on a Revision's objects. These are never the user's to set."""
+    """The labels that the operator puts on a Revision's objects. Users can't set them."""
     return {**selector_labels(job, revision), LABEL_POOL: pool}
 
 
 def object_labels(job: str, revision: int, pool: str) -> dict[str, str]:
-    """The labels of objects that are wholly the operator's."""
+    """The labels of objects that the operator creates."""
     return {**labels(job, revision, pool), LABEL_MANAGED_BY: FIELD_MANAGER}
 
 
 def workload_hash(template: Mapping[str, Any], chip_container: str | None) -> str:
-    """What tells that the user changed the workload: the same for every way to write the same template.
+    """A hash that changes when the user changes the workload. Equivalent templates have equal hashes.
 
-    Chips and replicas are not part of it: the operator owns these.
+    Chips and replicas are not part of it, because the operator sets them.
     """
     text = f"{chip_container or ''}\n{canonical(template)}"
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]

@@ -1,4 +1,4 @@
-"""What of a user's template keeps the profiler out of the program, as far as the template alone can tell."""
+"""Properties of a user's template that prevent profiling, fully or in part."""
 
 import re
 import shlex
@@ -15,15 +15,15 @@ PYTHONUSERBASE: Final = "PYTHONUSERBASE"
 PYTHONNOUSERSITE: Final = "PYTHONNOUSERSITE"
 
 _PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")
-# Options of Python's that take the next word as their value, and those after which its options are over.
+# Options of Python that take the next word as their value, and those that end its options.
 _WITH_VALUE: Final = frozenset("WX")
 _LAST: Final = frozenset("cm")
 
 
 class InjectionNote(StrEnum):
-    """Why a pod is measured less than it could be. The value is a reason that users see."""
+    """Why a pod is not or only partly measured. The value is a reason that users see."""
 
-    # the sidecar's port would be the node's, and other pods' readings be taken for ours
+    # The sidecar's port would be the node's, so that readings of other pods could be taken for this pod's.
     HOST_NETWORK = Reason.HOST_NETWORK.value
     USER_BASE_TAKEN = Reason.USER_BASE_TAKEN.value
     USER_SITE_OFF = Reason.USER_SITE_OFF.value
@@ -50,7 +50,7 @@ NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
 
 
 def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[InjectionNote, ...]:
-    """What keeps the profiler, or a part of it, out of these pods."""
+    """Why the profiler, or a part of it, can't be injected into these pods."""
     pod = normalised(template)
     notes = []
     if pod_spec(pod).get("hostNetwork") is True:
@@ -69,19 +69,19 @@ def notes_for(template: Mapping[str, Any], chip_container: str | None) -> tuple[
 
 
 def variable_of(container: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The variable as the container gets it: of several with one name, the last."""
+    """The variable that the container gets: the last one with this name."""
     env = objects_in(container, "env", f"container {container['name']}") if "env" in container else []
     return next((variable for variable in reversed(env) if variable["name"] == name), None)
 
 
 def has_literal_path(container: dict[str, Any]) -> bool:
-    """Whether the template itself says what PYTHONPATH is."""
+    """Whether the template sets PYTHONPATH to a literal value."""
     variable = variable_of(container, PYTHONPATH)
     return variable is not None and "valueFrom" not in variable
 
 
 def _options(container: Mapping[str, Any]) -> Iterator[str]:
-    """The one-letter options of every Python that the container's command starts, also by way of a shell."""
+    """The one-letter options of each Python interpreter in the container's command, also in a shell's command."""
     words = iter(_words(container))
     for word in words:
         if not _PYTHON.fullmatch(word):
@@ -111,4 +111,4 @@ def _words(container: Mapping[str, Any]) -> Iterator[str]:
             try:
                 yield from shlex.split(word) if any(map(str.isspace, word)) else [word]
             except ValueError:
-                yield word  # a quote that is not closed: the shell will say so
+                yield word  # an unclosed quote; the shell will report it

@@ -8,7 +8,7 @@ from rightpool.contract import GROUP, VERSION
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What identifies a ProfiledJob in the cluster."""
+    """Identifies a ProfiledJob in the cluster."""
 
     namespace: str
     name: str
@@ -16,7 +16,7 @@ class Owner:
 
     @property
     def reference(self) -> dict[str, Any]:
-        """The entry of `metadata.ownerReferences`: deleting the ProfiledJob deletes what it owns, and waits for it."""
+        """An entry of `metadata.ownerReferences`, so that the object is deleted with the ProfiledJob, and before it."""
         return {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": "ProfiledJob",

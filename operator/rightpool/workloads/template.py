@@ -1,4 +1,4 @@
-"""A user's pod template: a private copy, and safe ways into it.
+"""A user's pod template: a private copy, and access to its fields that checks their types.
 
 Templates are kept as the user wrote them, so anything may be missing, null or of the wrong type. Every builder goes
 through these functions, and whatever can't be built from becomes one typed refusal that names the field.
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class InvalidTemplate(Exception):
-    """The workload can't be built as written. The message tells the user which field, and what to do."""
+    """The workload can't be built. The message names the field and the remedy."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def normalised(template: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy in plain JSON types. Null fields are left out: to Kubernetes they are the same as absent ones."""
+    """A deep copy in plain JSON types. Null fields are dropped, because Kubernetes treats them as absent."""
     try:
         text = json.dumps(template, allow_nan=False, ensure_ascii=False, default=_as_plain)
         text.encode("utf-8")  # half a surrogate pair can't be sent to the API server
@@ -47,7 +47,7 @@ def normalised(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def canonical(template: Mapping[str, Any]) -> str:
-    """One text for all ways to write the same template: sorted keys, no white space, no nulls."""
+    """The canonical text of a template: sorted keys, no white space, no nulls."""
     try:
         return json.dumps(normalised(template), sort_keys=True, separators=(",", ":"))
     except RecursionError:
@@ -55,7 +55,7 @@ def canonical(template: Mapping[str, Any]) -> str:
 
 
 def mapping_in(parent: dict[str, Any], key: str, path: str) -> dict[str, Any]:
-    """The object at `key`, created where absent. path: of the parent, for the message."""
+    """The object at `key`, created if absent. `path` is that of the parent, for messages."""
     value = parent.setdefault(key, {})
     if not isinstance(value, dict):
         raise InvalidTemplate(f"{path}.{key} must be an object")
@@ -63,7 +63,7 @@ def mapping_in(parent: dict[str, Any], key: str, path: str) -> dict[str, Any]:
 
 
 def objects_in(parent: dict[str, Any], key: str, path: str, name: str = "name") -> list[dict[str, Any]]:
-    """The list of objects at `key`, created where absent. name: the field that each must have as text; "" for none."""
+    """The list of objects at `key`, created if absent. `name` is a text field that each must have; "" for none."""
     value = parent.setdefault(key, [])
     if not isinstance(value, list):
         raise InvalidTemplate(f"{path}.{key} must be a list")
@@ -89,7 +89,7 @@ def containers_of(template: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def init_containers_of(template: dict[str, Any]) -> list[dict[str, Any]]:
-    """The template's init containers, without leaving an empty list behind where there are none."""
+    """The template's init containers; no empty list is created."""
     spec = pod_spec(template)
     return objects_in(spec, "initContainers", "template.spec") if "initContainers" in spec else []
 
@@ -109,7 +109,7 @@ def chip_container_of(template: dict[str, Any], name: str | None) -> dict[str, A
 
 
 def set_default_env(container: dict[str, Any], variables: list[dict[str, Any]]) -> None:
-    """Puts variables before the user's, so that the user's may refer to them; one that the user sets is left alone."""
+    """Add variables before the user's, so that these may refer to them. Variables that the user sets are kept."""
     env = objects_in(container, "env", f"container {container['name']}")
     present = {variable["name"] for variable in env}
     container["env"] = [variable for variable in variables if variable["name"] not in present] + env

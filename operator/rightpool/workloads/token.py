@@ -9,10 +9,10 @@ import hmac
 
 
 def revision_token(key: bytes, uid: str, revision: int) -> str:
-    """The token that the operator sends. key: the installation's secret. uid: of the ProfiledJob."""
+    """The token that the operator sends. `key` is the installation's secret, `uid` the ProfiledJob's."""
     return hmac.new(key, f"{uid}/{revision}".encode(), hashlib.sha256).hexdigest()
 
 
 def token_digest(token: str) -> str:
-    """What the sidecar compares with: the SHA-256 of the token, in hex."""
+    """The SHA-256 of the token in hex, with which the sidecar compares."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""The in-process agent: sees the steps of an unmodified PyTorch or JAX program and tells the sidecar.
+"""The in-process agent: observes the steps of an unmodified PyTorch or JAX program and reports to the sidecar.
 
-Standard library only, any Python from 3.9. Three rules keep the program from noticing it:
+Standard library only, any Python from 3.9. Three rules prevent any effect on the program:
 
 - nothing runs until the program has imported its framework by itself, and no thread starts before its first step;
 - what runs inside a step is a few C calls that cannot fail, everything else runs on the agent's own thread;

@@ -1,8 +1,8 @@
 """Finds the batch among the arguments of a jitted function, and its size.
 
 State (parameters, optimizer) comes back out of a training step with the same shapes; the batch does not. What is left
-are arrays that share their first dimension. An array spread over several processes counts with this process' share,
-so that the sum over all processes is the job's batch.
+are arrays that share their first dimension; where they don't, the size of the batch is not known. An array spread
+over several processes counts with this process' share, so that the sum over all processes is the job's batch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ Rows = Callable[[Any, Any], int]
 
 _MAX_BATCH_LEAVES = 64
 _MAX_DEVICES = 4096
+_TRAINS = 0.5  # share of a function's input that comes out again if it trains
 
 
 def none(args: Any, kwargs: Any) -> int:
@@ -22,48 +23,88 @@ def none(args: Any, kwargs: Any) -> int:
 
 
 class Layout:
-    """What one look at a call has shown."""
+    """The result of inspecting a call."""
 
-    def __init__(self, rows: Rows, weight: float, platform: str | None) -> None:
+    def __init__(self, rows: Rows, leaf: Any, weight: float, platform: str | None, trains: bool, state: float) -> None:
         self.rows = rows
+        self.batch = leaf  # the array whose first dimension it is; None if there is none
         self.weight = weight  # bytes of all arguments: training steps carry the parameters, helpers do not
         self.platform = platform
+        self.state = state  # bytes of floating point numbers that come out again, by shape
+        self.trains = trains  # whether most of what comes in goes out again, changed: parameters, or their gradients
 
 
-def study(tree_util: Any, args: Any, kwargs: Any, output: Any) -> Layout:
-    """Look once at the arguments and results of a call."""
-    results = {tuple(leaf.shape) for leaf in tree_util.tree_leaves(output) if getattr(leaf, "shape", ())}
-    weight = 0.0
+def study(tree_util: Any, args: Any, kwargs: Any, output: Any, mapped: bool = False) -> Layout:
+    """Inspect the arguments and results of a call. `mapped`: the first dimension is that of `pmap`."""
+    results: dict[Any, int] = {}
+    for leaf in _arrays(tree_util, output):
+        results[_kind(leaf)] = results.get(_kind(leaf), 0) + 1
+    weight = state = 0.0
     platform: str | None = None
-    candidates: dict[int, list[tuple[float, Any, Any]]] = {}
-    named = [(index, value) for index, value in enumerate(args)] + list(kwargs.items())
-    for where, value in named:
-        leaves = [leaf for leaf in tree_util.tree_leaves(value) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
-        for leaf in leaves:
-            weight += float(getattr(leaf, "nbytes", 0) or 0)
+    groups: list[tuple[Any, list[Any]]] = []
+    matched: set[Any] = set()
+    for where, value in [*enumerate(args), *kwargs.items()]:
+        left = []
+        for leaf in _arrays(tree_util, value):
+            size = float(getattr(leaf, "nbytes", 0) or 0)
+            weight += size
             if platform is None and hasattr(leaf, "sharding"):
                 platform = next(iter(leaf.sharding.device_set)).platform
-        arrays = [leaf for leaf in leaves if leaf.shape and not _is_key(leaf)]
-        if not arrays or len(arrays) > _MAX_BATCH_LEAVES:
-            continue
-        if all(tuple(leaf.shape) in results for leaf in arrays) or len({leaf.shape[0] for leaf in arrays}) != 1:
-            continue
-        size = sum(float(leaf.nbytes) for leaf in arrays)
-        candidates.setdefault(arrays[0].shape[0], []).append((size, where, (value, arrays[0])))
-    if not candidates:
-        return Layout(none, weight, platform)
-    best = max(candidates.values(), key=lambda group: sum(size for size, _, _ in group))
-    _, where, (value, leaf) = best[0]
-    return Layout(_reader(where, value, leaf, _share(leaf)), weight, platform)
+            if results.get(_kind(leaf), 0) > 0:
+                results[_kind(leaf)] -= 1
+                matched.add(_kind(leaf))
+                state += size if "float" in str(leaf.dtype) else 0.0
+            elif leaf.shape and not _is_key(leaf):
+                left.append(leaf)
+        if left:
+            groups.append((where, left))
+    # What has the shape of a parameter is none of the batch: gradients, momentum.
+    groups = [(where, [leaf for leaf in leaves if _kind(leaf) not in matched]) for where, leaves in groups]
+    batch = sum(float(leaf.nbytes) for _, leaves in groups for leaf in leaves)
+    trains = state > 0 and state >= _TRAINS * (weight - batch)
+    where, found = _agreed(groups, mapped)
+    if found is None:
+        return Layout(none, None, weight, platform, trains, state)
+    value = args[where] if isinstance(where, int) else kwargs[where]
+    if mapped:
+        constant = int(found.shape[0] * found.shape[1])
+        return Layout(lambda args, kwargs: constant, found, weight, platform, trains, state)
+    return Layout(_reader(tree_util, where, value, found, _share(found)), found, weight, platform, trains, state)
+
+
+def _arrays(tree_util: Any, value: Any) -> list[Any]:
+    return [leaf for leaf in tree_util.tree_leaves(value) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+
+
+def _kind(leaf: Any) -> Any:
+    return tuple(leaf.shape), str(leaf.dtype)
+
+
+def _agreed(groups: list[tuple[Any, list[Any]]], mapped: bool) -> tuple[Any, Any]:
+    """(argument, array) of the batch, if all that may be one agree; (None, None) otherwise.
+
+    An argument whose arrays differ in their first dimension is no batch: parameters that are only read.
+    """
+    if mapped:
+        groups = [(where, [leaf for leaf in leaves if len(leaf.shape) >= 2]) for where, leaves in groups]
+    depth = 2 if mapped else 1
+    kept = [
+        (where, leaves[0])
+        for where, leaves in groups
+        if leaves and len(leaves) <= _MAX_BATCH_LEAVES and len({tuple(leaf.shape[:depth]) for leaf in leaves}) == 1
+    ]
+    if not kept or len({tuple(leaf.shape[:depth]) for _, leaf in kept}) != 1:
+        return None, None
+    return kept[0]
 
 
 def _is_key(leaf: Any) -> bool:
     name = str(leaf.dtype)
-    return name.startswith("key<") or (name == "uint32" and tuple(leaf.shape) in ((2,), (4,)))
+    return name.startswith("key<") or (name == "uint32" and tuple(leaf.shape)[-1:] in ((2,), (4,)))
 
 
 def _share(leaf: Any) -> float:
-    """The part of the first dimension that is this process' to count."""
+    """The part of the first dimension that this process counts."""
     if getattr(leaf, "is_fully_addressable", True):
         return 1.0
     devices = leaf.sharding.device_set
@@ -81,7 +122,7 @@ def _share(leaf: Any) -> float:
     return float(mine / total)
 
 
-def _reader(where: Any, value: Any, leaf: Any, share: float) -> Rows:
+def _reader(tree_util: Any, where: Any, value: Any, leaf: Any, share: float) -> Rows:
     """A function that finds the batch size in later calls, whose last batch may be smaller."""
     path: list[Any] = []
     if value is not leaf:
@@ -90,14 +131,13 @@ def _reader(where: Any, value: Any, leaf: Any, share: float) -> Rows:
         elif isinstance(value, (list, tuple)):
             path = [index for index, item in enumerate(value) if item is leaf]
         if not path:
-            constant = round(leaf.shape[0] * share)
-            return lambda args, kwargs: constant
+            return _deep_reader(tree_util, where, value, leaf, share)
     inner = path[:1]
     if share == 1.0 and isinstance(where, int) and inner:
         key = inner[0]
 
         def read_at(args: Any, kwargs: Any) -> int:
-            """The usual case, and nothing else: it runs inside every step."""
+            """Handles the usual case only, because it runs in every step."""
             try:
                 rows: int = args[where][key].shape[0]
                 return rows
@@ -113,7 +153,24 @@ def _reader(where: Any, value: Any, leaf: Any, share: float) -> Rows:
                 found = found[step]
             rows: int = round(found.shape[0] * share)
             return rows
-        except Exception:  # whatever a batch of the program's own making objects with
+        except Exception:  # a batch of the program's own class may raise anything
+            return 0
+
+    return read
+
+
+def _deep_reader(tree_util: Any, where: Any, value: Any, leaf: Any, share: float) -> Rows:
+    """Of an array somewhere in a tree, which is flattened in C."""
+    leaves = tree_util.tree_leaves(value)
+    place = next(index for index, item in enumerate(leaves) if item is leaf)
+    flatten = tree_util.tree_leaves
+
+    def read(args: Any, kwargs: Any) -> int:
+        try:
+            found = args[where] if isinstance(where, int) else kwargs[where]
+            rows: int = round(flatten(found)[place].shape[0] * share)
+            return rows
+        except Exception:
             return 0
 
     return read

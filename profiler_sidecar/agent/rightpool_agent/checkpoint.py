@@ -14,14 +14,13 @@ import signal
 import time
 from typing import Any
 
+from .checkpoint_files import CheckpointFiles, is_shard
 from .steps import StepLog
 
 _FOLLOWERS_WAIT = 0.5  # seconds: rank 0 hears of it first
-_MAX_ENTRIES = 2000  # directory entries looked at per walk
-_MAX_DEPTH = 3
-_TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp")
 _WALK_EVERY = 2.0  # seconds; a walk that takes long is done less often
 _WALK_SHARE = 0.01  # of the agent's time
+_SETTLED = _WALK_EVERY  # seconds after a save of a file that none follows
 
 
 class Watch:
@@ -30,6 +29,7 @@ class Watch:
     def __init__(self, shared: str) -> None:
         self._request = os.path.join(shared, "commands", "checkpoint.json")
         self._path = os.environ.get("RIGHTPOOL_CHECKPOINT_PATH") or None
+        self._files = CheckpointFiles.from_environment()
         self._born = time.time()
         self._stamp: tuple[int, int] | None = None
         self._answer: dict[str, str] | None = None
@@ -37,6 +37,7 @@ class Watch:
         self._candidate: tuple[float, int] | None = None
         self._saved: float | None = None
         self._took: float | None = None
+        self._heard: tuple[float, float] | None = None
         self._offset = time.time() - time.perf_counter()
 
     def look(self, log: StepLog, rank: int) -> dict[str, Any]:
@@ -58,13 +59,18 @@ class Watch:
         return found
 
     def _noted(self) -> None:
-        """Saves that a framework hook has timed itself."""
+        """Saves that a framework hook has timed itself. A checkpoint of several files is complete after the last."""
+        seen = self._path is not None and os.path.isdir(self._path)
         while observed:
-            at, took = observed.popleft()
-            if self._path is None or not os.path.isdir(self._path):
-                self._saved, self._took = at, took
-            elif self._saved is not None and abs(self._saved - at) < 5.0:
-                self._took = took
+            at, took, path = observed.popleft()
+            if seen:
+                if self._saved is not None and abs(self._saved - at) < 5.0:
+                    self._took = took
+            elif path is None or not is_shard(path):
+                self._heard = at, took
+        if self._heard is not None and not running and time.time() - self._heard[0] >= _SETTLED:
+            self._saved, self._took = self._heard
+            self._heard = None
 
     def _serve(self, rank: int) -> None:
         try:
@@ -93,7 +99,7 @@ class Watch:
             self._answer = {"id": identity, "state": f"{state} {name}"}
 
     def _walk(self, log: StepLog) -> None:
-        newest = _newest(str(self._path))
+        newest = self._files.newest(str(self._path))
         if newest is None:
             return
         if newest == self._candidate:  # unchanged for one whole period: complete
@@ -104,8 +110,10 @@ class Watch:
         self._candidate = newest
 
 
-# (Unix time of the end, seconds) of saves that a framework hook has seen.
-observed: collections.deque[tuple[float, float]] = collections.deque(maxlen=16)
+# (Unix time of the end, seconds, file or None) of saves that a framework hook has seen.
+observed: collections.deque[tuple[float, float, str | None]] = collections.deque(maxlen=16)
+running: set[object] = set()  # saves that have begun and not ended
+os.register_at_fork(after_in_child=running.clear)
 
 
 def _disposition(number: signal.Signals) -> str:
@@ -121,40 +129,3 @@ def _disposition(number: signal.Signals) -> str:
     except (OSError, ValueError, KeyError):
         pass
     return "no handler installed for"
-
-
-def _newest(root: str) -> tuple[float, int] | None:
-    """(modification time, size) of the newest finished file under `root`, a bounded walk."""
-    best: tuple[float, int] | None = None
-    left = _MAX_ENTRIES
-    queue = collections.deque([(root, 0)])
-    while queue and left > 0:
-        directory, depth = queue.popleft()
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    left -= 1
-                    if left <= 0:
-                        break
-                    name = entry.name.lower()
-                    if (
-                        name.startswith(".")
-                        or name.endswith(_TEMPORARY)
-                        or ".tmp" in name
-                        or "orbax-checkpoint-tmp" in name
-                    ):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if depth < _MAX_DEPTH:
-                            queue.append((entry.path, depth + 1))
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                    found = (status.st_mtime, status.st_size)
-                    if status.st_size > 0 and (best is None or found > best):
-                        best = found
-        except OSError:
-            continue
-    if best is None and os.path.isfile(root):
-        status = os.stat(root)
-        best = (status.st_mtime, status.st_size)
-    return best

@@ -1,7 +1,8 @@
-"""Acts right after the program itself has imported torch or jax.
+"""Calls hooks right after the program has imported a module that has some, however often and after whatever questions.
 
-A finder at the front of `sys.meta_path` wraps the loader of exactly these modules. Polling `sys.modules` from a thread
-would see half-imported modules, and importing anything of theirs from a thread breaks the program's own import.
+A finder at the front of `sys.meta_path` wraps the loader of exactly these modules each time it is asked: the one who
+asks may only want to know whether the module exists. Polling `sys.modules` from a thread would see half-imported
+modules, and importing anything of theirs from a thread breaks the program's own import.
 """
 
 from __future__ import annotations
@@ -9,25 +10,30 @@ from __future__ import annotations
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # `typing` itself would cost every Python of the container 9 ms
+if TYPE_CHECKING:  # importing `typing` would cost each Python process of the container 9 ms
     from typing import Any
 
-_TARGETS = {"torch", "jax"}
+# module → (module of the agent, function to call with the module)
+_TARGETS = {
+    "torch": ("torch_steps", "install"),
+    "torch._dynamo.eval_frame": ("torch_roots", "install_compiled"),
+    "jax": ("jax_steps", "install"),
+    "safetensors.torch": ("saves", "install_safetensors"),
+    "safetensors.numpy": ("saves", "install_safetensors"),
+    "safetensors.flax": ("saves", "install_safetensors"),
+    "orbax.checkpoint": ("saves", "install_orbax"),
+}
 
 
-def _install(name: str) -> None:
-    if name == "torch":
-        from . import torch_steps
-
-        torch_steps.install()
-    else:
-        from . import jax_steps
-
-        jax_steps.install()
+def _install(module: Any) -> None:
+    """Set the hooks of a module that has just been executed; those that are set already stay."""
+    name, function = _TARGETS[module.__name__]
+    package = __import__(f"{__package__}.{name}", fromlist=[name])
+    getattr(package, function)(module)
 
 
 class _Loader:
-    """Stands in for the framework's loader during its import, and puts the original back."""
+    """Stands for the framework's loader until the module has been executed."""
 
     def __init__(self, original: Any) -> None:
         self._original = original
@@ -35,15 +41,22 @@ class _Loader:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._original)
+
     def create_module(self, spec: Any) -> Any:
         return self._original.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
         spec = module.__spec__
-        spec.loader = module.__loader__ = self._original
+        if spec.loader is self:
+            spec.loader = self._original
+        if module.__loader__ is self:
+            module.__loader__ = self._original
         self._original.exec_module(module)
         try:
-            _install(spec.name)
+            _install(module)
         except Exception:
             pass
 
@@ -54,15 +67,13 @@ for _method in (_Loader.create_module, _Loader.exec_module):
 
 
 class _Finder:
-    def __init__(self) -> None:
-        self._waiting = set(_TARGETS)
+    """Finds what the others find."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in self._waiting:
+        if name not in _TARGETS:
             return None
         try:
-            self._waiting.discard(name)
-            for finder in sys.meta_path:
+            for finder in list(sys.meta_path):
                 if finder is self or not hasattr(finder, "find_spec"):
                     continue
                 spec: Any = finder.find_spec(name, path, target)
@@ -76,5 +87,12 @@ class _Finder:
 
 
 def watch() -> None:
-    """Put the finder in front."""
+    """Put the finder in front. What a `.pth` file has imported before is met at once."""
     sys.meta_path.insert(0, _Finder())
+    for name in _TARGETS:
+        module = sys.modules.get(name)
+        if module is not None:
+            try:
+                _install(module)
+            except Exception:
+                pass

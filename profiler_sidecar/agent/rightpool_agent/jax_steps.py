@@ -1,11 +1,10 @@
-"""Sees the steps of a JAX program without touching its functions.
+"""Sees the steps of a JAX program without touching its functions, in two ways that cover each other.
 
-`jax.jit` calls a "post hook" after each execution of an already compiled function: the place where JAX itself checks
-for NaNs. It sees `@jit`, `jit(f, donate_argnums=…)`, `pmap` and ahead-of-time compiled calls, is passed over while a
-function is traced, and costs 0.2 µs. A compilation never comes by, so compile steps are left out by themselves.
-
-Functions with side effects (`jax.debug.print`, callbacks) never take that path. Those run through `_run_python_pjit`,
-which is wrapped for them.
+`jax.jit` calls a "post hook" after each execution of an already compiled function (`jax_hook`). It sees `@jit`,
+`jit(f, donate_argnums=…)`, `pmap` and ahead-of-time compiled calls, is passed over while a function is traced, and
+costs 0.2 µs. What it does not see, a function's first call and those with side effects (`jax.debug.print`,
+callbacks), goes through a function of JAX's in Python, which is wrapped. If the hook is never called, the short cut
+around that function is closed, and all calls take it.
 
 Dispatch is asynchronous: a call returns before the device has finished. The interval between two returns is still
 right on average, because the queue is short and the program waits for it.
@@ -14,46 +13,114 @@ right on average, because the queue is short and the program waits for it.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable
 from typing import Any
 
-from . import batch, reporter
+from . import batch, jax_ahead, jax_hook, jax_loops, jax_traits, reporter
 from .steps import StepLog, Track
 
 _MAX_FUNCTIONS = 4096
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+_MAPPED = ("jax._src.pmap", "jax._src.linear_util")  # modules of the functions that `pmap` makes
+_PATIENCE = 10.0  # seconds from the third compiled function on in which the hook must have been called
+_FUNCTIONS = 3
+_PROBES = 4  # calls in which a function is looked at more closely
+_RECURS = 0.5  # of a function's state: that much is given to it again if it updates parameters
 
-# id(function) → (track, where its batch is). `None` marks functions that are no step: JAX's own operations.
-_known: dict[int, tuple[Track, batch.Rows] | None] = {}
+# id(function) → (whose step a call is, where its batch is, steps of one call). `None` marks functions that are no step:
+# JAX's own operations. Compiled functions and those that they are made of are both keys.
+_known: dict[int, Any] = {}
+_turns: dict[int, jax_loops.Turns] = {}  # id(function that was traced) → what one call does
 _log: StepLog | None = None
+_place: jax_hook.Place | None = None
+_called = False  # has the post hook ever been?
+_shortcuts = 0  # functions of the program that JAX calls without Python from now on
+_shortcut_at = 0.0
+_closed = False  # whether that is prevented
+state = "ok"  # of the self-test; else what failed
 platform: str | None = None  # where the dominant work runs: cpu, gpu, tpu
 
 
-def install() -> None:
-    """Called once, right after the program has imported jax."""
-    global _log
-    _log = reporter.step_log("jax", rearm=rearm)
-    rearm()
-    _watch_effects()
+def install(module: Any = None) -> None:
+    """Called right after the program has imported jax, again if it reloads it."""
+    global _log, _place, state
+    if _log is not None:
+        return
+    _log = reporter.step_log("jax", rearm)
+    jax_traits.install(_log)
+    _place = jax_hook.Place(_hook)
+    kept = slow = False
+    try:
+        kept = _place.install()
+    except Exception:
+        pass
+    try:
+        slow = _watch_python_path()
+    except Exception:
+        pass
+    try:
+        jax_ahead.install(_note)
+    except Exception:
+        pass
+    if not kept:
+        state = "closed" if slow else "blind"
+        if slow:
+            _close()
+    elif not slow:
+        state = "compiled only"
     _watch_compilations()
     from . import jax_trace
 
     jax_trace.install()
 
 
-def rearm() -> None:
-    """Set the hook, in front of JAX's own when the program checks for NaNs. Turning that on or off resets it."""
-    state = sys.modules["jax._src.api"]._post_hook_state
-    current = state.get_global()
-    if getattr(current, "_rightpool", False):
-        return
-    state.set_global(_hook(current))
+def details(log: StepLog) -> dict[str, Any]:
+    """What a report says beside the counters of steps."""
+    found: dict[str, Any] = {}
+    if log.has_samples:
+        found["samples"] = log.samples
+    if platform:
+        found["platform"] = platform
+    if state != "ok":
+        found["hooks"] = state
+    distributed = sys.modules.get("jax._src.distributed")
+    try:
+        world: Any = distributed.global_state  # type: ignore[union-attr]
+        if world.num_processes and world.num_processes > 1:
+            found["rank"], found["world"] = int(world.process_id), int(world.num_processes)
+    except Exception:
+        pass
+    return found
 
 
-def _hook(following: Callable[..., Any] | None) -> Callable[..., Any]:
+def rearm(final: bool = False) -> None:
+    """Once a second: renew the hook, and see whether it is called at all."""
+    global state
+    try:
+        if _place is not None and not _closed:
+            _place.renew()
+    except Exception:
+        pass
+    if not _called and not _closed and _shortcuts >= _FUNCTIONS and time.perf_counter() - _shortcut_at > _PATIENCE:
+        state = "closed"
+        _close()
+
+
+def _close() -> None:
+    """Have JAX call Python at each execution, which costs a program some 50 µs a call."""
+    global _closed
+    _closed = True
+    try:
+        sys.modules["jax._src.lib"].xla_client._xla.PjitFunctionCache.clear_all()
+    except Exception:
+        try:
+            sys.modules["jax._src.pjit"]._jax.PjitFunctionCache.clear_all()
+        except Exception:
+            pass
+
+
+def _hook(following: Any) -> Any:
     known = _known
     assert _log is not None
     append = _log.append
@@ -64,9 +131,11 @@ def _hook(following: Callable[..., Any] | None) -> Callable[..., Any]:
             now = clock()
             entry = known.get(id(function), 0)
             if entry == 0:
-                entry = _meet(function, function, args, kwargs, output)
+                entry = _meet(function, args, kwargs, output)
             if entry is not None:
-                append((entry[0], now, entry[1](args, kwargs)))  # type: ignore[index]
+                append((entry[0], now, entry[1](args, kwargs), entry[2]))
+                if entry[0].probes:
+                    _probe(entry[0], args, kwargs, output)
         except Exception:
             pass
         if following is not None:
@@ -80,57 +149,178 @@ def _hook(following: Callable[..., Any] | None) -> Callable[..., Any]:
     return after_call
 
 
-def _meet(key: Any, function: Any, args: Any, kwargs: Any, output: Any) -> tuple[Track, batch.Rows] | None:
-    """A function called for the first time: is it a candidate, and where is its batch?"""
+def _meet(function: Any, args: Any, kwargs: Any, output: Any) -> Any:
+    """A compiled function's first call by the hook."""
+    global _called
+    _called = True
+    raw = getattr(function, "_fun", None)
+    if raw is not None and id(raw) in _known:
+        entry = _known[id(raw)]
+        _keep(function, entry)
+        return entry
+    entry = _learn(function if raw is None else raw, args, kwargs, output, function)
+    if entry is not None and "PmapFunction" in type(function).__name__ and _log is not None:
+        # Until JAX 0.7 the first call of such a function comes by nowhere. When it was is not known.
+        now = time.perf_counter()
+        _log.append((entry[0], now, entry[1](args, kwargs), entry[2]))
+        _log.interruptions.append(now + 1e-9)
+    return entry
+
+
+def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = None) -> Any:
+    """A function seen for the first time: is it a candidate, and where is its batch?"""
     global platform
-    entry: tuple[Track, batch.Rows] | None = None
+    entry: Any = None
     if len(_known) >= _MAX_FUNCTIONS:
         return None
     try:
         module = str(getattr(function, "__module__", None))
-        ours = module == "jax" or module.startswith("jax.")
-        mapped = module == "jax._src.pmap"
-        if mapped or not ours:
-            layout = batch.study(sys.modules["jax"].tree_util, args, kwargs, output)
-            rows = batch.none if mapped else layout.rows
-            entry = Track(layout.weight, rows is not batch.none), rows
+        mapped = module in _MAPPED or "PmapFunction" in type(compiled).__name__
+        if mapped or not (module == "jax" or module.startswith("jax.")):
+            layout = batch.study(sys.modules["jax"].tree_util, args, kwargs, output, mapped)
+            turns = _turns.get(id(function), jax_loops.ONCE)
+            rows, steps = layout.rows, turns.steps
+            if layout.batch is not None and tuple(layout.batch.shape) in turns.scanned:
+                rows = batch.none  # micro-batches, or moments in time
+            if turns.loops and not layout.trains:
+                steps = None  # what its loops do is not known
+            if steps != 1:
+                constant = turns.rows
+                rows = batch.none if constant is None else (lambda args, kwargs: constant or 0)
+            track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
+            track.recurs = steps != 1 and layout.trains
+            track.products = turns.products
+            track.probes, track.state = _PROBES, layout.state
+            track.constant = _reference(layout.batch)
+            entry = track, rows, steps or 0
             platform = layout.platform or platform
             reporter.start()
-        weakref.finalize(key, _known.pop, id(key), None).atexit = False
-        _known[id(key)] = entry
+        _keep(function, entry)
+        if compiled is not None and compiled is not function:
+            _keep(compiled, entry)
     except Exception:
         return None
     return entry
 
 
-def _watch_effects() -> None:
-    """See the functions that JAX never runs on the fast path."""
-    pjit: Any = sys.modules["jax._src.pjit"]
-    original = pjit._run_python_pjit
-    executables: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-    main = threading.main_thread()
+def _keep(key: Any, entry: Any) -> None:
+    try:
+        weakref.finalize(key, _forget, id(key)).atexit = False
+    except TypeError:
+        return  # nobody would say when it goes, and another one takes its id
+    _known[id(key)] = entry
 
-    def _run_python_pjit(p: Any, args_flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+
+def _forget(key: int) -> None:
+    _known.pop(key, None)
+    _turns.pop(key, None)
+
+
+def _watch_python_path() -> bool:
+    """See the calls that JAX makes in Python, which carry the function's jaxpr with them."""
+    pjit: Any = sys.modules["jax._src.pjit"]
+    name = "_run_python_pjit" if hasattr(pjit, "_run_python_pjit") else "_python_pjit_helper"
+    original = getattr(pjit, name)
+    flat = name == "_python_pjit_helper"  # (fun, jit_info, *args, **kwargs), later (p, args_flat, fun, …, args, kwargs)
+    shortcut = pjit._get_fastpath_data
+
+    def call_in_python(*a: Any, **k: Any) -> Any:
         try:
-            result = original(p, args_flat, fun, args, kwargs)
+            result = original(*a, **k)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
         try:
-            compiled = result[5]
-            if compiled is not None and threading.current_thread() is main:
-                if executables.get(fun) == id(compiled):  # the same one again: this was no compilation
-                    entry = _known.get(id(fun), 0)
-                    if entry == 0:
-                        entry = _meet(fun, fun, args, kwargs, result[0])
-                    if entry is not None and _log is not None:
-                        _log.add(entry[0], time.perf_counter(), entry[1](args, kwargs))  # type: ignore[index]
-                executables[fun] = id(compiled)
+            if flat:
+                _note(a[0], a[2:], k, result)
+            else:
+                _note(a[2], a[-2], a[-1], result)
         except Exception:
             pass
         return result
 
-    pjit._run_python_pjit = _run_python_pjit
+    def shortcut_unless_closed(*a: Any, **k: Any) -> Any:
+        return None if _closed else shortcut(*a, **k)
+
+    setattr(pjit, name, call_in_python)
+    pjit._get_fastpath_data = shortcut_unless_closed
+    return True
+
+
+def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None) -> None:
+    """A call in Python has returned. With tracers for results nothing was computed: it lies inside another function."""
+    global _shortcuts, _shortcut_at
+    now = time.perf_counter()
+    tracer = sys.modules["jax"].core.Tracer
+    if any(isinstance(leaf, tracer) for leaf in result[1]):
+        return
+    entry = _known.get(id(function), 0)
+    if entry is None:
+        return
+    turns = _look_for_loops(function, result[4] if turns is None else turns)
+    if entry == 0:
+        entry = _learn(function, args, kwargs, result[0])
+        if entry is not None:
+            _shortcuts += 1
+            _shortcut_at = now
+    elif turns is not None:
+        track, _, steps = entry
+        track.products = turns.products
+        if (turns.steps or 0) != steps and not (turns.loops and not track.trains):
+            track.opaque = True  # once so many steps a call, once so many: which, the hook doesn't see
+    if entry is not None and _log is not None:
+        _log.append((entry[0], now, entry[1](args, kwargs), entry[2]))
+        if entry[0].probes:
+            _probe(entry[0], args, kwargs, result[0])
+
+
+def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
+    """In the first calls: does what the function has returned come in again?"""
+    leaves = sys.modules["jax"].tree_util.tree_leaves
+    track.probes -= 1
+    returned = [reference() for reference in track.returned]
+    given = {id(leaf) for leaf in leaves((args, kwargs))}
+    size = sum(leaf.nbytes for leaf in returned if leaf is not None and id(leaf) in given)
+    if not track.recurs and size and size >= _RECURS * track.state:
+        track.recurs = True
+    if track.constant is not None:
+        first = track.constant()
+        if first is None or id(first) not in given:
+            track.constant = None
+        elif not track.probes:
+            track.missed = True  # the same array each time: parameters that are only read, or all there is
+    track.returned = [] if not track.probes else [weakref.ref(leaf) for leaf in leaves(output) if _float(leaf)]
+
+
+def _reference(leaf: Any) -> Any:
+    try:
+        return weakref.ref(leaf)
+    except TypeError:
+        return None
+
+
+def _float(leaf: Any) -> bool:
+    return "float" in str(getattr(leaf, "dtype", ""))
+
+
+def _look_for_loops(function: Any, jaxpr: Any) -> Any:
+    """What the function does in a call, if it is new in this form; None if it is no function of the program's."""
+    module = str(getattr(function, "__module__", None))
+    if module == "jax" or module.startswith("jax."):
+        return None
+    try:
+        found = jaxpr if isinstance(jaxpr, jax_loops.Turns) else jax_loops.find(jaxpr)
+    except Exception:
+        found = jax_loops.UNKNOWN
+    _turns[id(function)] = found
+    return found
+
+
+def _uses_device() -> bool:
+    try:
+        return any(one.platform != "cpu" for one in sys.modules["jax._src.xla_bridge"]._backends.values())
+    except Exception:
+        return False
 
 
 def _watch_compilations() -> None:
@@ -141,5 +331,18 @@ def _watch_compilations() -> None:
     def listen(event: str, duration: float, **_: Any) -> None:
         if event == _COMPILED:
             note(clock())
+            try:
+                _meet_device()
+            except Exception:
+                pass
 
     sys.modules["jax"].monitoring.register_event_duration_secs_listener(listen)
+
+
+def _meet_device() -> None:
+    """A program that has a chip is read from now on, whether its steps are seen or not."""
+    global platform
+    if platform is None and _uses_device():
+        backends = sys.modules["jax._src.xla_bridge"]._backends.values()
+        platform = next(one.platform for one in backends if one.platform != "cpu")
+        reporter.start()

@@ -1,4 +1,4 @@
-"""What the operating system knows about this process: who it is, the CPU time it took, the memory it holds."""
+"""Facts of the operating system about this process: identity, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 _RANKS = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX")
+_WORLDS = ("WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -17,6 +18,7 @@ def facts() -> dict[str, Any]:
         "pid": os.getpid(),
         "start": _start_ticks(),
         "rank": rank(),
+        "world": world(),
         "at": time.monotonic(),
         "cpu": times.user + times.system + times.children_user + times.children_system,
     }
@@ -32,12 +34,21 @@ def facts() -> dict[str, Any]:
 
 
 def rank() -> int:
-    """This process' number in the job, as its launcher says; 0 alone."""
+    """This process' rank by its launcher's environment; 0 without a launcher."""
     for name in _RANKS:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
     return 0
+
+
+def world() -> int:
+    """Processes of this program by its launcher's environment; 1 without a launcher."""
+    for name in _WORLDS:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return max(1, int(value))
+    return 1
 
 
 def _start_ticks() -> int:
@@ -50,13 +61,13 @@ def _start_ticks() -> int:
 
 
 def _memory_limit() -> int | None:
-    """Bytes this container may use; None where there is no limit."""
+    """Memory limit of this container in bytes; None without a limit."""
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             with open(path) as file:
                 text = file.read().strip()
         except OSError:
             continue
-        if text.isdigit() and int(text) < 1 << 60:  # the older hierarchy says "none" by an enormous number
+        if text.isdigit() and int(text) < 1 << 60:  # in cgroup v1 an enormous number means no limit
             return int(text)
     return None

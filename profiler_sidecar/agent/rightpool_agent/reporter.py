@@ -1,7 +1,7 @@
-"""The agent's thread: once a second it tells the sidecar what this process has done so far.
+"""The agent's thread: once a second it reports the counters of this process to the sidecar.
 
-One JSON datagram with cumulative counters, so that a lost one costs nothing. The socket never blocks, and an absent
-sidecar is the ordinary case: try again a second later.
+One JSON datagram with cumulative counters, so that a lost one does no harm. The socket never blocks. If the
+sidecar is absent the thread tries again a second later.
 
 The thread starts with the first step, so launchers and data loader workers have none. It is a bare thread that the
 `threading` module does not list, takes no signal that is meant for the program, and ends before the interpreter does.
@@ -22,17 +22,17 @@ from . import process
 from .steps import StepLog
 
 PERIOD = 1.0  # seconds
-_TRACING = 0.05  # seconds between looks at a running trace
+_TRACING = 0.05  # seconds between checks of a running trace
 _LAST_WORD = 10.0  # seconds the program's exit may wait for the thread: milliseconds, unless it is ending a trace
 
-_logs: dict[str, tuple[StepLog, Callable[[], None] | None]] = {}
+_logs: dict[str, tuple[StepLog, Callable[[bool], None] | None]] = {}
 _threads: dict[int, _Thread] = {}  # by process id: a forked child starts its own
 
 
-def step_log(framework: str, rearm: Callable[[], None] | None = None) -> StepLog:
-    """The counters of one framework. `rearm` is called once a second to renew its hooks."""
+def step_log(framework: str, before: Callable[[bool], None]) -> StepLog:
+    """The counters of one framework. `before(final)` is called each second before they are read."""
     log = StepLog()
-    _logs[framework] = (log, rearm)
+    _logs[framework] = (log, before)
     os.register_at_fork(after_in_child=log.reset)
     return log
 
@@ -48,7 +48,7 @@ def start() -> None:
 
 
 def shared_dir() -> str:
-    """The directory shared with the sidecar: the agent lies in it."""
+    """The directory shared with the sidecar, which contains the agent."""
     default = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return os.environ.get("RIGHTPOOL_SHARED_DIR") or default
 
@@ -63,8 +63,8 @@ class _Thread:
         self._socket: Any = None
 
     def start(self) -> None:
-        # Blocked here so that the thread is born deaf: a program that waits for a signal with sigwait has blocked it
-        # in its own threads, and the kernel would hand it to this one.
+        # Signals are blocked while the thread starts, so that it inherits the mask: a program that waits for a signal
+        # with sigwait has blocked it in its own threads, and the kernel would deliver it to this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             _thread.start_new_thread(self._run, ())
@@ -73,7 +73,7 @@ class _Thread:
         atexit.register(self._leave)
 
     def _leave(self) -> None:
-        """Before the interpreter goes: a thread inside a C++ profiler at that moment would abort the process."""
+        """Stop before the interpreter ends: a thread inside a C++ profiler at that time would abort the process."""
         if os.getpid() == self._pid:
             try:
                 tracer: Any = sys.modules.get(__package__ + ".torch_trace")
@@ -103,18 +103,21 @@ class _Thread:
                     continue
                 due = time.monotonic() + PERIOD
                 message = process.facts()
-                for framework, (log, rearm) in list(_logs.items()):
-                    log.drain()
-                    if log.steps and rearm is not None:
-                        rearm()
-                    if log.steps > message.get("steps", 0):
-                        message.update(_counters(framework, log))
-                        active = log
-                if "steps" not in message:
+                framework = ""
+                for name, (log, before) in list(_logs.items()):
+                    if before is not None:
+                        before(stopping)
+                    log.drain(stopping)
+                    if not framework or log.steps > active.steps:
+                        framework, active = name, log
+                if not framework:
                     continue
-                framework = message["framework"]
+                message.update(_counters(framework, active))
                 message.update(watch.look(active, message["rank"]))
                 message.update(device.read(message.get("platform")))
+                message.update(_model(framework))
+                traces.requests.look(message["rank"])
+                message.update(traces.requests.facts())
                 self._send(message)
                 if not stopping:
                     traces.turn(framework, active)
@@ -136,20 +139,20 @@ class _Thread:
             pass
 
 
+def _model(framework: str) -> dict[str, Any]:
+    hooks: Any = sys.modules.get(f"{__package__}.{framework}_traits")
+    found: dict[str, Any] = {} if hooks is None else hooks.facts()
+    return found
+
+
 def _counters(framework: str, log: StepLog) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "framework": framework,
-        "steps": log.steps,
-        "seconds": log.seconds,
-        "counts": list(log.counts),
-    }
-    if log.dominant is not None and log.dominant.has_rows:
-        found["samples"] = log.samples
-    if framework == "torch":
-        hooks: Any = sys.modules.get(__package__ + ".torch_steps")
-        found["input_seconds"] = hooks.input_seconds()
-    else:
-        hooks = sys.modules.get(__package__ + ".jax_steps")
-    if hooks is not None and hooks.platform:
+    hooks: Any = sys.modules.get(f"{__package__}.{framework}_steps")
+    found: dict[str, Any] = {"framework": framework, "steps": 0, "seconds": 0.0, "counts": [0] * len(log.counts)}
+    if not log.opaque:
+        found.update(steps=log.steps, seconds=log.seconds, counts=list(log.counts))
+        found.update(hooks.details(log))
+        return found
+    found["opaque"] = True
+    if hooks.platform:
         found["platform"] = hooks.platform
     return found

@@ -1,7 +1,7 @@
 """Counts the steps of a training loop.
 
-The hooks call `StepLog.add` from inside the program, many thousand times a second if need be: one append, no lock, no
-way to fail. `drain` turns the events into counters later, on the agent's thread.
+The hooks call `StepLog.add` from inside the program, up to many thousand times a second: one append, no lock, no
+exceptions. `drain` turns the events into counters later, on the agent's thread.
 
 Several things may look like a step: every jitted function, every optimizer. Each is a `Track` with its own counters.
 The one that carries the program's time is the step; its increments go into totals that never decrease.
@@ -12,6 +12,10 @@ from __future__ import annotations
 import bisect
 import collections
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Upper bounds in seconds of rightpool_step_seconds; the sidecar has the same ones (a test compares them).
 BUCKETS = (
@@ -33,38 +37,57 @@ BUCKETS = (
     120.0,
 )
 
-_HALF_LIFE = 60.0  # seconds after which the past counts half in the choice of the dominant track
+_HALF_LIFE = 60.0  # seconds after which earlier time has half its weight in the choice of the dominant track
 _SWITCH = 1.5  # how much more time another track must carry to become the dominant one
 _SLOW = 1.5  # times the usual step
-_MIN_CALLS = 3  # a function called once or twice is set-up
+_MIN_CALLS = 3  # a function called fewer times is set-up
+_NO_TRAINER = 30.0  # seconds until something that trains nothing may be the step
+_LIGHT = 0.25  # of the heaviest: what carries less than that is a helper beside it
 
 
 class Track:
     """One candidate for "the step"."""
 
-    def __init__(self, weight: float, has_rows: bool) -> None:
+    def __init__(self, weight: float, has_rows: bool, trains: bool = True, opaque: bool = False) -> None:
         self.weight = weight  # decides whose time it is between two calls of different tracks
         self.has_rows = has_rows
+        self.trains = trains  # others are the step only where nothing trains
+        self.opaque = opaque  # makes steps, and nobody knows how many
         self.calls = 0
         self.rows = 0
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
         self.last: float | None = None
         self.carried = 0.0  # decayed seconds of the program's timeline
-        self.taken = (0, 0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
+        self.state = 0.0  # bytes that come out of the function as they went in, by shape
+        self.probes = 0  # calls that are still looked at more closely
+        self.returned: list[Any] = []  # weak references to what the last call returned, while there are probes
+        self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
+        self.settled = 0  # of the moments that were found out afterwards
+        self.recurs = False  # what it returned was given to it again: parameters
+        self.missed = False  # a batch could not be read
+        self.products: Any = {}  # FLOPs of a call by arithmetic, where they are known
+        self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
 
-    def step(self, at: float, rows: int, flagged: bool) -> None:
-        self.calls += 1
+    @property
+    def rank(self) -> int:
+        """A function that updates parameters is the step rather than one that makes gradients, or any other."""
+        return 2 if self.recurs else 1 if self.trains else 0
+
+    def step(self, at: float, rows: int, steps: int, flagged: bool) -> None:
+        """One call that made `steps` steps has returned."""
+        self.calls += steps
         self.rows += rows
-        if self.last is not None and not flagged:
+        self.missed = self.missed or (self.has_rows and rows == 0)
+        if self.last is not None and steps and not flagged:
             interval = max(0.0, at - self.last)
             self.seconds += interval
-            self.counts[bisect.bisect_left(BUCKETS, interval)] += 1
+            self.counts[bisect.bisect_left(BUCKETS, interval / steps)] += steps
         self.last = at
 
 
 def _any_within(moments: list[float], after: float, until: float) -> bool:
-    """Does one of the sorted moments lie in (after, until]?"""
+    """Whether one of the sorted times is in (after, until]."""
     place = bisect.bisect_right(moments, after)
     return place < len(moments) and moments[place] <= until
 
@@ -73,10 +96,10 @@ class StepLog:
     """Events in, totals out. Times are time.perf_counter() seconds."""
 
     def __init__(self) -> None:
-        self._events: collections.deque[tuple[Track, float, int]] = collections.deque(maxlen=1 << 16)
+        self._events: collections.deque[tuple[Track, float, int, int]] = collections.deque(maxlen=1 << 16)
         self._tracks: list[Track] = []
         self._previous: tuple[Track, float] | None = None
-        self._decayed_at = time.perf_counter()
+        self._decayed_at = self._began = time.perf_counter()
         self.interruptions: collections.deque[float] = collections.deque(maxlen=256)  # moments of a compilation
         self.dominant: Track | None = None
         self.steps = 0
@@ -89,30 +112,31 @@ class StepLog:
         self.append = self._events.append
 
     def reset(self) -> None:
-        """Begin at zero in a forked child: what was counted so far is the parent's."""
+        """Reset in a forked child, because the counters so far are the parent's."""
         self._events.clear()
         self.recent.clear()
         self.slow.clear()
         for track in self._tracks:
             track.last = None
-            track.taken = (track.calls, track.rows, track.seconds, list(track.counts))
+            track.taken = (track.calls, track.seconds, list(track.counts))
+            track.rows = 0
         self._tracks.clear()
         self._previous = self.dominant = None
         self.steps = self.samples = 0
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
 
-    def add(self, track: Track, at: float, rows: int) -> None:
-        """One step of `track` ended at `at` having consumed `rows` samples."""
-        self.append((track, at, rows))
+    def add(self, track: Track, at: float, rows: int, steps: int = 1) -> None:
+        """`steps` steps of `track` ended at `at`, having consumed `rows` samples together."""
+        self.append((track, at, rows, steps))
 
     @property
     def seen(self) -> int:
         """Events so far that are not drained yet plus steps counted: grows while the program steps."""
         return self.steps + len(self._events)
 
-    def drain(self) -> None:
-        """Digest what the hooks have left. Called from the agent's thread alone."""
+    def drain(self, final: bool = False) -> None:
+        """Process the events of the hooks. Called by the agent's thread only. `final`: the program ends."""
         self._decay()
         interrupted = sorted(self.interruptions)
         newest = interrupted[-1] if interrupted else 0.0
@@ -120,25 +144,25 @@ class StepLog:
         take, dominant = self._events.popleft, self.dominant
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):
-            track, at, rows = take()
+            track, at, rows, steps = take()
             if track is not before and track not in self._tracks:
                 self._tracks.append(track)
                 del self._tracks[:-64]
             last = track.last
             flagged = last is not None and last < newest and _any_within(interrupted, last, at)
-            track.step(at, rows, flagged)
+            track.step(at, rows, steps, flagged)
             if before is not None and at > moment and not (moment < newest and _any_within(interrupted, moment, at)):
                 owner = track if track.weight >= before.weight else before
                 owner.carried += at - moment
             before, moment = track, at
-            if track is dominant and last is not None and not flagged:
-                interval = at - last
+            if track is dominant and last is not None and steps and not flagged:
+                interval = (at - last) / steps
                 self.recent.append(interval)
                 if usual is not None and interval > _SLOW * usual:
                     self.slow.append((at, interval))
         if before is not None:
             self._previous = before, moment
-        self._choose()
+        self._choose(final)
         self._take()
 
     def _decay(self) -> None:
@@ -148,33 +172,60 @@ class StepLog:
         for track in self._tracks:
             track.carried *= factor
 
-    def _choose(self) -> None:
-        ready = [track for track in self._tracks if track.calls >= _MIN_CALLS]
+    def _choose(self, final: bool) -> None:
+        ready = [track for track in self._tracks if track.opaque or track.calls >= _MIN_CALLS]
         if not ready:
             return
+        rank = max(track.rank for track in ready)
+        if rank == 0 and not final and time.perf_counter() - self._began < _NO_TRAINER:
+            return
+        ready = [track for track in ready if track.rank == rank]
+        heaviest = max(track.weight for track in ready)
+        ready = [track for track in ready if track.weight >= _LIGHT * heaviest]
         best = max(ready, key=lambda track: (track.carried, track.calls))
-        if self.dominant is None:
+        current = self.dominant
+        if current is None:
             self.dominant = best
-        elif best is not self.dominant and best.carried > _SWITCH * self.dominant.carried:
+        elif best is not current and (rank > current.rank or best.carried > _SWITCH * current.carried):
             # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best
             self.steps = max(self.steps, best.calls)
-            self.samples = max(self.samples, best.rows)
             self.seconds = max(self.seconds, best.seconds)
             self.counts = [max(pair) for pair in zip(self.counts, best.counts)]
-            best.taken = (best.calls, best.rows, best.seconds, list(best.counts))
+            best.taken = (best.calls, best.seconds, list(best.counts))
 
     def _take(self) -> None:
         track = self.dominant
         if track is None:
             return
-        calls, rows, seconds, counts = track.taken
+        calls, seconds, counts = track.taken
         self.steps += track.calls - calls
-        self.samples += track.rows - rows
         self.seconds += track.seconds - seconds
         for index, count in enumerate(track.counts):
             self.counts[index] += count - counts[index]
-        track.taken = (track.calls, track.rows, track.seconds, list(track.counts))
+        track.taken = (track.calls, track.seconds, list(track.counts))
+        source = self._source()
+        if source is not None:
+            self.samples = max(self.samples, source.rows)
+
+    def _source(self) -> Track | None:
+        """Whose rows are the samples: the step's, else those of the function that makes the gradients for it."""
+        track = self.dominant
+        if track is None or track.has_rows:
+            return track
+        others = [one for one in self._tracks if one.has_rows and one.rank > 0 and one.calls >= track.calls - 1]
+        return max(others, key=lambda one: one.carried) if others else None
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether the size of each batch is known."""
+        source = self._source()
+        return source is not None and source.has_rows and not source.missed and not source.opaque
+
+    @property
+    def opaque(self) -> bool:
+        """Whether steps are made in a way that hides their number."""
+        return self.dominant is not None and self.dominant.opaque
 
     def median(self) -> float | None:
         """Seconds of a usual recent step."""
@@ -182,7 +233,7 @@ class StepLog:
         return intervals[len(intervals) // 2] if intervals else None
 
     def held_up(self, at: float) -> float | None:
-        """How much longer than usual the step around the moment `at` took, in seconds; 0 if it did not stand out."""
+        """How much longer than usual the step around the moment `at` took, in seconds; 0 if it took a usual time."""
         usual = self.median()
         if usual is None:
             return None

@@ -7,6 +7,9 @@ first: none of ours starts beside it, and a running one of ours ends the moment 
 CUPTI, once attached, slows every later kernel launch, by a fifth and more in a program that waits for its launches;
 where Kineto was told to tear CUPTI down, no cost could be told from chance (tests/gpu/trace_overhead.py). So that is
 asked for, only a job of several processes is traced, whose communication is worth it, and each process once.
+
+A trace that a user asks for holds the operators of the host, too, and is taken on CPU as well. That slows some steps
+down, which is what was asked for.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ import _thread
 import functools
 import os
 import sys
+import time
 from typing import Any
 
 ENDING = ".kineto.json"
 _STEPS = 4
+_ENOUGH = 10.0  # seconds after which a requested trace ends with the step, however many it holds
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
 
 _SAY_NOTHING = "99"  # above the level of errors, and of what is above them
@@ -31,7 +36,10 @@ session: Session | None = None  # read by the step hook at every step
 class Session:
     """One trace: wanted by the agent's thread, taken by the program's."""
 
-    def __init__(self) -> None:
+    def __init__(self, requested: bool = False) -> None:
+        self.requested = requested
+        self.reason = "NoSteps"  # why a requested trace has no result, once it has ended
+        self.began = 0.0
         self.profiler: Any = None
         self.thread = 0
         self.left = _STEPS
@@ -58,6 +66,7 @@ def _guard(module: Any, name: str) -> None:
         if current is not None and current.thread == _thread.get_ident() and current.profiler not in (None, _starting):
             _stop(current)
             current.result = None
+            current.reason = "ProgramProfiles"
         return original(*args, **kwargs)
 
     setattr(module, name, guarded)
@@ -88,11 +97,37 @@ def begin() -> Session | None:
     return session
 
 
+def begin_requested() -> Session | str:
+    """Ask for a trace of the next steps that a user wants, or say in a word why there can be none."""
+    global session
+    module: Any = sys.modules["torch.autograd.profiler"]
+    hooks: Any = sys.modules.get(__package__ + ".torch_steps")
+    if session is not None:
+        return "NoSteps"  # an earlier one waits for a step to end with
+    if module._is_profiler_enabled or os.environ.get("KINETO_USE_DAEMON"):
+        return "ProgramProfiles"
+    if hooks is None or hooks.platform not in ("cpu", "cuda"):
+        return "UnsupportedFramework"
+    if hooks.platform == "cuda":
+        if not _tears_down():
+            return "UnsupportedVersion"
+        os.putenv("TEARDOWN_CUPTI", "1")
+    session = Session(requested=True)
+    return session
+
+
 def _worth_it() -> bool:
     try:
+        return _tears_down() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    except ValueError:
+        return False
+
+
+def _tears_down() -> bool:
+    """Whether CUPTI can be torn down after a trace."""
+    try:
         version: Any = sys.modules["torch.version"]
-        known = tuple(int(part) for part in str(version.cuda).split(".")[:2]) >= _TEARDOWN_SINCE
-        return known and int(os.environ.get("WORLD_SIZE", "1")) > 1
+        return tuple(int(part) for part in str(version.cuda).split(".")[:2]) >= _TEARDOWN_SINCE
     except (KeyError, ValueError):
         return False
 
@@ -119,6 +154,7 @@ def finish(current: Session, path: str) -> bool:
     current.result.save(path)
     if os.path.exists(path):
         return True
+    current.reason = "NoSpace"
     try:
         os.unlink(path + ".tmp")  # Kineto's own, who found no room for it and does not say so
     except OSError:
@@ -146,23 +182,33 @@ def on_step(current: Session) -> None:
     module: Any = sys.modules["torch.autograd.profiler"]
     if current.profiler is None:
         if module._is_profiler_enabled:
+            current.reason = "ProgramProfiles"
             current.ended = True
             return
         current.thread = _thread.get_ident()
         current.profiler = _starting
         try:
-            profiler = module.profile(use_device="cuda", use_cpu=False, use_kineto=True)
+            profiler = _profiler(module, current.requested)
             _prepare_silently(profiler)
             profiler._start_trace()
+            current.began = time.monotonic()
             current.profiler = profiler
-        except Exception:
+        except Exception as error:
+            known = isinstance(error, (AttributeError, TypeError))  # another version has it elsewhere
+            current.reason = "UnsupportedVersion" if known else "CaptureFailed"
             current.ended = True
         return
     if current.thread != _thread.get_ident():
         return
     current.left -= 1
-    if current.left <= 0:
+    if current.left <= 0 or (current.requested and time.monotonic() - current.began > _ENOUGH):
         _stop(current)
+
+
+def _profiler(module: Any, requested: bool) -> Any:
+    hooks: Any = sys.modules.get(__package__ + ".torch_steps")
+    cuda = not requested or hooks.platform == "cuda"
+    return module.profile(use_device="cuda" if cuda else None, use_cpu=requested, use_kineto=True)
 
 
 def _prepare_silently(profiler: Any) -> None:
@@ -189,6 +235,7 @@ def _stop(current: Session) -> None:
         current.result = module._disable_profiler()
     except Exception:
         current.result = None
+        current.reason = "CaptureFailed"
     current.ended = True
     if current.given_up:
         session = None

@@ -1,4 +1,4 @@
-"""Decides when a short trace of some steps is worth taking: after warm-up, then every few minutes.
+"""Schedules short traces of some steps: after warm-up, then every few minutes, and when a user asks for one.
 
 A trace is bounded by steps and by time, and its result is left as a file for the sidecar, which does the arithmetic
 with its own CPU time.
@@ -6,17 +6,22 @@ with its own CPU time.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 from typing import Any
 
 from .steps import StepLog
+from .trace_request import Requests
 
 _WARM_UP_STEPS = 10
 _WARM_UP_SECONDS = 5.0  # of stepping
 _EVERY = 120.0  # seconds between traces
 _LONGEST = 20.0
+_REQUESTED_LONGEST = 90.0
+_LONGEST_STEP = 20.0  # seconds: what the profiler records of a longer one may not fit into the program's memory
+REQUESTED = ".requested.json"
 
 
 class Schedule:
@@ -31,22 +36,27 @@ class Schedule:
         self._began = 0.0
         self._steps_before = 0
         self._tracer: Any = None
+        self._requested = False
+        self.requests = Requests(shared)
 
     @property
     def running(self) -> bool:
         return self._session is not None
 
     def turn(self, framework: str, log: StepLog) -> None:
-        """Begin a trace if one is due, end the running one if it has seen enough."""
-        tracer: Any = sys.modules.get(f"{__package__}.{framework}_trace")
-        if not self._wanted or tracer is None:
-            return
+        """Start a trace if its time has come, or stop the running one if it is complete."""
         now = time.monotonic()
         if self._session is not None:
-            elapsed = now - self._began
-            if elapsed > _LONGEST or tracer.ready(self._session, log.seen - self._steps_before, elapsed):
+            elapsed, longest = now - self._began, _REQUESTED_LONGEST if self._requested else _LONGEST
+            if elapsed > longest or self._tracer.ready(self._session, log.seen - self._steps_before, elapsed):
                 session, self._session = self._session, None
-                self._finish(tracer, session)
+                self._finish(session)
+            return
+        if self.requests.waits:
+            self._begin_requested(framework, log, now)
+            return
+        tracer: Any = sys.modules.get(f"{__package__}.{framework}_trace")
+        if not self._wanted or tracer is None:
             return
         if self._first is None:
             self._first = now
@@ -56,22 +66,50 @@ class Schedule:
         if os.path.isdir(self._directory):
             self._began, self._steps_before = now, log.seen
             self._session = tracer.begin()
-            self._tracer = tracer
+            self._tracer, self._requested = tracer, False
+
+    def _begin_requested(self, framework: str, log: StepLog, now: float) -> None:
+        """Begin the trace that was asked for, as soon as the program makes steps; else say why it can't be had."""
+        tracer: Any = sys.modules.get(__package__ + ".torch_trace")
+        if framework != "torch" or tracer is None:
+            self.requests.state = "UnsupportedFramework"
+            return
+        usual = log.median()
+        if usual is None:
+            return  # no two steps so far
+        if usual > _LONGEST_STEP:
+            self.requests.state = "StepTooLong"
+            return
+        session = tracer.begin_requested()
+        if isinstance(session, str):
+            self.requests.state = session
+            return
+        self.requests.state = "capturing"
+        self._began, self._session, self._tracer, self._requested = now, session, tracer, True
 
     def abandon(self) -> None:
-        """The program ends: stop without a result."""
+        """Stop without a result, because the program ends."""
         if self._session is not None:
             session, self._session = self._session, None
             self._tracer.abandon(session)
 
-    def _finish(self, tracer: Any, session: Any) -> None:
-        """Leave the finished trace for the sidecar, under its name only once it is whole."""
-        path = os.path.join(self._directory, str(os.getpid()) + tracer.ENDING)
+    def _finish(self, session: Any) -> None:
+        """Write the trace for the sidecar, and rename it when it is complete."""
+        tracer, requested = self._tracer, self._requested
+        path = os.path.join(self._directory, str(os.getpid()) + (REQUESTED if requested else tracer.ENDING))
+        state = "CaptureFailed"
         try:
             if tracer.finish(session, path + ".tmp"):
                 os.replace(path + ".tmp", path)
-        except Exception:  # a full disk, say: the trace is lost, and nothing else
+                state = "written"
+            elif requested:
+                state = session.reason
+        except Exception as error:  # such as a full disk; only the trace is lost
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                state = "NoSpace"
             try:
                 os.unlink(path + ".tmp")
             except OSError:
                 pass
+        if requested:
+            self.requests.state = state

@@ -1,14 +1,15 @@
 """Picks up the traces that agents leave in the shared directory, and throws them away when read.
 
 The directory belongs to the tenant as much as to the sidecar: names, sizes and contents are checked, links are not
-followed, and what does not look right is deleted.
+followed, and what does not look right is deleted. A file may change while it is read, so it is read and never mapped:
+of a mapped one that shrinks the kernel ends the reader by a signal.
 """
 
-import mmap
 import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,56 +19,75 @@ from rightpool_profiler.traces.shares import shares
 MAX_BYTES: Final = {"xplane.pb": 4 << 20, "kineto.json": 64 << 20}  # the first is held in memory, the second is not
 _NAME: Final = re.compile(r"(\d{1,10})\.(xplane\.pb|kineto\.json)")
 _MAX_ENTRIES: Final = 512
+_CHUNK: Final = 256 * 1024
 _STALE: Final = 600.0  # seconds after which an unfinished file is a leftover
 
 
 def collect(directory: Path) -> list[tuple[int, dict[str, float]]]:
     """(pid, shares of a step) of each finished trace. Blocks: run it in a thread."""
-    found = []
     try:
-        with os.scandir(directory) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return []
+    try:
+        return _collect(folder)
+    except OSError:
+        return []
+    finally:
+        os.close(folder)
+
+
+def _collect(folder: int) -> list[tuple[int, dict[str, float]]]:
+    found = []
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
     for name in names:
-        path = directory / name
         match = _NAME.fullmatch(name)
         if match is None:
-            _sweep(path)
+            _sweep(folder, name)
             continue
         try:
-            result = _analyse(path, match[2])
+            result = _analyse(folder, name, match[2])
         except (OSError, ValueError):
             result = None
         finally:
-            _remove(path)
+            _remove(folder, name)
         if result is not None:
             found.append((int(match[1]), result))
     return found
 
 
-def _analyse(path: Path, kind: str) -> dict[str, float] | None:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+def _analyse(folder: int, name: str, kind: str) -> dict[str, float] | None:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES[kind]:
             return None
-        with mmap.mmap(handle, status.st_size, access=mmap.ACCESS_READ) as data:
-            return shares(xspace.read(bytes(data)) if kind == "xplane.pb" else kineto.read(data))
+        chunks = _chunks(handle, MAX_BYTES[kind])
+        return shares(xspace.read(b"".join(chunks)) if kind == "xplane.pb" else kineto.read(chunks))
     finally:
         os.close(handle)
 
 
-def _sweep(path: Path) -> None:
+def _chunks(handle: int, most: int) -> Iterator[bytes]:
+    """The file, which may have become shorter or longer. Raises ValueError beyond `most` bytes."""
+    while chunk := os.read(handle, _CHUNK):
+        most -= len(chunk)
+        if most < 0:
+            raise ValueError("the trace is too large")
+        yield chunk
+
+
+def _sweep(folder: int, name: str) -> None:
     try:
-        if time.time() - path.lstat().st_mtime > _STALE:
-            path.unlink()
+        if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _STALE:
+            os.unlink(name, dir_fd=folder)
     except OSError:
         pass
 
 
-def _remove(path: Path) -> None:
+def _remove(folder: int, name: str) -> None:
     try:
-        path.unlink(missing_ok=True)
+        os.unlink(name, dir_fd=folder)
     except OSError:
         pass

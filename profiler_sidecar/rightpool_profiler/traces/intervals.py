@@ -42,3 +42,21 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
 def length(spans: Spans) -> int:
     """Its measure."""
     return sum(end - start for start, end in spans)
+
+
+def without(spans: Spans, others: Spans) -> Spans:
+    """Time of the first set that is not in the second."""
+    left: Spans = []
+    at = 0
+    for start, end in spans:
+        while at < len(others) and others[at][1] <= start:
+            at += 1
+        index = at
+        while index < len(others) and others[index][0] < end:
+            if others[index][0] > start:
+                left.append((start, others[index][0]))
+            start = max(start, others[index][1])
+            index += 1
+        if start < end:
+            left.append((start, end))
+    return left

@@ -4,34 +4,35 @@ The file is read event by event, because a whole one in memory would be larger t
 become the streams of a device, the form in which XLA's traces come too; everything of the host is passed over.
 """
 
+import codecs
 import json
-import math
-import mmap
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from rightpool_profiler.traces.xspace import Event, Line, Plane
 
 _MARK: Final = b'"traceEvents": ['
-_CHUNK: Final = 256 * 1024
+_CHUNK: Final = 256 * 1024  # bytes: files come in such pieces
 _MAX_EVENT: Final = 64 * 1024  # bytes of one event
+_MAX_HEAD: Final = 1 << 20  # bytes before the first event
 _MAX_SPANS: Final = 200_000
 _DEVICE_WORK: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _NAME_LENGTH: Final = 80  # a kernel's template arguments may fill a page, and say nothing here
-_SPACE: Final = " \t\r\n,"
+_SPACE: Final = re.compile(r"[ \t\r\n,]*")
 
 
-def read(data: mmap.mmap | bytes) -> list[Plane]:
+def read(chunks: Iterable[bytes]) -> list[Plane]:
     """One plane per device with the spans of its streams. Times are nanoseconds. Raises ValueError."""
     devices: dict[int, dict[int, Line]] = {}
     count = 0
     names: dict[str, str] = {}
-    for event in _events(data):
+    for event in events(chunks):
         category = event.get("cat")
         if event.get("ph") != "X" or not isinstance(category, str) or category not in _DEVICE_WORK:
             continue
         device, stream = event.get("pid"), event.get("tid")
-        start, duration = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))
+        start, duration = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
         if not isinstance(device, int) or not isinstance(stream, int) or start is None or duration is None:
             continue
         count += 1
@@ -43,31 +44,38 @@ def read(data: mmap.mmap | bytes) -> list[Plane]:
     return [Plane(f"/device:GPU:{device}", list(streams.values())) for device, streams in devices.items()]
 
 
-def _nanoseconds(microseconds: Any) -> int | None:
+def nanoseconds(microseconds: Any) -> int | None:
     if isinstance(microseconds, bool) or not isinstance(microseconds, (int, float)):
         return None
-    return round(microseconds * 1000) if math.isfinite(microseconds) and 0 <= microseconds < 1e18 else None
+    # Compared before anything is computed: JSON has numbers that no float holds.
+    return round(microseconds * 1000) if 0 <= microseconds < 1e18 else None
 
 
-def _events(data: mmap.mmap | bytes) -> Iterator[dict[str, Any]]:
-    at = data.find(_MARK)
-    if at < 0:
-        raise ValueError("no events")
-    at += len(_MARK)
-    decoder = json.JSONDecoder()
-    pending = ""
+def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The events of a trace, one after the other. Raises ValueError where it is none, or ends before its last event."""
+    source = iter(chunks)
+    head = b""
+    while (at := head.find(_MARK)) < 0:
+        chunk = next(source, b"")
+        if not chunk or len(head) > _MAX_HEAD:
+            raise ValueError("no events")
+        head += chunk
+    decoder, text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("replace")
+    pending = text.decode(head[at + len(_MARK) :])
+    place = 0
     while True:
-        pending = pending.lstrip(_SPACE)
-        if pending.startswith("]"):
+        between = _SPACE.match(pending, place)
+        place = place if between is None else between.end()
+        if pending.startswith("]", place):
             return
         try:
-            event, end = decoder.raw_decode(pending)
+            event, place = decoder.raw_decode(pending, place)
         except (ValueError, RecursionError) as error:
-            if len(pending) > _MAX_EVENT + _CHUNK or at >= len(data):
-                raise ValueError(f"not an event: {pending[:40]!r}") from error
-            pending += data[at : at + _CHUNK].decode("utf-8", "replace")
-            at += _CHUNK
+            left = len(pending) - place
+            chunk = next(source, b"") if left <= _MAX_EVENT + _CHUNK else b""
+            if not chunk:
+                raise ValueError(f"not an event: {pending[place : place + 40]!r}") from error
+            pending, place = pending[place:] + text.decode(chunk), 0
             continue
         if isinstance(event, dict):
             yield event
-        pending = pending[end:]

@@ -24,14 +24,14 @@ from rightpool import contract
 from rightpool_profiler.traces import intervals
 from rightpool_profiler.traces.xspace import Event, Plane
 
-_COLLECTIVE: Final = re.compile(
+COLLECTIVE: Final = re.compile(
     r"^(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast|send|recv"
     r"|psum|pmean|all_gather|psum_scatter|reduce_scatter|all_to_all|ppermute)\b"
     r"|nccl|rccl|nvshmem|mscclpp|cross_device_reduce",
     re.IGNORECASE,
 )
 _CONTAINER: Final = re.compile(r"^(while|conditional|call)\b")
-_COPY: Final = re.compile(r"^(memcpy|memset|dma)", re.IGNORECASE)
+COPY: Final = re.compile(r"^(memcpy|memset|dma)", re.IGNORECASE)
 _END: Final = "end: "
 
 
@@ -49,7 +49,7 @@ class _Device:
         span = (event.start, end)
         if _is_collective(event):
             self.communication.append(span)
-        elif _COPY.search(event.name):
+        elif COPY.search(event.name):
             self.copy.append(span)
         else:
             self.compute.append(span)
@@ -109,7 +109,7 @@ def shares(planes: Iterable[Plane]) -> dict[str, float] | None:
 
 
 def _is_collective(event: Event) -> bool:
-    return any(_COLLECTIVE.search(name) for name in (str(event.stats.get("hlo_op", "")), event.name))
+    return any(COLLECTIVE.search(name) for name in (str(event.stats.get("hlo_op", "")), event.name))
 
 
 def _accelerator(plane: Plane) -> list[_Device]:

@@ -1,4 +1,4 @@
-"""The CRDs in a real API server, and what it says to an object."""
+"""The CRDs in a real API server, and its answers to objects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Refusal:
-    """One complaint of the API server: which field, and what about it."""
+    """One validation error of the API server: the field and the message."""
 
     field: str
     message: str
 
 
 class Server:
-    """The API server, for objects of our kinds."""
+    """The API server, for objects of the project's kinds."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._api = api
@@ -46,7 +46,7 @@ class Server:
         accept: str = "application/json",
         **query: str,
     ) -> Object:
-        """One request. Raises ApiException where the server refuses."""
+        """Send one request. Raises ApiException if the server rejects it."""
         request = self._api.param_serialize(
             method,
             path,
@@ -69,7 +69,7 @@ class Server:
         return f"/apis/{GROUP}/{VERSION}/{where}{plural}{tail}"
 
     def create(self, obj: Object, namespace: str = "default", *, dry_run: bool = False) -> Object:
-        """As kubectl does it: unknown fields are refused."""
+        """Create an object as kubectl does: unknown fields are rejected."""
         query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         return self.call("POST", self.path(obj, namespace, name=False), obj, **query)
 
@@ -121,7 +121,7 @@ def _install(extensions: client.ApiextensionsV1Api, crd: Object) -> None:
         assert time.monotonic() < deadline, f"{name} is not established"
         time.sleep(0.1)
     if before is not None and _generation(extensions, name) != before:
-        time.sleep(2)  # the server serves by the old schema until it has seen the new one, and does not tell
+        time.sleep(2)  # the server uses the old schema until it has seen the new one
 
 
 def _generation(extensions: client.ApiextensionsV1Api, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Objects that are admitted as they are, and what is changed about them.
+"""Valid objects, and changes of them.
 
 `change` maps dotted paths to values; a value of ABSENT removes the field. The base objects are admitted as they are.
 """
@@ -61,16 +61,16 @@ def containers(*items: Object) -> Object:
 
 
 def asking(kind: str, resource: str) -> Object:
-    """A template whose container asks for a resource."""
+    """A template whose container requests a resource."""
     return containers({"name": "trainer", "image": "x", "resources": {kind: {resource: 1}}})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A rule, something that it refuses, and the answer."""
+    """A rule, a change that it rejects, and the expected answer."""
 
     id: str
     base: Object
     change: Object
     field: str
-    said: str
+    message: str

@@ -1,4 +1,4 @@
-"""Every rule: what is written, which field the API server names, and what it says."""
+"""Every rule: a change, the field that the API server names, and its message."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _C = f"{_T}.spec.containers"
 _TWO: Final = containers({"name": "trainer", "image": "x"}, {"name": "logs", "image": "x"})
 _NAME_SAID: Final = "must have at most 51 characters"
 _CHIPS_SAID: Final = "must not ask for chips: remove "
+_FREQUENCY_SAID: Final = 'must be a number, 0 or more, in quotes: write "0.5"'
 _MONEY_SAID: Final = "must be an amount in dollars, 0 or more, in quotes"
 _SHARE_SAID: Final = "must be a share between 0 and 1, in quotes"
 _POSITIVE_SAID: Final = "must be a duration of 1s or more"
@@ -125,6 +126,13 @@ JOB_CASES: Final = (
         "times chipsPerReplica must be at most elasticity.maxChips: lower",
     ),
     Case(
+        "sizes without batch",
+        JOB,
+        {"spec.elasticity": {"maxChips": 64}},
+        "spec.elasticity.batch",
+        "is needed where minChips and maxChips differ: write PerChip",
+    ),
+    Case(
         "counts outside the bounds",
         JOB,
         {"spec.elasticity": {"maxChips": 8, "chipCounts": [8, 16]}},
@@ -134,7 +142,7 @@ JOB_CASES: Final = (
     Case(
         "counts below the least",
         JOB,
-        {"spec.elasticity": {"minChips": 2, "chipCounts": [1, 8]}},
+        {"spec.elasticity": {"minChips": 2, "chipCounts": [1, 8], "batch": "Global"}},
         "spec.elasticity.chipCounts",
         "must lie between minChips and maxChips: remove the counts outside",
     ),
@@ -148,7 +156,7 @@ JOB_CASES: Final = (
     Case(
         "counts repeat",
         JOB,
-        {"spec.elasticity": {"chipCounts": [4, 4, 8]}},
+        {"spec.elasticity": {"chipCounts": [4, 4, 8], "batch": "Global"}},
         "spec.elasticity.chipCounts",
         "must ascend without repeats: write [1, 2, 4, 8]",
     ),
@@ -208,6 +216,14 @@ JOB_CASES: Final = (
         "spec.targets.deadline",
         "needs spec.progress.totalSamples",
     ),
+    Case("progress of nothing", JOB, {"spec.progress": {}}, "spec.progress", "must say something: add totalSamples"),
+    Case(
+        "deadline without the amount of work",
+        JOB,
+        {"spec.targets": {"deadline": "2027-01-01T00:00:00Z"}, "spec.progress": {"samplesPerStep": 8}},
+        "spec.targets.deadline",
+        "needs spec.progress.totalSamples",
+    ),
     Case("no time to save", JOB, {"spec.checkpoint": {"timeout": "0s"}}, "spec.checkpoint.timeout", _POSITIVE_SAID),
     Case(
         "time to save is negative",
@@ -222,6 +238,31 @@ JOB_CASES: Final = (
         {"spec.checkpoint": {"path": "ckpt"}},
         "spec.checkpoint.path",
         "must be an absolute path",
+    ),
+    *(
+        Case(
+            f"checkpoint pattern {pattern!r}",
+            JOB,
+            {"spec.checkpoint": {"path": "/ckpt", "files": ["*.pt", pattern]}},
+            "spec.checkpoint.files[1]",
+            message,
+        )
+        for pattern, message in (
+            ("/ckpt/*.pt", "must be relative to path"),
+            ("..", "must be relative to path"),
+            ("a/../b", "must be relative to path"),
+            ("*.{pt,pth}", "must have no wildcards but"),
+            ("epoch[0-9].pt", "must have no wildcards but"),
+            ("a\nb", "must have no wildcards but"),
+            ("$(HOME)", "must have no wildcards but"),
+        )
+    ),
+    Case(
+        "checkpoint patterns without a path",
+        JOB,
+        {"spec.checkpoint": {"files": ["*.pt"]}},
+        "spec.checkpoint.files",
+        "needs checkpoint.path",
     ),
     Case(
         "interval too short", JOB, {"spec.profiling": {"interval": "10ms"}}, "spec.profiling.interval", _POSITIVE_SAID
@@ -247,6 +288,18 @@ JOB_CASES: Final = (
         "savings in percent", JOB, {"spec.adaptation": {"minSavings": "10%"}}, "spec.adaptation.minSavings", _SHARE_SAID
     ),
 )
+
+_CALIBRATION: Final = {
+    "accelerator": "A10G-24GB",
+    "measuredAt": "2026-11-22T12:00:00Z",
+    "reason": "Measured",
+    "message": "",
+    "device": "NVIDIA A10G",
+    "software": "PyTorch",
+    "node": "a",
+    "chips": 4,
+}
+_CHIP: Final = {"memory": "48Gi", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
 
 POOL_CASES: Final = (
     Case("name too long", POOL, {"metadata.name": "a" * 64}, "metadata.name", "must have at most 63 characters"),
@@ -288,6 +341,13 @@ POOL_CASES: Final = (
         _MONEY_SAID,
     ),
     Case(
+        "interruptions in words",
+        POOL,
+        {"spec.spotInterruptionsPerDay": "seldom"},
+        "spec.spotInterruptionsPerDay",
+        _FREQUENCY_SAID,
+    ),
+    Case(
         "link without speed",
         POOL,
         {"spec.interconnect": {"intraNode": {"kind": "PCIe", "gigabytesPerSecond": "0"}}},
@@ -301,6 +361,64 @@ POOL_CASES: Final = (
         "spec.interconnect.interNode.gigabytesPerSecond",
         "must be a number above 0, in quotes",
     ),
+    Case(
+        "chip without memory",
+        POOL,
+        {"spec.chip": {**_CHIP, "memory": "0"}},
+        "spec.chip.memory",
+        "must be an amount of memory above 0",
+    ),
+    Case(
+        "chip that computes nothing",
+        POOL,
+        {"spec.chip": {**_CHIP, "teraflops": {}}},
+        "spec.chip.teraflops",
+        "must name at least one rate",
+    ),
+    *(
+        Case(
+            f"chip without a speed: {field}",
+            POOL,
+            {"spec.chip": {**_CHIP, field: "none"}},
+            f"spec.chip.{field}",
+            "must be a number above 0, in quotes",
+        )
+        for field in ("memoryGigabytesPerSecond", "watts")
+    ),
+    *(
+        Case(
+            f"chip without a rate in {rate}",
+            POOL,
+            {"spec.chip": {**_CHIP, "teraflops": {rate: "none"}}},
+            f"spec.chip.teraflops.{rate}",
+            "must be a number above 0, in quotes",
+        )
+        for rate in ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+    ),
+    *(
+        Case(
+            f"calibration: {field}",
+            POOL,
+            {"status.calibration": {**_CALIBRATION, **wrong}},
+            f"status.calibration.{field}",
+            "must be a number above 0, in quotes",
+        )
+        for field, wrong in (
+            *(
+                (f"teraflops.{rate}", {"teraflops": {rate: "0"}})
+                for rate in ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+            ),
+            ("memoryGigabytesPerSecond", {"memoryGigabytesPerSecond": "-1"}),
+            ("allReduce[0].gigabytesPerSecond", {"allReduce": [{"chips": 2, "gigabytesPerSecond": "NaN"}]}),
+        )
+    ),
+    Case(
+        "calibration without a rate",
+        POOL,
+        {"status.calibration": {**_CALIBRATION, "teraflops": {}}},
+        "status.calibration.teraflops",
+        "must name at least one rate",
+    ),
 )
 
 POLICY_CASES: Final = (
@@ -313,6 +431,13 @@ POLICY_CASES: Final = (
         "must be a duration, 0 or more: write 90s",
     ),
     Case("no time to start", POLICY, {"spec.startDeadline": "0s"}, "spec.startDeadline", _POSITIVE_SAID),
+    Case(
+        "interruptions below 0",
+        POLICY,
+        {"spec.spotInterruptionsPerDay": "-1"},
+        "spec.spotInterruptionsPerDay",
+        _FREQUENCY_SAID,
+    ),
     Case(
         "share in percent",
         POLICY,

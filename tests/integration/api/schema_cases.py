@@ -1,4 +1,4 @@
-"""What the schema itself refuses, with the API server's own words."""
+"""Changes that the schema rejects, with the API server's message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,13 @@ SCHEMA_CASES: Final = (
         "spec.progress.totalSamples",
         "greater than or equal to 1",
     ),
-    Case("progress of nothing", JOB, {"spec.progress": {}}, "spec.progress.totalSamples", "Required value"),
+    Case(
+        "a step without samples",
+        JOB,
+        {"spec.progress": {"samplesPerStep": 0}},
+        "spec.progress.samplesPerStep",
+        "greater than or equal to 1",
+    ),
     Case("moves", JOB, {"spec.adaptation": {"maxMoves": -1}}, "spec.adaptation.maxMoves", "greater than or equal to 0"),
     Case(
         "pool allowed twice",

@@ -1,4 +1,4 @@
-"""A release of the chart in a real cluster, and what it must leave alone."""
+"""A release of the chart in a real cluster, and a job that it must not affect."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ CHART = Path(__file__).parents[3] / "charts" / "rightpool"
 NAME = "rightpool"
 SYSTEM = "rightpool-system"
 OPERATORS = "app.kubernetes.io/name=rightpool"
-# What the previous version's definition has not: a field of the spec, and the column that shows it.
+# A field of the spec that the previous version lacks, and its column.
 FIELD, COLUMN = "queueName", "Queue"
 
 Object = dict[str, Any]
 
 
 def previous_chart(folder: Path) -> Path:
-    """The chart as it was a version ago: older, and with a definition that knows less."""
+    """The chart of a previous version, with an older definition."""
     chart = folder / "previous"
-    shutil.copytree(CHART, chart)  # the definitions are links, and become files
+    shutil.copytree(CHART, chart)  # the definitions are links, and are copied as files
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
     (chart / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.0.9"}))
     path = chart / "files" / "crds" / "rightpool.dev_profiledjobs.yaml"
@@ -40,16 +40,21 @@ def previous_chart(folder: Path) -> Path:
         kept = [column for column in version["additionalPrinterColumns"] if column["name"] != COLUMN]
         assert len(kept) < len(version["additionalPrinterColumns"])
         version["additionalPrinterColumns"] = kept
-        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][FIELD]
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        del spec["properties"][FIELD]
+        rules = [rule for rule in spec["x-kubernetes-validations"] if rule.get("fieldPath") != f".{FIELD}"]
+        spec["x-kubernetes-validations"] = rules
     path.write_text(yaml.safe_dump(definition))
     return chart
 
 
 def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
+    """Checks less often the longer it takes: most checks start a kubectl."""
+    deadline, pause = time.monotonic() + seconds, 0.25
     while not check():
         assert time.monotonic() < deadline, complaint()
-        time.sleep(0.5)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 3.0)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Release:
         return self.cluster.kubectl
 
     def helm(self, *arguments: str) -> str:
-        """With what the operators last said, where helm fails."""
+        """Run helm. Errors include the state of the operator's pods."""
         command = [build.binary("helm"), f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={SYSTEM}", *arguments]
         result = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}\n{self.operators()}"
@@ -78,14 +83,14 @@ class Release:
         )
 
     def operators(self) -> str:
-        """What `kubectl` says of the operator's pods, for a failure's message."""
+        """The state of the operator's pods, for error messages."""
         listed = self.kubectl("get", "pods", f"--namespace={SYSTEM}", "--output=wide")
         events = self.kubectl("events", f"--namespace={SYSTEM}", "--types=Warning")
         logs = self.kubectl("logs", f"--namespace={SYSTEM}", f"--selector={OPERATORS}", "--prefix", "--tail=20")
         return f"{listed}\n{events}\n{logs}"
 
     def until_defined(self, *, new: bool) -> None:
-        """Until the API server takes a job with the new field, and its definition shows it; or neither."""
+        """Wait until the API server accepts a job with the new field and shows its column; or neither."""
 
         def taken_and_shown() -> tuple[bool, bool]:
             definition = self.kubectl.json("get", "crd", "profiledjobs.rightpool.dev")
@@ -105,21 +110,43 @@ class Release:
         return str(self.kubectl.json("get", "secret", f"--namespace={SYSTEM}", "rightpool-sidecar-key")["data"]["key"])
 
     def leader(self) -> str:
-        """The pod that holds the Lease; empty where none does."""
+        """The pod that holds the Lease; empty if there is none."""
         leases = self.kubectl.json("get", "leases", f"--namespace={SYSTEM}")["items"]
         return next((str(lease["spec"].get("holderIdentity") or "") for lease in leases), "")
 
     def pods(self) -> set[str]:
-        """Names of the operator's pods that are there to stay."""
+        """Names of the operator's pods that are not being deleted."""
         listed = self.kubectl.json("get", "pods", f"--namespace={SYSTEM}", f"--selector={OPERATORS}")["items"]
         return {pod["metadata"]["name"] for pod in listed if "deletionTimestamp" not in pod["metadata"]}
 
+    def restarts(self) -> dict[str, tuple[int, bool]]:
+        """How often the container of each of the operator's pods was started again, and whether it is ready."""
+        listed = self.kubectl.json("get", "pods", f"--namespace={SYSTEM}", f"--selector={OPERATORS}")["items"]
+        states = {pod["metadata"]["name"]: pod["status"]["containerStatuses"][0] for pod in listed}
+        return {name: (int(state["restartCount"]), bool(state["ready"])) for name, state in states.items()}
+
+    def processes(self) -> dict[str, set[int]]:
+        """Processes of the operator's containers, by container. Asked of the host: the API server may be away.
+
+        Only those of this cluster: operators of other clusters run on the same host.
+        """
+        pods = f"/{self.cluster.spec.cgroup}/kubepods/"
+        found: dict[str, set[int]] = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                command, group = (path / "cmdline").read_bytes().split(b"\0"), (path / "cgroup").read_text()
+            except OSError:
+                continue
+            if b"operator" in command[1:] and any(b"rightpool" in word for word in command) and pods in group:
+                found.setdefault(group, set()).add(int(path.name))
+        return found
+
     def until_led(self) -> None:
-        """Until one of the pods that are there leads, not one that is gone."""
+        """Wait until an existing pod is leader."""
         eventually(lambda: self.leader() in self.pods(), lambda: f"{self.leader()!r} leads\n{self.operators()}")
 
     def refused(self) -> set[str]:
-        """What the operator asked the API server for and had no right to, by its audit log."""
+        """The operator's forbidden requests in the API server's audit log."""
         user = f"system:serviceaccount:{SYSTEM}:{NAME}"
         found = set()
         for line in (self.cluster.spec.logs / "audit.log").read_text().splitlines():
@@ -129,7 +156,7 @@ class Release:
         return found
 
     def rendered(self) -> list[Object]:
-        """What helm has stored of the release."""
+        """The manifests that helm has stored of the release."""
         return [item for item in yaml.safe_load_all(self.helm("get", "manifest", NAME)) if item]
 
     def live(self, item: Object) -> Object:
@@ -166,7 +193,7 @@ class Workload:
         self.kubectl.apply([self.body()])
 
     def identity(self) -> Object:
-        """Everything that would be another one had anybody touched the job: its object, its child, its pods."""
+        """The uids of the job, its child and its pods, which change if any of them is replaced."""
         return {kind: sorted(self._identities(kind)) for kind in ("profiledjobs", "jobs", "pods")}
 
     def _identities(self, kind: str) -> Iterator[str]:
@@ -190,14 +217,14 @@ class Workload:
         return bool(pods) and all(pod["status"].get("phase") == "Running" for pod in pods)
 
     def placed(self) -> bool:
-        """The operator has seen it run, and said so."""
+        """Whether the operator has reported that it runs."""
         job = self.kubectl.json("get", "profiledjob", self.name, f"--namespace={self.namespace}")
         conditions = job.get("status", {}).get("conditions", [])
         return any(condition["type"] == "Placed" and condition["status"] == "True" for condition in conditions)
 
 
 def differences(rendered: Any, live: Any, path: str = "") -> list[str]:
-    """Fields that the API server does not store as they are rendered: what a GitOps controller would fight over."""
+    """Fields that the API server stores otherwise than rendered, which a GitOps controller would report as drift."""
     if isinstance(rendered, dict) and isinstance(live, dict):
         return [d for key in rendered for d in differences(rendered[key], live.get(key), f"{path}.{key}")]
     if isinstance(rendered, list) and isinstance(live, list) and len(rendered) == len(live):

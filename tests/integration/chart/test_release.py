@@ -1,24 +1,28 @@
-"""The chart's life on a cluster of its own: installed, upgraded, rolled back, uninstalled, installed again.
+"""The life cycle of a release on a separate cluster: installed, upgraded, rolled back, uninstalled, installed again.
 
-Definitions belong to the whole cluster, and this removes them: no cluster of others will do. A job runs through all of
-it, and nobody touches it. The operator's namespace enforces the restricted Pod Security Standard. The tests build on
-each other, in this order.
+The cluster is separate because definitions are global and are removed here. A job runs all the time and must not be
+affected. The operator's namespace enforces the restricted Pod Security Standard. The tests depend on each other, in
+this order.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from dashboards.answers import ask, check_panels
 from devcluster import cluster as clusters
 from devcluster import deps, host, recipes
+from devcluster.processes import Supervisor
 from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from devcluster.spec import DevclusterError
+from tools.dashboards.answers import ask, check_panels
 
 from .release import CHART, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
 
@@ -55,7 +59,7 @@ def workload(release: Release) -> Workload:
 
 @pytest.fixture(scope="module")
 def untouched(release: Release, workload: Workload, tmp_path_factory: pytest.TempPathFactory) -> Object:
-    """The previous version is installed, and has started a job: what that looks like."""
+    """The identity of a job that the previous version started."""
     release.install(previous_chart(tmp_path_factory.mktemp("chart")))
     release.until_led()
     workload.start()
@@ -70,7 +74,7 @@ def test_the_previous_version_runs(release: Release, workload: Workload, untouch
 
 
 def test_images_are_run_by_digest(release: Release, workload: Workload, untouched: Object) -> None:
-    """The operator's, and the profiler that it puts into pods."""
+    """The operator's image, and the profiler's in pods."""
     chosen = yaml.safe_load(release.images.read_text())
     (deployment,) = (item for item in release.rendered() if item["kind"] == "Deployment")
     named = {c["image"] for c in release.live(deployment)["spec"]["template"]["spec"]["containers"]}
@@ -94,13 +98,13 @@ def test_an_upgrade_brings_the_new_definition(release: Release, workload: Worklo
 
 
 def test_helm_test_passes(release: Release, untouched: Object) -> None:
-    said = release.helm("test", NAME, "--logs", "--timeout=400s")
+    output = release.helm("test", NAME, "--logs", "--timeout=400s")
     for line in ("ok: the API server serves", " leads", "ok: the operator's metrics are served"):
-        assert line in said
+        assert line in output
 
 
 def test_nothing_is_stored_otherwise_than_rendered(release: Release, untouched: Object) -> None:
-    """So that a GitOps controller finds no difference, and needs none to be ignored."""
+    """A GitOps controller then finds no drift."""
     found = []
     for item in release.rendered():
         for difference in differences(item, release.live(item)):
@@ -158,14 +162,47 @@ def test_a_rollback_brings_the_old_definition_back(release: Release, workload: W
 
 
 def test_the_operator_asked_for_nothing_that_it_may_not(release: Release, untouched: Object) -> None:
-    # Looked at before its rights are taken away with it.
+    # Checked before its rights are removed.
     assert release.refused() == set()
+
+
+def test_replicas_that_start_without_an_api_server_are_ready_soon_after_it_is_back(
+    release: Release, workload: Workload, untouched: Object
+) -> None:
+    """They wait for it, and are started once: a kubelet waits longer before every further start.
+
+    After the tests of alerts and of the audit log: cycles fail without an API server, and one that starts refuses what
+    its roles allow.
+    """
+    before = release.restarts()
+    supervisor = Supervisor(release.cluster.spec.state)
+    record = supervisor.record("kube-apiserver")
+    assert record is not None
+    record.identity.signal(signal.SIGKILL)
+    old = release.processes()
+    assert len(old) == len(before) == 2
+    for pid in set().union(*old.values()):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(release.processes().keys() - old.keys()) == 2, lambda: "the kubelet starts them again")
+    time.sleep(20)  # of which they make several attempts
+    programs = clusters.programs(release.cluster.spec, root=True)
+    program = next(program for program in programs if program.name == "kube-apiserver")
+    supervisor.ensure(program)
+    supervisor.wait(program, seconds=240)
+    began = time.monotonic()
+    after = {name: (count + 1, True) for name, (count, _) in before.items()}
+    eventually(lambda: release.restarts() == after, lambda: f"{release.restarts()}\n{release.operators()}")
+    print(f"ready {time.monotonic() - began:.1f} s after the API server")
+    release.until_led()
+    print(f"led {time.monotonic() - began:.1f} s after the API server")
+    assert workload.identity() == untouched
 
 
 def test_uninstalling_leaves_what_jobs_live_on(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
     release.helm("uninstall", NAME, "--wait", "--timeout=400s")
-    assert release.pods() == set()
+    # The garbage collector ends them, and it has just found the API server again.
+    eventually(lambda: release.pods() == set(), release.operators)
     assert release.key() == key
     assert workload.identity() == untouched
     assert workload.runs()
@@ -177,7 +214,7 @@ def test_a_new_installation_takes_over_what_was_left(release: Release, workload:
     release.until_led()
     assert release.key() == key
     release.until_defined(new=True)
-    # It has seen the job, and found nothing to do.
+    # It has read the job and has nothing to do.
     eventually(lambda: _seen(release), release.operators)
     assert workload.identity() == untouched
 
@@ -190,8 +227,10 @@ def _seen(release: Release) -> bool:
 def test_without_keep_everything_goes(release: Release, workload: Workload, untouched: Object) -> None:
     release.install(CHART, "crds.keep=false")
     assert workload.identity() == untouched
+    # As the documentation says: what goes with its definition, the garbage collector may miss.
+    release.kubectl("delete", "profiledjobs", "--all", "--all-namespaces", "--cascade=foreground", seconds=300)
+    assert workload.identity() == {"profiledjobs": [], "jobs": [], "pods": []}
     release.helm("uninstall", NAME, "--wait", "--timeout=400s")
     with pytest.raises(DevclusterError, match="NotFound"):
         release.key()
     eventually(lambda: "rightpool.dev" not in release.kubectl("get", "crds", "--output=name"), release.operators)
-    eventually(lambda: not release.kubectl.json("get", "pods", "--namespace=research")["items"], release.operators)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -69,7 +71,7 @@ def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
 
 @pytest.fixture
 def job(api: client.ApiClient, namespace: str) -> str:
-    """A job that somebody else manages, so that an operator on this cluster leaves it alone, with a status."""
+    """A job with a status and another manager, so that an operator on this cluster ignores it."""
     custom = client.CustomObjectsApi(api)
     now = datetime.now(UTC).replace(microsecond=0)
     placement = {
@@ -84,13 +86,10 @@ def job(api: client.ApiClient, namespace: str) -> str:
         "requestedChips": 4,
         "requestedReplicas": 1,
     }
-    condition = {
-        "type": "Profiled",
-        "status": "True",
-        "reason": "Measured",
-        "message": "",
-        "lastTransitionTime": now.isoformat(),
-    }
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": now.isoformat()}
+        for kind, reason in (("Placed", "Running"), ("Profiled", "Measured"))
+    ]
     measured = {"samplesPerSecond": "6070", "chipBusy": "0.98", "matrixActive": "0.14", "memoryBandwidth": "0.45"}
     about = {"window": "5m", "measuredAt": now.isoformat(), "bottleneck": "MemoryBandwidth", "quality": "Measured"}
     body = {
@@ -104,7 +103,8 @@ def job(api: client.ApiClient, namespace: str) -> str:
         },
     }
     custom.create_namespaced_custom_object(GROUP, VERSION, namespace, "profiledjobs", body)
-    status = {"conditions": [condition], "placement": placement, "profile": measured | about}
+    cost = {"perHour": "20.28", "chips": 4, "spent": "20.28", "saved": "0.00", "asOf": now.isoformat()}
+    status = {"cost": cost, "conditions": conditions, "placement": placement, "profile": measured | about}
     custom.patch_namespaced_custom_object_status(
         GROUP, VERSION, namespace, "profiledjobs", "resnet50", {"status": status}
     )
@@ -120,6 +120,20 @@ def test_explain(kubeconfig: Path, namespace: str, job: str) -> None:
     assert any("managedBy is example.com/nobody" in note for note in found["notes"])
     table = rightpool("explain", f"{namespace}/{job}", kubeconfig=kubeconfig)
     assert table.returncode == 0 and "4 chips of a100" in table.stdout and "\x1b" not in table.stdout
+
+
+def test_explain_draws(kubeconfig: Path, namespace: str, job: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = rightpool("explain", job, "-n", namespace, "--plot", str(tmp_path / "job.svg"), kubeconfig=kubeconfig)
+    assert (drawn.returncode, drawn.stderr) == (0, "")
+    assert "Decision" in drawn.stdout and "</svg>" in (tmp_path / "job.svg").read_text()
+    nowhere = str(tmp_path / "no" / "job.png")
+    failed = rightpool("explain", job, "-n", namespace, "--plot", nowhere, kubeconfig=kubeconfig)
+    assert failed.returncode == 1
+    assert failed.stderr == f"rightpool explain: --plot: {nowhere} can't be written: No such file or directory\n"
+    assert rightpool("explain", "--plot", "all.svg", kubeconfig=kubeconfig).stderr == (
+        "rightpool explain: --plot draws one job: name it\n"
+    )
 
 
 def test_top_and_pools(kubeconfig: Path, namespace: str, job: str) -> None:
@@ -139,7 +153,7 @@ def test_a_wrong_name_suggests_the_right_one(kubeconfig: Path, namespace: str, j
     )
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(kubeconfig: Path, namespace: str, job: str) -> None:
+def test_a_closed_pipe_is_no_error(kubeconfig: Path, namespace: str, job: str) -> None:
     command = f"{sys.executable} -m rightpool.cli.main explain {job} -n {namespace} | true; echo ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(kubeconfig)}
     result = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=SECONDS)
@@ -148,7 +162,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(kubeconfig: Path, namespace: 
 
 @pytest.fixture
 def tenant(api: client.ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Path]:
-    """A kubeconfig of somebody who may read ProfiledJobs of one namespace, pools, and nothing else."""
+    """A kubeconfig of a user who may only read ProfiledJobs of one namespace, and pools."""
     rules = client.RbacAuthorizationV1Api(api)
     core = client.CoreV1Api(api)
     name = f"tenant-{uuid.uuid4().hex[:8]}"
@@ -185,7 +199,7 @@ def test_a_tenant_gets_an_explanation_and_notes(tenant: Path, job: str) -> None:
     assert answer("pools", kubeconfig=tenant)["notes"]
 
 
-def test_a_tenant_who_may_not_is_told_what(tenant: Path) -> None:
+def test_a_tenant_without_rights_gets_the_missing_right(tenant: Path) -> None:
     result = rightpool("top", "-A", kubeconfig=tenant)
     assert result.returncode == 1
     assert result.stderr.startswith(
@@ -193,8 +207,37 @@ def test_a_tenant_who_may_not_is_told_what(tenant: Path) -> None:
     )
 
 
+def test_the_page_shows_a_tenant_what_a_tenant_may_see_until_it_is_interrupted(
+    tenant: Path, namespace: str, job: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rightpool.cli.main", "ui", "--port", "0"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(tenant)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:[0-9]+/", line)
+        assert found is not None and "ctrl-C ends it" in line, line
+        with urllib.request.urlopen(found[0], timeout=SECONDS) as answer:
+            fleet = answer.read().decode()
+        assert f"/jobs/{namespace}/{job}" in fleet and "jobs of other namespaces can&#39;t be listed" in fleet
+        with urllib.request.urlopen(f"{found[0]}jobs/{namespace}/{job}", timeout=SECONDS) as answer:
+            page = answer.read().decode()
+        assert "4 chips of a100 in 1 pod" in page and "Events can&#39;t be read" in page
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=SECONDS)
+        assert (process.returncode, error) == (130, "")
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
-    """An API server that accepts and never answers; ctrl-C while it is waited for."""
+    """SIGINT during a request to an API server that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         path = tmp_path / "config"
         entry = {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}

@@ -1,4 +1,4 @@
-"""A cluster of these tests' own, and the guards for what only root can do."""
+"""A separate cluster, and skips for tests that need root."""
 
 import os
 

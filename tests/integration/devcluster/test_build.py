@@ -1,4 +1,4 @@
-"""The cache folder is named by everything that decides what is built."""
+"""The name of the cache folder depends on all inputs of the build."""
 
 from pathlib import Path
 
@@ -25,14 +25,23 @@ def test_the_key_follows_module_files_and_go(modules: Path) -> None:
     assert build.cache_key(modules, "go1.26.8") != key
 
 
+def test_what_is_built_on_demand_rebuilds_nothing_else(modules: Path) -> None:
+    key, own = build.cache_key(modules, "go1.26.8"), build.cache_key(modules, "go1.26.8", build.ON_DEMAND)
+    (modules / "kueue").mkdir()
+    (modules / "kueue" / "go.mod").write_text("module tools/kueue\n")
+    assert build.cache_key(modules, "go1.26.8") == key
+    assert build.cache_key(modules, "go1.26.8", build.ON_DEMAND) != own
+    assert not set(build.ON_DEMAND) & set(build.EVERYTHING)
+
+
 def test_every_component_has_its_module_files() -> None:
-    for component in build.EVERYTHING:
+    for component in (*build.EVERYTHING, *build.ON_DEMAND):
         assert (build.MODULES / component.module / "go.mod").exists(), component.name
         if component.module != "pause":  # nothing but the standard library
             assert (build.MODULES / component.module / "go.sum").exists(), component.name
 
 
-def test_what_is_there_is_not_built_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_existing_build_is_not_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(build, "bin_dir", lambda: tmp_path)
     monkeypatch.setattr(build, "_build", lambda component: pytest.fail("built again"))
     component = build.CONTROL_PLANE[0]
@@ -40,7 +49,7 @@ def test_what_is_there_is_not_built_again(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert build.ensure([component], Progress(quiet=True)) == tmp_path
 
 
-def test_a_build_that_fails_leaves_nothing_and_shows_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_build_leaves_nothing_and_shows_the_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "modules" / "broken").mkdir(parents=True)
     (tmp_path / "modules" / "broken" / "go.mod").write_text("module tools/broken\n\ngo 1.26\n")
     (tmp_path / "modules" / "broken" / "main.go").write_text("package main\n\nfunc main() { nonsense() }\n")

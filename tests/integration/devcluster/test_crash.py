@@ -1,4 +1,4 @@
-"""A whole cluster, killed in several ways: `up` repairs it, `down` leaves nothing, and its neighbours do not notice."""
+"""A whole cluster, killed in several ways: `up` repairs it, `down` removes it, other clusters are not affected."""
 
 import os
 import random
@@ -21,7 +21,7 @@ QUIET = Progress(quiet=True)
 
 
 def pause_pod(name: str) -> dict[str, Any]:
-    """The one image that every cluster has."""
+    """A pod with the one image that every cluster has."""
     container = {"name": "main", "image": "pause:dev", "imagePullPolicy": "Never"}
     return {
         "apiVersion": "v1",
@@ -34,13 +34,13 @@ def pause_pod(name: str) -> dict[str, Any]:
 def firewall() -> list[str]:
     program = deps.find("iptables-save")
     assert program is not None
-    said = subprocess.run([program], check=True, capture_output=True, text=True).stdout
-    return [line for line in said.splitlines() if line.startswith("-A")]  # no comments with the time of day
+    output = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    return [line for line in output.splitlines() if line.startswith("-A")]  # without comments, which have the time
 
 
 @pytest.fixture
 def neighbour(root: None, tmp_path: Path) -> Iterator[Identity]:
-    """A process of another cluster, in its network. Real ones beside this test come and go as they like."""
+    """A process in the network of another cluster."""
     spec = Cluster("near", Ports.starting_at(24440), "10.111.0.0/24", "10.112.0.0/24", "10.113.0.0/16")
     network.remove(spec)
     network.ensure(spec)
@@ -86,7 +86,7 @@ def test_repaired_after_a_crash_and_gone_after_another(neighbour: Identity, brok
     clusters.up(spec, QUIET)
     assert before == {record.name: record.identity for record in Supervisor(spec.state).records()}
 
-    # Killed, and one merely stopped: it has a pid, and answers nothing.
+    # Some processes are killed, and one is stopped: it has a pid and does not answer.
     kill(spec, "etcd", "kube-apiserver", "containerd")
     kill(spec, "coredns", number=signal.SIGSTOP)
     running = clusters.up(spec, QUIET)
@@ -94,7 +94,7 @@ def test_repaired_after_a_crash_and_gone_after_another(neighbour: Identity, brok
     running.kubectl.apply([pause_pod("after")])
     wait_for_pod(running, "after")
 
-    # The network goes from under it.
+    # The network is removed.
     network.ip("netns", "delete", spec.namespace)
     running = clusters.up(spec, QUIET)
     running.kubectl.apply([pause_pod("third")])
@@ -105,7 +105,7 @@ def test_repaired_after_a_crash_and_gone_after_another(neighbour: Identity, brok
     nodes = running.kubectl("get", "nodes", "--selector=simulation.rightpool.dev/pool=a10g", "--output=name").split()
     assert nodes == ["node/a10g-0", "node/a10g-1"]
 
-    # A crash of everything that comes to mind, records included.
+    # All processes and records are lost.
     alive = teardown.processes(spec)
     chance = random.Random(1)
     for identity in chance.sample(alive, len(alive) // 2):
@@ -115,7 +115,7 @@ def test_repaired_after_a_crash_and_gone_after_another(neighbour: Identity, brok
     (spec.state / "pid" / "etcd.json").write_text("{")
     clusters.down(spec)
     assert teardown.left(spec) == []
-    clusters.down(spec)  # and once more: nothing to do is no error
+    clusters.down(spec)  # repeating it is no error
 
     assert firewall() == rules
     assert neighbour.alive()
@@ -131,7 +131,7 @@ def test_shims_containers_and_mounts_are_found_without_any_record(broken_later: 
     shims = list(teardown._shims(broken_later))
     assert shims
     for pid in shims:
-        os.kill(pid, signal.SIGKILL)  # the containers live on, as somebody else's children
+        os.kill(pid, signal.SIGKILL)  # the containers continue as children of init
     clusters.down(broken_later)
     assert teardown.left(broken_later) == []
     assert not list(Path("/var/lib/cni/results").glob("rightpool-crash-*"))

@@ -1,4 +1,4 @@
-"""What is changed on the machine itself is put back."""
+"""Changes of the machine are reverted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Locks hold between processes, and end with whoever held them."""
+"""Locks work between processes, and are released when the holder ends."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ with locks.held(Path(sys.argv[1])):
 """
 
 
-def test_who_comes_second_waits_until_the_first_is_gone(tmp_path: Path) -> None:
+def test_the_second_holder_waits_for_the_first(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "lock"
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -34,12 +34,12 @@ def test_who_comes_second_waits_until_the_first_is_gone(tmp_path: Path) -> None:
         waiter = threading.Thread(target=wait)
         waiter.start()
         assert not got.wait(0.3)
-        holder.kill()  # it had no time to let go
+        holder.kill()  # it could not release the lock itself
         assert got.wait(SECONDS)
         waiter.join()
 
 
-def test_those_who_share_it_hold_it_together_and_nobody_else(tmp_path: Path) -> None:
+def test_shared_holders_exclude_others(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     got = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The network is made once, repaired when broken, and removed to the last route."""
+"""The network is created once, repaired if broken, and removed completely."""
 
 import subprocess
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_the_host_reaches_the_node_and_every_simulated_address(cluster: Cluster)
 
 
 @pytest.mark.parametrize("broken", ["bridge", "host link", "simulated namespace", "cluster namespace"])
-def test_what_is_broken_is_made_again(cluster: Cluster, broken: str) -> None:
+def test_broken_parts_are_recreated(cluster: Cluster, broken: str) -> None:
     network.ensure(cluster)
     if broken == "bridge":
         network.ip("-n", cluster.namespace, "link", "delete", cluster.bridge)
@@ -66,7 +66,7 @@ def test_a_pod_that_outlived_the_bridge_is_joined_again(cluster: Cluster) -> Non
 
 
 def test_a_file_without_its_namespace_does_not_stop_it(cluster: Cluster) -> None:
-    """What a reboot or a lazy unmount leaves."""
+    """As after a reboot or a lazy unmount."""
     network.ensure(cluster)
     subprocess.run(["umount", network.NAMESPACES / cluster.namespace], check=True)
     assert not network.intact(cluster)
@@ -74,6 +74,6 @@ def test_a_file_without_its_namespace_does_not_stop_it(cluster: Cluster) -> None
     assert network.intact(cluster)
 
 
-def test_a_refusal_says_which_command_failed() -> None:
+def test_an_error_names_the_failed_command() -> None:
     with pytest.raises(DevclusterError, match="ip link show no-such-link"):
         network.ip("link", "show", "no-such-link")

@@ -100,7 +100,7 @@ def test_entries_are_sorted_timeless_and_roots(tmp_path: Path) -> None:
     assert next(entry for entry in found if entry.issym()).linkname == "run"
 
 
-def test_somebody_elses_tar_is_normalised_and_its_hard_links_survive() -> None:
+def test_a_foreign_tar_is_normalised_and_keeps_its_hard_links() -> None:
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as archive:
         for name, content in (("z/data", b"data"), ("skip", b"no")):
@@ -123,7 +123,7 @@ def test_names_are_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a tar at all"])
-def test_what_is_no_image_is_said_so(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_image_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "thing.tar").write_bytes(content)
     with pytest.raises(DevclusterError, match="not an image tar"):
         oci.names_in(tmp_path / "thing.tar")

@@ -1,4 +1,4 @@
-"""Processes are found again, restarted when they should be, and never mistaken for somebody else's."""
+"""Processes are found again, restarted when they should be, and never mistaken for unrelated ones."""
 
 import dataclasses
 import os
@@ -69,10 +69,10 @@ def test_new_settings_restart_it(supervisor: Supervisor, tmp_path: Path) -> None
     assert not first.alive()
 
 
-def test_a_recycled_pid_is_a_stranger() -> None:
+def test_a_reused_pid_is_another_process() -> None:
     """The same number with another start time, or from before a reboot, is never signalled."""
-    with subprocess.Popen(["sleep", "60"]) as stranger:
-        real = Identity.of(stranger.pid)
+    with subprocess.Popen(["sleep", "60"]) as unrelated:
+        real = Identity.of(unrelated.pid)
         assert real is not None
         assert real.alive()
         for other in (
@@ -82,9 +82,9 @@ def test_a_recycled_pid_is_a_stranger() -> None:
             assert not other.alive()
             other.signal(9)
             stop_all([other], grace=0.1)
-        assert stranger.poll() is None
+        assert unrelated.poll() is None
         assert real.alive()
-        stranger.kill()
+        unrelated.kill()
 
 
 def test_a_zombie_is_dead() -> None:
@@ -110,7 +110,7 @@ def test_a_name_with_parentheses_does_not_confuse_the_start_time(tmp_path: Path)
         child.kill()
 
 
-def test_what_ignores_the_request_to_stop_is_killed(supervisor: Supervisor) -> None:
+def test_a_program_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> None:
     stubborn = Program("stubborn", ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"))
     supervisor.ensure(stubborn)
     identity = identity_of(supervisor, "stubborn")
@@ -130,15 +130,15 @@ def test_half_a_record_is_no_record(supervisor: Supervisor, tmp_path: Path) -> N
 
 
 def test_the_error_of_a_program_that_ends_names_its_log(supervisor: Supervisor) -> None:
-    program = Program("doomed", ("sh", "-c", "echo no such flag; exit 1"), ready=lambda: False)
-    with pytest.raises(DevclusterError, match="doomed ended") as raised:
+    program = Program("failing", ("sh", "-c", "echo no such flag; exit 1"), ready=lambda: False)
+    with pytest.raises(DevclusterError, match="failing ended") as raised:
         supervisor.ensure(program)
         supervisor.wait(program, seconds=5)
     assert "no such flag" in str(raised.value)
-    assert str(supervisor.log("doomed")) in str(raised.value)
+    assert str(supervisor.log("failing")) in str(raised.value)
 
 
-def test_waiting_for_one_that_never_answers_ends(supervisor: Supervisor) -> None:
+def test_waiting_for_a_program_that_never_responds_ends(supervisor: Supervisor) -> None:
     program = dataclasses.replace(SLEEP, ready=lambda: False)
     supervisor.ensure(program)
     with pytest.raises(DevclusterError, match="did not answer within"):

@@ -76,12 +76,12 @@ def test_the_targets_file_follows_changes(tmp_path: Path) -> None:
     file.replace([pod(phase="Pending")])
     file.write()
     assert json.loads(path.read_text()) == []
-    file.change("MODIFIED", pod(podIP="10.99.0.7", phase="Running"))
+    file.change(pod(podIP="10.99.0.7", phase="Running"), True)
     file.write()
     assert len(json.loads(path.read_text())) == 1
     written = path.stat().st_mtime_ns
     file.write()
     assert path.stat().st_mtime_ns == written
-    file.change("DELETED", pod(podIP="10.99.0.7", phase="Running"))
+    file.change(pod(podIP="10.99.0.7", phase="Running"), False)
     file.write()
     assert json.loads(path.read_text()) == []

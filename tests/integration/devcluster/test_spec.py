@@ -41,7 +41,7 @@ def test_no_name_is_shared(one: Cluster, other: Cluster) -> None:
 
 
 @pytest.mark.parametrize("cluster", NAMED.values())
-def test_within_a_cluster_everything_is_apart(cluster: Cluster) -> None:
+def test_names_ports_and_addresses_of_a_cluster_are_distinct(cluster: Cluster) -> None:
     ports = cluster.ports.all()
     assert len(set(ports)) == len(ports)
     assert not any(one.overlaps(other) for one, other in combinations(networks(cluster), 2))
@@ -61,14 +61,14 @@ def test_interface_names_fit_the_kernel() -> None:
     assert max(len(longest.host_link), len(longest.bridge)) <= 15
 
 
-def test_places_follow_the_base_directory_variables() -> None:
+def test_paths_follow_the_base_directory_variables() -> None:
     assert state_home({"XDG_STATE_HOME": "/s"}) == Path("/s/rightpool")
     assert cache_home({"XDG_CACHE_HOME": "/c"}) == Path("/c/rightpool")
     assert state_home({"XDG_STATE_HOME": ""}) == Path.home() / ".local/state/rightpool"
     assert cache_home({}) == Path.home() / ".cache/rightpool"
 
 
-def test_an_unknown_name_says_which_there_are() -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     assert named("test") is TEST
     with pytest.raises(DevclusterError, match="demo, test"):
         named("prod")

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from rightpool.cluster.errors import ClusterError, NotFound
-from rightpool.cluster.resources import JOBS, NODES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
+from rightpool.workloads.kinds.job import JOBS
 from tests.integration.faults.fleet import Body, Tenant, new_image
 
 SECONDS = 400.0
@@ -48,7 +49,7 @@ def finish(tenant: Tenant, name: str) -> None:
             containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
             pod["status"].update(phase="Succeeded", containerStatuses=containers)
             path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
-            tenant.client._call("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+            tenant.client.request("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
         return bool(running)
 
     persistently(end)
@@ -76,8 +77,20 @@ def evict(tenant: Tenant, name: str) -> None:
             about = {"name": pod["metadata"]["name"], "namespace": tenant.namespace}
             path = PODS.path(tenant.namespace, about["name"], "eviction")
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
-            tenant.client._call("POST", path, body=body)
+            tenant.client.request("POST", path, body=body)
         return bool(pods)
+
+    persistently(go)
+
+
+def cordon(tenant: Tenant, node: str, *, unschedulable: bool = True) -> None:
+    """As `kubectl cordon` and `uncordon` do it."""
+
+    def go() -> bool:
+        body = tenant.client.get(NODES, node)
+        body["spec"]["unschedulable"] = unschedulable
+        tenant.client.replace(NODES, {**body, "apiVersion": "v1", "kind": "Node"})
+        return True
 
     persistently(go)
 
@@ -88,15 +101,15 @@ def collect(tenant: Tenant, pod: Body) -> None:
 
     def go() -> bool:
         try:
-            found = tenant.client._call("GET", path)
+            found = tenant.client.request("GET", path)
             if found["metadata"]["uid"] != pod["metadata"]["uid"]:
                 return True
             others = [c for c in found["status"].get("conditions") or () if c["type"] != "DisruptionTarget"]
             conditions = [*others, {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}]
             found["status"].update(phase="Failed", conditions=conditions)
-            tenant.client._call("PUT", f"{path}/status", body={**found, "apiVersion": "v1", "kind": "Pod"})
+            tenant.client.request("PUT", f"{path}/status", body={**found, "apiVersion": "v1", "kind": "Pod"})
             options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-            tenant.client._call("DELETE", path, body=options)
+            tenant.client.request("DELETE", path, body=options)
         except NotFound:
             pass
         return True

@@ -1,7 +1,7 @@
-"""A cluster of these tests' own, operators that die where they are told to, and a checker that looks on.
+"""A separate cluster, operators that crash at chosen points, and a checker of invariants.
 
-An operator that looks after all namespaces, such as a release on the common test cluster, would do what the dead ones
-left undone; and the control plane of a cluster that others use can't be restarted.
+An operator that watches all namespaces, such as a release on the common test cluster, would finish the work of the
+crashed ones; and the control plane of a cluster in common use can't be restarted.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 
 import pytest
 
-from chaos.operators import Nursery, Replica
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.progress import Progress
-from devcluster.spec import FAULTS
+from devcluster.spec import FAULTS, FAULTS_TOO
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, Conflict
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, Resource
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES
+from tests.chaos.operators import ProcessPool, Replica
 from tests.integration.faults.fleet import CONFIG_MAPS, POLICY, POOLS, SHORT, SIMULATED, SIMULATION_MAP, Tenant, nodes
-from tests.integration.faults.site import Site, Watchman
+from tests.integration.faults.site import NamespaceWatch, Site
 from tests.integration.runtime.conftest import client
 from tests.integration.runtime.harness import eventually
 
@@ -33,16 +34,23 @@ __all__ = ["client"]
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
+CLUSTERS = {"master": FAULTS, "gw0": FAULTS, "gw1": FAULTS_TOO}
+
+
 @pytest.fixture(scope="session")
-def own_cluster() -> Iterator[Running]:
-    """A cluster that is ours to break. KEEP=1 leaves it up, which makes the next run start faster."""
+def own_cluster(worker_id: str) -> Iterator[Running]:
+    """A cluster that tests may break, of each of two processes of pytest-xdist its own. KEEP=1 leaves it up, so that
+    the next run starts faster."""
     if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
         pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster, and these tests break theirs")
     if os.geteuid() != 0:
         pytest.skip("simulated pods answer only in network namespaces, and those need root")
-    yield clusters.up(FAULTS, Progress(quiet=True))
+    if worker_id not in CLUSTERS:
+        pytest.fail(f"there are clusters for two processes at most, and this one is {worker_id}: run with -n 2")
+    spec = CLUSTERS[worker_id]
+    yield clusters.up(spec, Progress(quiet=True))
     if not os.environ.get("KEEP"):
-        clusters.down(FAULTS)
+        clusters.down(spec)
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +100,7 @@ def ready(node: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def impatient(client: ClusterClient, machines: None) -> Iterator[Callable[[], None]]:
-    """From the call to the end of the test, a target is given up soon."""
+    """A function that shortens the start deadline until the end of the test."""
 
     def shorten() -> None:
         put(client, PLACEMENT_POLICIES, "default", {"spec": {**POLICY, "startDeadline": SHORT}})
@@ -102,44 +110,50 @@ def impatient(client: ClusterClient, machines: None) -> Iterator[Callable[[], No
 
 
 @pytest.fixture(scope="package")
-def nursery(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    nursery = Nursery(kubeconfig, tmp_path_factory.mktemp("operators"))
-    yield nursery
-    nursery.close()
+def process_pool(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPool]:
+    process_pool = ProcessPool(kubeconfig, tmp_path_factory.mktemp("operators"))
+    yield process_pool
+    process_pool.close()
 
 
 @pytest.fixture(scope="package")
-def watchman(kubeconfig: Path, machines: None) -> Iterator[Watchman]:
-    watchman = Watchman(kubeconfig)
-    yield watchman
-    watchman.stop()
+def namespace_watch(kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
+    namespace_watch = NamespaceWatch(kubeconfig)
+    yield namespace_watch
+    namespace_watch.stop()
 
 
 @contextmanager
-def make_site(client: ClusterClient, nursery: Nursery, watchman: Watchman, folder: Path) -> Iterator[Site]:
-    """Whatever is done in it, nothing that must never happen may happen."""
+def make_site(
+    client: ClusterClient, process_pool: ProcessPool, namespace_watch: NamespaceWatch, folder: Path
+) -> Iterator[Site]:
+    """A site whose invariants are checked at the end."""
     namespace = f"test-{uuid.uuid4().hex[:10]}"
     client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    site = Site(client, namespace, nursery, watchman, folder)
+    site = Site(client, namespace, process_pool, namespace_watch, folder)
     try:
         yield site
-        site.sound()
+        site.assert_no_violations()
     finally:
         site.close()
         client.delete(NAMESPACES, namespace, propagation="Background")
 
 
 @pytest.fixture
-def site(client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path: Path) -> Iterator[Site]:
-    with make_site(client, nursery, watchman, tmp_path) as site:
+def site(
+    client: ClusterClient, process_pool: ProcessPool, namespace_watch: NamespaceWatch, tmp_path: Path
+) -> Iterator[Site]:
+    with make_site(client, process_pool, namespace_watch, tmp_path) as site:
         yield site
 
 
 @pytest.fixture
-def sites(client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path: Path) -> Iterator[Callable[[], Site]]:
-    """As many as a test wants, for what takes its time and can be awaited side by side."""
+def sites(
+    client: ClusterClient, process_pool: ProcessPool, namespace_watch: NamespaceWatch, tmp_path: Path
+) -> Iterator[Callable[[], Site]]:
+    """A factory of sites, for tests that wait in several of them at once."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(make_site(client, nursery, watchman, tmp_path))
+        yield lambda: stack.enter_context(make_site(client, process_pool, namespace_watch, tmp_path))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A site: a namespace, the operators that look after it alone, and what must never happen in it."""
+"""A site: a namespace with its own operators and a checker of its invariants."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos.invariants import Checker
-from chaos.operators import Nursery, Replica
-from chaos.stream import Seen, Stream
 from rightpool.cluster.client import ClusterClient
+from tests.chaos.invariants import Checker
+from tests.chaos.operators import ProcessPool, Replica
+from tests.chaos.stream import Stream, StreamEvent
 from tests.integration.faults.fleet import Tenant
 
-# Of a state that is to be cleaned up. Operators here die all the time, and the machine may be busy.
-PATIENCE = 120.0
+# Seconds for which a state that must be cleaned up may last. Operators here crash often, and the machine may be busy.
+CLEANUP_SECONDS = 120.0
 
 
-class Watchman:
-    """Shows each checker what happens in its namespace, in the background."""
+class NamespaceWatch:
+    """A background thread that passes the events of each namespace to its checker."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._checkers: dict[str, Checker] = {}
-        self._ears: dict[str, Callable[[Seen], None]] = {}
+        self._listeners: dict[str, Callable[[StreamEvent], None]] = {}
         self._stream = Stream(kubeconfig)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -34,13 +34,13 @@ class Watchman:
     def watches(self, namespace: str) -> bool:
         return namespace in self._checkers
 
-    def listen(self, namespace: str, ear: Callable[[Seen], None]) -> None:
-        """Let somebody hear what happens there, too."""
-        self._ears = {**self._ears, namespace: ear}
+    def listen(self, namespace: str, listener: Callable[[StreamEvent], None]) -> None:
+        """Pass the events of a namespace to a listener as well."""
+        self._listeners = {**self._listeners, namespace: listener}
 
     def forget(self, namespace: str) -> None:
         self._checkers = {name: checker for name, checker in self._checkers.items() if name != namespace}
-        self._ears = {name: ear for name, ear in self._ears.items() if name != namespace}
+        self._listeners = {name: ear for name, ear in self._listeners.items() if name != namespace}
 
     def _run(self) -> None:
         last = time.monotonic()
@@ -48,16 +48,16 @@ class Watchman:
             for event in self._stream.take():
                 namespace = event.body["metadata"].get("namespace", "")
                 if namespace in self._checkers:
-                    self._checkers[namespace].see(event)
-                if namespace in self._ears:
-                    self._ears[namespace](event)
+                    self._checkers[namespace].observe(event)
+                if namespace in self._listeners:
+                    self._listeners[namespace](event)
             now = time.monotonic()
             for checker in self._checkers.values():
                 checker.tick(now - last)
             last = now
 
     @property
-    def awake(self) -> bool:
+    def running(self) -> bool:
         return self._thread.is_alive()
 
     def stop(self) -> None:
@@ -67,85 +67,92 @@ class Watchman:
 
 
 class Site:
-    """One namespace, with operators of its own."""
+    """One namespace with its own operators."""
 
     def __init__(
-        self, client: ClusterClient, namespace: str, nursery: Nursery, watchman: Watchman, folder: Path
+        self,
+        client: ClusterClient,
+        namespace: str,
+        process_pool: ProcessPool,
+        namespace_watch: NamespaceWatch,
+        folder: Path,
     ) -> None:
         self.tenant = Tenant(client, namespace)
         self.namespace = namespace
         self.folder = folder
-        self.checker = Checker(limit=PATIENCE)
-        self.watchman = watchman
-        self._nursery = nursery
+        self.checker = Checker(limit=CLEANUP_SECONDS)
+        self.namespace_watch = namespace_watch
+        self._process_pool = process_pool
         self._started: list[Replica] = []
-        watchman.watch(namespace, self.checker)
+        namespace_watch.watch(namespace, self.checker)
 
-    def operate(self, identity: str = "a", die: str | None = None, **settings: str) -> Replica:
-        """A new operator, which watches this namespace alone. die: as in `chaos.nursery`."""
-        environment = {
+    def operate(self, identity: str = "a", crash: str | None = None, **settings: str) -> Replica:
+        """Start an operator that watches this namespace only. crash: see `tests.chaos.fork_server`."""
+        variables = {
             "RIGHTPOOL_WATCH_NAMESPACES": self.namespace,
             "RIGHTPOOL_LEASE_NAMESPACE": self.namespace,
             "RIGHTPOOL_LEASE_DURATION": "10",
             **settings,
         }
-        replica = self._nursery.start(f"{self.namespace}-{identity}", die=die, environment=environment)
+        replica = self._process_pool.start(f"{self.namespace}-{identity}", crash=crash, variables=variables)
         self._started.append(replica)
         return replica
 
     def ended(self, replica: Replica, seconds: float) -> bool:
         """Whether it ended within that time."""
-        return self._nursery.wait(replica, seconds)
+        return self._process_pool.wait(replica, seconds)
 
     def unwatch(self) -> None:
-        """From now on somebody forges here what the checker takes for the operator's."""
-        self.watchman.forget(self.namespace)
+        """Stop checking: from now on the test forges objects of the operator."""
+        self.namespace_watch.forget(self.namespace)
         self.checker = Checker()
 
-    def sound(self) -> None:
-        """Nothing that must never happen has happened so far, and somebody looked on."""
-        if not self.watchman.watches(self.namespace):
+    def assert_no_violations(self) -> None:
+        """The checker runs and has found no violation so far."""
+        if not self.namespace_watch.watches(self.namespace):
             return
-        assert self.watchman.awake and self.checker.events > 0
-        assert [str(violation) for violation in self.checker.violations] == []
+        assert self.namespace_watch.running and self.checker.events > 0
+        violations = [str(violation) for violation in self.checker.violations]
+        assert violations == [], violations
 
     def close(self) -> None:
-        """No operator of this site lives on."""
+        """Kill all operators of this site."""
         for replica in self._started:
             replica.thaw()
             replica.kill()
         for replica in self._started:
             assert self.ended(replica, 60)
-        self.watchman.forget(self.namespace)
+        self.namespace_watch.forget(self.namespace)
 
 
-class Lives:
-    """An operator that dies by SIGKILL right before and right after every single write, once each, and is started
-    again whenever it has."""
+class CrashingOperator:
+    """An operator that is killed by SIGKILL once right before and once right after every write, and is restarted."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.deaths = 0
+        self.crashes = 0
         self._memory = site.folder / f"{site.namespace}.points"
         self._replica = self._begin()
 
     def _begin(self) -> Replica:
-        # Under the same name, so that its own Lease need not run out: what is tested here is the next step.
-        return self.site.operate(die=f"points:{self._memory}")
+        # With the same identity, so that it need not wait for its own Lease to expire.
+        return self.site.operate(crash=f"points:{self._memory}")
 
-    def until(self, check: Callable[[], object], what: str, seconds: float = 500.0) -> None:
-        """Go on living until this is so."""
+    def until(self, check: Callable[[], object], what: str, seconds: float = 1000.0) -> None:
+        """Restart the operator after each crash until the check holds."""
         deadline = time.monotonic() + seconds
         while not check():
-            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}; died at {self.points[-3:]}"
+            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}; crashed at {self.points[-3:]}"
             if self.site.ended(self._replica, 0.2):
                 assert self._replica.exit_code == -9, self._replica.log.read_text()[-2000:]
-                self.deaths += 1
+                self.crashes += 1
                 self._replica = self._begin()
 
     def missed(self, *steps: str) -> list[str]:
-        """Those of these writes before which it did not die. (A write that is under way at a death in another thread
-        has happened, and is never seen to be over: so what counts is `before`.)"""
+        """The writes before which it did not crash.
+
+        Only `before` counts: a write in progress when another thread crashes the process is never seen to end.
+        """
         return [step for step in steps if not any(point.startswith(f"before {step}") for point in self.points)]
 
     @property

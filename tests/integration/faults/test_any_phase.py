@@ -1,6 +1,6 @@
-"""What the job's user does, or happens to the job itself, in the middle of a move: it wins, at whatever phase it comes.
+"""User actions and job events in every phase of a move take precedence over the move.
 
-One operator moves a job for every phase and act side by side; each is acted on the moment its phase is seen.
+All jobs run side by side under one operator; each gets its action as soon as it reaches its phase.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from chaos.operators import Nursery
-from chaos.stream import Seen
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import Conflict, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
+from tests.chaos.operators import ProcessPool
+from tests.chaos.stream import StreamEvent
 from tests.integration.faults.acts import delete, edit, evict, fail, finish, suspend
 from tests.integration.faults.conftest import make_site
 from tests.integration.faults.fleet import A10G, A100, SLOW, Body, Tenant
-from tests.integration.faults.site import Site, Watchman
+from tests.integration.faults.site import NamespaceWatch, Site
 from tests.integration.runtime.harness import eventually
 
 pytestmark = pytest.mark.cluster
 
-# A phase in lower case is one of the way back: the target is slow, and the move is undone.
+# A phase in lower case belongs to a rollback: the target is slow, and the move is undone.
 AHEAD = ("Planned", "Checkpointing", "Draining", "Starting", "WarmingUp", "Verifying")
 BACK = ("checkpointing", "draining", "starting")
 PHASES = (*AHEAD, *BACK)
@@ -35,7 +35,7 @@ PLAY = {"checkpoint-delay": "2s", "start-delay": "1500ms", "stop-delay": "1500ms
 SECONDS = 400.0
 
 
-# --- what must come of it --------------------------------------------------------------------------------------------
+# --- expected results ------------------------------------------------------------------------------------------------
 
 
 def edited(tenant: Tenant, name: str, phase: str) -> None:
@@ -44,16 +44,16 @@ def edited(tenant: Tenant, name: str, phase: str) -> None:
 
 
 def rests(tenant: Tenant, name: str) -> bool:
-    """It runs, and nothing is under way; or it waits for an approval again."""
+    """It runs without a migration, or waits for an approval again."""
     runs = tenant.condition(name, "Placed").get("status") == "True"
     return runs and tenant.phase(name) in (None, "Planned")
 
 
 def suspended(tenant: Tenant, name: str, phase: str) -> None:
-    def asleep() -> bool:
+    def is_suspended() -> bool:
         return tenant.condition(name, "Placed").get("reason") == "Suspended" and not tenant.revisions_alive(name)
 
-    eventually(asleep, SECONDS, f"{name} sleeps")
+    eventually(is_suspended, SECONDS, f"{name} sleeps")
     tenant.edit(name, lambda spec: spec.update(suspend=False))
     settled(tenant, name, phase)
 
@@ -70,28 +70,30 @@ def deleted(tenant: Tenant, name: str, phase: str) -> None:
 
 
 def finished(tenant: Tenant, name: str, phase: str) -> None:
-    """Ended; or, where its pods were about to be ended anyway, it runs where it was meant to."""
+    """Completed; or it runs at its target, if its pods were already being ended."""
     came_to_an_end(tenant, name, "Completed", phase in ("Checkpointing", "Draining", "checkpointing", "draining"))
 
 
 def failed(tenant: Tenant, name: str, phase: str) -> None:
-    """The job's failure is the job's; on a target that is on trial it is the move's, and the job is back. Kubernetes
-    takes a moment to see that the Job is to fail, and a move goes on meanwhile unless it waits for its approval."""
+    """The job fails; on a target under verification the move fails and the job returns.
+
+    Kubernetes takes a moment to fail the Job. Meanwhile a move continues unless it waits for its approval.
+    """
     came_to_an_end(tenant, name, "Failed", phase not in ("Planned", "starting"))
     if phase in ("Starting", "WarmingUp"):
-        # Kubernetes may take until after the move to see that the Job is to fail.
+        # Kubernetes may fail the Job only after the move.
         assert {"RolledBack", "Verified"} & set(tenant.outcomes(name))
 
 
-def came_to_an_end(tenant: Tenant, name: str, how: str, may_live: bool) -> None:
+def came_to_an_end(tenant: Tenant, name: str, how: str, may_run: bool) -> None:
     def over() -> bool:
         ended = tenant.condition(name, how).get("status") == "True"
         return ended and not tenant.revisions_alive(name) and not tenant.status(name).get("migration")
 
-    def lives() -> bool:
-        return may_live and tenant.settled(name) and bool(tenant.outcomes(name))
+    def runs() -> bool:
+        return may_run and tenant.settled(name) and bool(tenant.outcomes(name))
 
-    eventually(lambda: over() or lives(), SECONDS, f"{name} is over")
+    eventually(lambda: over() or runs(), SECONDS, f"{name} is over")
 
 
 def settled(tenant: Tenant, name: str, phase: str) -> None:
@@ -108,7 +110,7 @@ def image_of(tenant: Tenant, name: str) -> str:
     return str(container.get("image"))
 
 
-# --- the play --------------------------------------------------------------------------------------------------------
+# --- the run ---------------------------------------------------------------------------------------------------------
 
 
 def called(act: Callable[[Tenant, str], None], phase: str) -> str:
@@ -116,7 +118,7 @@ def called(act: Callable[[Tenant, str], None], phase: str) -> str:
 
 
 class Director:
-    """Looks at every job's phase, and acts on each the moment it is in its own."""
+    """Watches the phase of every job and acts on each as soon as it reaches its phase."""
 
     def __init__(self, site: Site) -> None:
         self.acts: dict[str, Future[None]] = {}
@@ -124,9 +126,9 @@ class Director:
         self._tenant = site.tenant
         self._parts = {called(act, phase): (act, phase) for act, phase in product(ACTS, PHASES)}
         self._threads = ThreadPoolExecutor(16)
-        site.watchman.listen(site.namespace, self._hear)
+        site.namespace_watch.listen(site.namespace, self._on_event)
 
-    def _hear(self, event: Seen) -> None:
+    def _on_event(self, event: StreamEvent) -> None:
         name = event.body["metadata"]["name"]
         if event.resource is not PROFILED_JOBS or name not in self._parts or name in self.acts:
             return
@@ -139,18 +141,18 @@ class Director:
             self.acts[name] = self._threads.submit(act, self._tenant, name)
 
     def _missing(self) -> list[str]:
-        assert self._site.watchman.awake
+        assert self._site.namespace_watch.running
         return sorted(self._parts.keys() - self.acts.keys())
 
     def play(self) -> None:
-        """Until everything was done to everyone."""
+        """Run until every action was carried out."""
         for name, (_, phase) in self._parts.items():
             target = SLOW if phase in BACK else A10G
             adaptation = {"cooldown": "1h", "requireApproval": phase == "Planned"}
             self._tenant.train(name, play=PLAY, placement={"pools": {"allow": [A100, target]}}, adaptation=adaptation)
         deadline = time.monotonic() + SECONDS
         while missing := self._missing():
-            assert time.monotonic() < deadline, f"these never came to their phase: {missing}"
+            assert time.monotonic() < deadline, f"these never reached their phase: {missing}"
             time.sleep(0.1)
         for act in self.acts.values():
             act.result()
@@ -160,7 +162,7 @@ class Director:
 
 
 def approve(tenant: Tenant, name: str) -> None:
-    """Let a move go on that waits for it; of one that is gone, nothing."""
+    """Approve a move that waits for it. A deleted job is ignored."""
     while True:
         try:
             job = tenant.job(name)
@@ -174,11 +176,14 @@ def approve(tenant: Tenant, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def played(
-    client: ClusterClient, nursery: Nursery, watchman: Watchman, tmp_path_factory: pytest.TempPathFactory
+def actions_done(
+    client: ClusterClient,
+    process_pool: ProcessPool,
+    namespace_watch: NamespaceWatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("phases")
-    with make_site(client, nursery, watchman, folder) as site:
+    with make_site(client, process_pool, namespace_watch, folder) as site:
         site.operate()
         Director(site).play()
         yield site
@@ -186,6 +191,8 @@ def played(
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
-def test_it_wins_at_every_phase(played: Site, act: Callable[[Tenant, str], None], phase: str) -> None:
+def test_action_takes_precedence_in_every_phase(
+    actions_done: Site, act: Callable[[Tenant, str], None], phase: str
+) -> None:
     name = called(act, phase)
-    ACTS[act](played.tenant, name, phase)
+    ACTS[act](actions_done.tenant, name, phase)

@@ -1,4 +1,4 @@
-"""The API server goes away in the middle of a migration, by a kill and by silence."""
+"""The API server is killed or stopped during a migration."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from chaos.operators import Replica
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.processes import Supervisor
 from rightpool.cluster.errors import ClusterError
+from tests.chaos.operators import Replica
 from tests.integration.faults.fleet import A10G, Tenant, new_image
 from tests.integration.runtime.harness import eventually
 
@@ -23,7 +23,7 @@ HERE = {"pools": {"allow": [A10G]}}
 
 @pytest.mark.parametrize("how", ["restarted", "frozen"])
 @pytest.mark.parametrize("phase", ["Checkpointing", "Starting"])
-def test_the_api_server_goes_away(
+def test_the_api_server_is_unavailable(
     operate: Callable[..., Replica], tenant: Tenant, own_cluster: Running, how: str, phase: str
 ) -> None:
     operator = operate()
@@ -53,7 +53,7 @@ def test_the_api_server_goes_away(
 
 
 def answers(tenant: Tenant) -> bool:
-    """Whether the API server is back."""
+    """Whether the API server answers."""
     try:
         tenant.job("bert")
     except ClusterError:

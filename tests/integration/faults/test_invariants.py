@@ -1,4 +1,4 @@
-"""The checker itself: fed with streams in which something forbidden happens, it must say so, and nothing else."""
+"""The checker reports each violated invariant of a stream, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from chaos.invariants import Checker
-from chaos.stream import Seen
-from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS, SERVICES, Resource
+from rightpool.api.kubernetes import Resource
+from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
+from rightpool.workloads.kinds.job import JOBS
+from tests.chaos.invariants import Checker
+from tests.chaos.stream import StreamEvent
 
 Body = dict[str, Any]
 OWNER = {"uid": "pj", "controller": True}
+TO, ELSEWHERE = {"pool": "b", "chips": 8}, {"pool": "c", "chips": 8}
 
 
 def job(uid: str = "pj", **status: Any) -> Body:
@@ -39,13 +42,20 @@ def entry(number: int, **more: Any) -> Body:
     return {"id": f"d-{number}", "outcome": "Verified", **more}
 
 
+def hold(number: int, attempts: int = 1, **more: Any) -> Body:
+    """No save came before a move."""
+    counted = {"attempts": attempts} if attempts > 1 else {}
+    why = {"outcome": "Held", "reason": "CheckpointTimeout", "action": "Move", "from": {"pool": "a"}, "to": TO}
+    return {"id": f"d-{number}", **why, **counted, **more}
+
+
 class Feed:
     def __init__(self) -> None:
         self.checker = Checker(limit=10.0)
         self._clock = itertools.count()
 
     def __call__(self, resource: Resource, body: Body, kind: str = "MODIFIED") -> Feed:
-        self.checker.see(Seen(resource, kind, body, float(next(self._clock))))
+        self.checker.observe(StreamEvent(resource, kind, body, float(next(self._clock))))
         return self
 
     @property
@@ -58,7 +68,7 @@ def feed() -> Feed:
     return Feed()(PROFILED_JOBS, job(), "ADDED")(JOBS, child("c1", 1), "ADDED")(PODS, pod("p1", 1, "c1"), "ADDED")
 
 
-def test_a_clean_move_is_no_violation(feed: Feed) -> None:
+def test_a_correct_move_is_no_violation(feed: Feed) -> None:
     moving = {"id": "d-1", "rollingBack": False}
     for phase in ("Planned", "Checkpointing", "Draining"):
         feed(PROFILED_JOBS, job(ledgerCount=1, migration={**moving, "phase": phase}))
@@ -114,17 +124,94 @@ def test_two_pods_of_one_revision_are_fine(feed: Feed) -> None:
         ),
         ({"ledgerCount": 1, "migration": {"id": "d-1", "phase": "Starting"}}, {"ledgerCount": 1}, "phase"),
         (
+            {"ledgerCount": 1, "migration": {"id": "d-1", "phase": "Verifying"}},
+            {"ledgerCount": 1, "migration": {"id": "d-1", "phase": "Draining", "failure": "RolledBack"}},
+            "phase",
+        ),
+        (
             {"conditions": [{"type": "Completed", "status": "True"}]},
             {"conditions": [{"type": "Completed", "status": "False"}]},
             "ended",
         ),
     ],
 )
-def test_what_a_status_must_not_do(feed: Feed, before: Body, after: Body, invariant: str) -> None:
+def test_forbidden_status_changes(feed: Feed, before: Body, after: Body, invariant: str) -> None:
     feed(PROFILED_JOBS, job(**before))
     feed.checker.violations.clear()
     feed(PROFILED_JOBS, job(**after))
     assert feed.found == [invariant]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"cost": "0.10"}),
+        ({}, {"cost": "0.10", "lostSeconds": "60"}),
+        ({"cost": "0.10", "lostSeconds": "9.5"}, {"cost": "0.20", "lostSeconds": "10"}),
+    ],
+)
+def test_what_a_move_cost_may_be_set_and_grow(feed: Feed, before: Body, after: Body) -> None:
+    feed(PROFILED_JOBS, job(history=[entry(1, **before)]))(PROFILED_JOBS, job(history=[entry(1, **after)]))
+    assert feed.found == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ({"cost": "0.20"}, {"cost": "0.10"}, "cost went from 0.20 to 0.10"),
+        ({"cost": "0.20"}, {}, "cost vanished"),
+        ({"lostSeconds": "10"}, {"lostSeconds": "9.5"}, "lostSeconds went from 10 to 9.5"),
+        ({"lostSeconds": "10"}, {"cost": "1"}, "lostSeconds vanished"),
+        ({}, {"cost": "0.10", "doubt": "0.1"}, "doubt"),
+    ],
+)
+def test_an_entry_changes_in_another_way(feed: Feed, before: Body, after: Body, change: str) -> None:
+    feed(PROFILED_JOBS, job(history=[entry(1, **before)]))(PROFILED_JOBS, job(history=[entry(1, **after)]))
+    assert [violation.message for violation in feed.checker.violations] == [f"d-1 was changed: {change}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([hold(1)], [hold(2, 2)]),
+        ([entry(1), hold(2, 3)], [entry(1), hold(3, 4)]),
+        ([hold(1)], [hold(3, 3)]),
+        ([hold(1), hold(2, to=ELSEWHERE)], [hold(2, to=ELSEWHERE), hold(3, 2)]),
+        ([hold(1), hold(2, to=ELSEWHERE)], [hold(3, 2), hold(4, 2, to=ELSEWHERE)]),
+        ([hold(1)], [hold(2, 2), entry(3)]),
+    ],
+)
+def test_a_save_that_is_asked_for_again_is_counted_in_one_entry(
+    feed: Feed, before: list[Body], after: list[Body]
+) -> None:
+    feed(PROFILED_JOBS, job(history=before))(PROFILED_JOBS, job(history=after))
+    assert feed.found == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ([hold(1)], [hold(2)], "d-1 is gone"),
+        ([hold(1)], [hold(2, 2, action="Resize")], "d-1 is gone"),
+        ([hold(1)], [hold(2, 2, to=ELSEWHERE)], "d-1 is gone"),
+        ([hold(1)], [entry(2, attempts=2)], "d-1 is gone"),
+        ([entry(1)], [hold(2, 2)], "d-1 is gone"),
+        ([hold(1, 2)], [hold(2, 2)], "d-1 is gone"),
+        ([hold(1)], [hold(2, 3)], "1 decisions were made, and 2 attempts are counted"),
+        ([hold(1)], [hold(3, 2)], "2 decisions were made, and 1 attempts are counted"),
+        ([hold(1), hold(2)], [hold(3, 2)], "1 decisions were made, and 0 attempts are counted"),
+    ],
+)
+def test_an_attempt_that_is_not_counted(feed: Feed, before: list[Body], after: list[Body], message: str) -> None:
+    feed(PROFILED_JOBS, job(history=before))(PROFILED_JOBS, job(history=after))
+    assert [violation.message for violation in feed.checker.violations] == [message]
+
+
+def test_a_revision_that_failed_while_it_was_verified_has_nothing_to_save(feed: Feed) -> None:
+    feed(PROFILED_JOBS, job(ledgerCount=1, migration={"id": "d-1", "phase": "Verifying"}))
+    failed = {"id": "d-1", "phase": "Draining", "rollingBack": True, "failure": "JobFailed"}
+    feed(PROFILED_JOBS, job(ledgerCount=1, migration=failed))
+    assert feed.found == []
 
 
 def test_a_full_history_may_drop_its_oldest_entry(feed: Feed) -> None:
@@ -133,13 +220,13 @@ def test_a_full_history_may_drop_its_oldest_entry(feed: Feed) -> None:
     assert feed.found == []
 
 
-def test_a_child_made_a_second_time(feed: Feed) -> None:
+def test_a_child_created_a_second_time(feed: Feed) -> None:
     feed(JOBS, child("c1", 1), "DELETED")(JOBS, child("other", 1), "ADDED")
     assert feed.found == ["revision"]
 
 
-def test_a_child_that_somebody_else_deleted_may_be_made_again(feed: Feed) -> None:
-    feed.checker.excuse("c1")
+def test_a_child_deleted_by_another_client_may_be_created_again(feed: Feed) -> None:
+    feed.checker.allow_recreation("c1")
     feed(JOBS, child("c1", 1), "DELETED")(JOBS, child("other", 1), "ADDED")
     assert feed.found == []
 
@@ -147,13 +234,13 @@ def test_a_child_that_somebody_else_deleted_may_be_made_again(feed: Feed) -> Non
 @pytest.mark.parametrize(
     ("resource", "body", "invariant"),
     [
-        (JOBS, child("c2", 2), "stray"),
+        (JOBS, child("c2", 2), "unreferenced"),
         (PODS, pod("p2", 1, "gone", "Failed"), "orphan"),
         (JOBS, labelled("c9", 1, {"uid": "gone", "controller": True}), "orphan"),
         (SERVICES, labelled("s9", 1, {"uid": "gone", "controller": True}), "orphan"),
     ],
 )
-def test_what_must_not_stay(feed: Feed, resource: Resource, body: Body, invariant: str) -> None:
+def test_a_state_that_lasts_too_long(feed: Feed, resource: Resource, body: Body, invariant: str) -> None:
     feed(resource, body, "ADDED")
     feed.checker.tick(6)
     assert feed.found == []
@@ -164,12 +251,12 @@ def test_what_must_not_stay(feed: Feed, resource: Resource, body: Body, invarian
     assert feed.found == [invariant], "told once"
 
 
-def test_what_goes_in_time_may_have_been_there(feed: Feed) -> None:
+def test_a_state_that_is_cleaned_up_in_time(feed: Feed) -> None:
     feed(JOBS, child("c2", 2), "ADDED")
     feed.checker.tick(9)
     feed(JOBS, child("c2", 2), "DELETED")
     feed.checker.tick(9)
-    feed.checker.excuse("c2")
+    feed.checker.allow_recreation("c2")
     feed(JOBS, child("c2", 2), "ADDED")
     feed.checker.tick(9)
     assert feed.found == []
@@ -189,7 +276,7 @@ def test_a_job_without_a_revision(feed: Feed) -> None:
         {"status": {"conditions": [{"type": "Placed", "status": "False", "reason": "InvalidTemplate"}]}},
     ],
 )
-def test_a_job_that_need_not_have_one(feed: Feed, change: Body) -> None:
+def test_a_job_that_needs_no_revision(feed: Feed, change: Body) -> None:
     feed(PROFILED_JOBS, {**job(), **change})
     feed(JOBS, child("c1", 1), "DELETED")(PODS, pod("p1", 1, "c1"), "DELETED")
     feed.checker.tick(1000)

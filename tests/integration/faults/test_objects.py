@@ -1,8 +1,7 @@
-"""Objects that mean harm, or that nobody has thought of: what users write, what nodes claim, what is written over a
-status, and pods and Jobs that pretend to be a Revision's. No admission policy keeps any of it out here.
+"""Untrusted objects: specs that users write, overwritten statuses, forged pods and Jobs, and nodes with false claims.
 
-One operator with all of them side by side, and with a job that means well: that one starts, or is moved and verified,
-all the while.
+The operator rejects or bounds them, and handles correct jobs beside them as usual. No admission policy is
+installed in this cluster.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ import pytest
 
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, Invalid, NotFound
-from rightpool.cluster.resources import ACCELERATOR_POOLS, JOBS, NODES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.hardware.labels import GFD_COUNT, GFD_PRODUCT, GKE_TPU, GKE_TPU_TOPOLOGY
+from rightpool.hardware.vendors.google import GKE_TPU, GKE_TPU_TOPOLOGY
+from rightpool.hardware.vendors.nvidia import GFD_COUNT, GFD_PRODUCT
+from rightpool.workloads.kinds.job import JOBS
 from tests.integration.faults.fleet import (
     A10G,
     A100,
@@ -32,8 +33,8 @@ from tests.integration.faults.fleet import (
     nodes,
 )
 from tests.integration.faults.site import Site
-from tests.integration.faults.test_hostile import moves
-from tests.integration.faults.test_places import condition, here
+from tests.integration.faults.test_target_pools import condition, here
+from tests.integration.faults.test_untrusted_sidecars import moves
 from tests.integration.runtime.harness import eventually
 
 pytestmark = pytest.mark.cluster
@@ -42,7 +43,7 @@ SECONDS = 400.0
 
 
 def template(labels: Body | None = None, annotations: Body | None = None, **container: Any) -> Body:
-    """A pod as the simulation plays it."""
+    """A pod template for the simulation."""
     played = {SIMULATION + "workload": "resnet50", SIMULATION + "warm-up": "0s"}
     return {
         "metadata": {"labels": labels or {}, "annotations": {**played, **(annotations or {})}},
@@ -51,22 +52,22 @@ def template(labels: Body | None = None, annotations: Body | None = None, **cont
 
 
 def weighing(size: int) -> Body:
-    """A template of so many bytes."""
+    """A template of that many bytes."""
     return template(env=[{"name": f"JUNK_{number}", "value": "x" * 10_000} for number in range(size // 10_000)])
 
 
 def says(tenant: Tenant, name: str, kind: str, reason: str, *words: str) -> None:
-    """A condition has this reason, and its message these words."""
+    """Wait for a condition with this reason and these words in its message."""
 
-    def said() -> bool:
+    def is_published() -> bool:
         found = tenant.condition(name, kind)
         return found.get("reason") == reason and all(word in found["message"] for word in words)
 
-    eventually(said, SECONDS, f"{kind} of {name[:20]} says {reason}: {words}")
+    eventually(is_published, SECONDS, f"{kind} of {name[:20]} says {reason}: {words}")
 
 
 def started(tenant: Tenant, name: str) -> None:
-    """One that means well is looked after as if it were alone."""
+    """A correct job is placed as usual."""
     eventually(lambda: tenant.settled(name), SECONDS, f"{name} starts")
 
 
@@ -98,7 +99,7 @@ RUN: dict[str, Body] = {
         "targets": {"budget": "999999999999.999999999", "maxCostPerHour": "999999999999"},
     },
 }
-SAID: dict[str, tuple[Body, str, tuple[str, ...]]] = {
+CONDITIONS: dict[str, tuple[Body, str, tuple[str, ...]]] = {
     "label": ({"template": template(labels={"who": "обучение"})}, "InvalidTemplate", ("metadata.labels",)),
     "annotation": (
         {"template": template(annotations={"example.com/junk": "x" * 900_000})},
@@ -118,7 +119,7 @@ SAID: dict[str, tuple[Body, str, tuple[str, ...]]] = {
     ),
     "penniless": ({"targets": {"budget": "0"}}, "NoFeasiblePool", ("targets.budget $0 is spent",)),
     "memory": ({"placement": {"memoryPerChip": "7Ei", **here(A100)}}, "NoFeasiblePool", ()),
-    "crowd": (
+    "many": (
         {"job": {"chipsPerReplica": 4, "replicas": 10_000}, "elasticity": {"minChips": 40_000, "maxChips": 40_000}},
         "NoFeasiblePool",
         (),
@@ -127,25 +128,25 @@ SAID: dict[str, tuple[Body, str, tuple[str, ...]]] = {
 }
 
 
-def test_what_users_write(site: Site, tenant: Tenant) -> None:
+def test_invalid_specs_of_users(site: Site, tenant: Tenant) -> None:
     operator = site.operate()
-    for name, (spec, said) in REFUSED.items():
+    for name, (spec, message) in REFUSED.items():
         with pytest.raises(ClusterError) as refused:
             tenant.train(name, **spec)
-        assert said in refused.value.message, name
+        assert message in refused.value.message, name
     body = {"metadata": {"name": "noted", "namespace": tenant.namespace, "annotations": {"a/b": "x" * 300_000}}}
     with pytest.raises(Invalid, match="annotations: Too long"):
         tenant.client.create(PROFILED_JOBS, {**body, "spec": tenant_spec()})
     for name, spec in RUN.items():
         tenant.train(name, **{"placement": here(A100), **spec})
-    for name, (spec, _, _) in SAID.items():
+    for name, (spec, _, _) in CONDITIONS.items():
         tenant.train(name, **{"placement": here(A100), **spec})
     tenant.train("free", placement=here(A100, FREE))
     tenant.train("honest")
     for name in RUN:
         eventually(lambda name=name: tenant.settled(name), SECONDS, name[:20])  # type: ignore[misc]
         assert len(tenant.uids(name)) == 1
-    for name, (_, reason, words) in SAID.items():
+    for name, (_, reason, words) in CONDITIONS.items():
         says(tenant, name, "Placed", reason, *words)
     moves(tenant, "honest")
     eventually(lambda: tenant.outcomes("free") == ["Verified"], SECONDS, "what costs nothing is moved to")
@@ -168,7 +169,7 @@ FORGED: dict[str, Callable[[Body], object]] = {
     "future": lambda status: status["placement"].update(revision=7),
     "wiped": lambda status: status.clear(),
     "counts": lambda status: status.update(ledgerCount=2**62),
-    "promised": lambda status: status.update(history=[entry(0, predictedSamplesPerSecond="lots")]),
+    "promised": lambda status: status.update(history=[entry(0, predictedThroughput="lots")]),
 }
 AGES_AHEAD = "2999-01-01T00:00:00Z"
 
@@ -189,17 +190,17 @@ def migration(status: Body, source: int, target: int, phase: str) -> Body:
 
 def entry(number: int, **fields: str) -> Body:
     at = {"pool": A100, "chips": 1, "replicas": 1}
-    said = {"id": f"d-{number}", "action": "Move", "outcome": "RolledBack", "from": at, "to": at}
-    return {**said, "startedAt": AGES_AHEAD, "finishedAt": AGES_AHEAD, **fields}
+    fields_of_all = {"id": f"d-{number}", "action": "Move", "outcome": "RolledBack", "from": at, "to": at}
+    return {**fields_of_all, "startedAt": AGES_AHEAD, "finishedAt": AGES_AHEAD, **fields}
 
 
 def forge(tenant: Tenant, name: str, change: Callable[[Body], object]) -> None:
-    """Somebody writes the status who may do so, and should not."""
+    """Overwrite the status as a client with that permission."""
     while True:
         body = tenant.job(name)
         change(body["status"])
         try:
-            tenant.client._call("PUT", PROFILED_JOBS.path(tenant.namespace, name, "status"), body=body)
+            tenant.client.request("PUT", PROFILED_JOBS.path(tenant.namespace, name, "status"), body=body)
             return
         except Conflict:
             continue
@@ -215,7 +216,7 @@ def labelled(tenant: Tenant, resource: Any, name: str) -> list[Body]:
     return tenant.client.list_all(resource, tenant.namespace, labels=f"{LABEL_JOB}={name}")
 
 
-def test_what_is_written_over_a_status(site: Site, tenant: Tenant) -> None:
+def test_overwritten_status(site: Site, tenant: Tenant) -> None:
     operator = site.operate()
     site.unwatch()
     for name in (*FORGED, "ahead"):
@@ -232,10 +233,10 @@ def test_what_is_written_over_a_status(site: Site, tenant: Tenant) -> None:
         says(tenant, name, "Placed", "InvalidStatus", "status")
     started(tenant, "honest")
     for name in (*FORGED, "ahead"):
-        assert alive(tenant, name) == before[name], f"{name}: what runs is left as it is"
+        assert alive(tenant, name) == before[name], f"{name}: running pods are not changed"
     assert tenant.settled("ahead") and len(tenant.status("ahead")["history"]) == 10
-    assert tenant.status("nan")["cost"]["spent"] == "NaN", "and what was written is there for who repairs it"
-    # What the messages say helps.
+    assert tenant.status("nan")["cost"]["spent"] == "NaN", "the written status is kept for repair"
+    # The remedy in the messages works.
     forge(tenant, "nan", lambda status: status["cost"].update(spent=spent))
     forge(tenant, "elsewhere", lambda status: status.pop("migration"))
     forge(tenant, "future", lambda status: status["placement"].update(revision=1))
@@ -248,11 +249,11 @@ def test_what_is_written_over_a_status(site: Site, tenant: Tenant) -> None:
     assert operator.alive
 
 
-# --- pods and Jobs that pretend --------------------------------------------------------------------------------------
+# --- forged pods and Jobs --------------------------------------------------------------------------------------------
 
 
-def pretend(tenant: Tenant, name: str, **labels: str) -> None:
-    """A pod with a Revision's labels, which holds a chip."""
+def forge_pod(tenant: Tenant, name: str, **labels: str) -> None:
+    """Create a pod with a Revision's labels that requests a chip."""
     body = template(resources={"limits": {"nvidia.com/gpu": "1"}})
     spec = {
         **body["spec"],
@@ -268,7 +269,7 @@ def pretend(tenant: Tenant, name: str, **labels: str) -> None:
 
 
 def complete(tenant: Tenant, of: Body, name: str, revision: str) -> None:
-    """A Job with a ProfiledJob as its owner, which has nothing to do and has done it."""
+    """Create a completed Job owned by a ProfiledJob."""
     about = of["metadata"]
     owner = {"apiVersion": of["apiVersion"], "kind": of["kind"], "name": about["name"], "uid": about["uid"]}
     labels = {LABEL_JOB: about["name"], LABEL_REVISION: revision}
@@ -289,10 +290,10 @@ def complete(tenant: Tenant, of: Body, name: str, revision: str) -> None:
     eventually(completed, SECONDS, f"{name} is complete")
 
 
-def test_pods_and_jobs_that_pretend_to_be_a_revisions(site: Site, tenant: Tenant) -> None:
+def test_forged_pods_and_jobs_of_a_revision(site: Site, tenant: Tenant) -> None:
     operator = site.operate()
     site.unwatch()
-    pretend(tenant, "squatter", **{LABEL_JOB: "late", LABEL_REVISION: "3"})
+    forge_pod(tenant, "squatter", **{LABEL_JOB: "late", LABEL_REVISION: "3"})
     for name in ("late", "worn", "owned", "named"):
         tenant.train(name, placement=here(A100))
     tenant.train("honest")
@@ -300,12 +301,12 @@ def test_pods_and_jobs_that_pretend_to_be_a_revisions(site: Site, tenant: Tenant
     for name in running:
         eventually(lambda name=name: tenant.settled(name), SECONDS, name)  # type: ignore[misc]
     before = {name: alive(tenant, name) for name in running}
-    pretend(tenant, "double", **{LABEL_JOB: "worn", LABEL_REVISION: "1"})
-    pretend(tenant, "mate", **{LABEL_JOB: "named", LABEL_REVISION: "9" * 60})
+    forge_pod(tenant, "double", **{LABEL_JOB: "worn", LABEL_REVISION: "1"})
+    forge_pod(tenant, "mate", **{LABEL_JOB: "named", LABEL_REVISION: "9" * 60})
     for number in ("1", "2"):
-        complete(tenant, tenant.job("owned"), f"impostor-{number}", number)
-    says(tenant, "late", "Placed", "ForeignPod", "pod squatter wears the labels of r3", LABEL_REVISION)
-    says(tenant, "worn", "Migrating", "ForeignPod", "pod double wears the labels of r1")
+        complete(tenant, tenant.job("owned"), f"forged-{number}", number)
+    says(tenant, "late", "Placed", "ForeignPod", "pod squatter has the labels of r3", LABEL_REVISION)
+    says(tenant, "worn", "Migrating", "ForeignPod", "pod double has the labels of r1")
     started(tenant, "honest")
     for name in ("owned", "named"):
         tenant.edit(name, new_image)
@@ -313,18 +314,18 @@ def test_pods_and_jobs_that_pretend_to_be_a_revisions(site: Site, tenant: Tenant
         assert tenant.status(name)["placement"]["revision"] == 2
     tenant.edit("worn", new_image)
     eventually(lambda: tenant.status("worn")["observedGeneration"] == 2, SECONDS, "the edit is seen")
-    assert before["worn"] < alive(tenant, "worn"), "nothing is ended for what could not be started"
+    assert before["worn"] < alive(tenant, "worn"), "no pod is ended for a start that failed"
     for pod in ("squatter", "double"):
         tenant.client.delete(PODS, pod, tenant.namespace, propagation="Background")
     eventually(lambda: tenant.settled("late"), SECONDS, "late starts")
     eventually(lambda: tenant.outcomes("worn") == ["CarriedOut"], SECONDS, "worn goes on")
-    assert {child["metadata"]["name"] for child in labelled(tenant, JOBS, "owned")} > {"impostor-1", "impostor-2"}
+    assert {child["metadata"]["name"] for child in labelled(tenant, JOBS, "owned")} > {"forged-1", "forged-2"}
     assert operator.alive
 
 
 # --- what nodes claim ------------------------------------------------------------------------------------------------
 
-LIARS: dict[str, tuple[Body, Body]] = {
+UNTRUSTED: dict[str, tuple[Body, Body]] = {
     "millions": ({NODE_LABEL: A10G}, {"nvidia.com/gpu": "1M"}),
     "product": ({GFD_PRODUCT: "NVIDIA-A100-SXM4-80GB", GFD_COUNT: "999999"}, {"nvidia.com/gpu": "8"}),
     "topology": ({GKE_TPU: "tpu-v5-lite-podslice", GKE_TPU_TOPOLOGY: "999x999x999x999"}, {"google.com/tpu": "4"}),
@@ -335,26 +336,30 @@ RIVAL = "faults-rival"
 
 
 @contextmanager
-def lying(client: ClusterClient) -> Iterator[None]:
-    """Nodes that are there for this test, and a pool that is at odds with another over one of them."""
+def untrusted_nodes(client: ClusterClient) -> Iterator[None]:
+    """Nodes with false claims, and a pool that selects the same node as another pool."""
     (honest, *_) = nodes()
     client.create(
         ACCELERATOR_POOLS,
         {"metadata": {"name": RIVAL}, "spec": {**POOLS[A10G], "nodeSelector": {"faults.rightpool.dev/rival": "yes"}}},
     )
     try:
-        for name, (labels, chips) in LIARS.items():
-            about = {**honest["metadata"], "name": f"liar-{name}", "labels": {"kubernetes.io/hostname": name, **labels}}
+        for name, (labels, chips) in UNTRUSTED.items():
+            about = {
+                **honest["metadata"],
+                "name": f"untrusted-{name}",
+                "labels": {"kubernetes.io/hostname": name, **labels},
+            }
             room = {**honest["status"]["capacity"], "nvidia.com/gpu": "0", **chips}
             client.create(NODES, {**honest, "metadata": about, "status": {"capacity": room, "allocatable": room}})
-        below = {**honest, "metadata": {**honest["metadata"], "name": "liar-below"}}
+        below = {**honest, "metadata": {**honest["metadata"], "name": "untrusted-below"}}
         with pytest.raises(Invalid, match="must be greater than or equal to 0"):
             client.create(NODES, {**below, "status": {"allocatable": {"nvidia.com/gpu": "-8"}}})
         yield
     finally:
-        for name in LIARS:
+        for name in UNTRUSTED:
             try:
-                client.delete(NODES, f"liar-{name}", propagation="Background")
+                client.delete(NODES, f"untrusted-{name}", propagation="Background")
             except NotFound:
                 pass
         client.delete(ACCELERATOR_POOLS, RIVAL, propagation="Background")
@@ -376,17 +381,17 @@ def counted(client: ClusterClient, pool: str) -> tuple[int, int]:
     return status.get("nodes", 0), (status.get("chips") or {}).get("total", 0)
 
 
-def test_what_nodes_claim(site: Site, tenant: Tenant, client: ClusterClient) -> None:
+def test_false_claims_of_nodes(site: Site, tenant: Tenant, client: ClusterClient) -> None:
     operator = site.operate()
     tenant.train("stays", placement=here(A10G))
     eventually(lambda: tenant.settled("stays"), SECONDS)
     eventually(lambda: counted(client, A10G) == (16, 64) and counted(client, SLOW)[0] == 16, SECONDS, "all is counted")
     others = {pool: counted(client, pool) for pool in POOLS if pool != A10G}
     before, home = tenant.uids("stays"), tenant.pods("stays")[0]["spec"]["nodeName"]
-    with lying(client):
+    with untrusted_nodes(client):
         tenant.train("honest")
         started(tenant, "honest")
-        # Of one that offers a million chips, four count; the one that two pools claim is one pool's.
+        # A node that offers a million chips counts with four; a node that two pools select belongs to one.
         eventually(lambda: counted(client, A10G) == (18, 72), SECONDS, "liars count for what they can have")
         eventually(lambda: "offer more than 4 chips" in condition(client, A10G, "Ready").get("message", ""), SECONDS)
         eventually(lambda: condition(client, RIVAL, "Ready")["reason"] == "NoNodes", SECONDS)

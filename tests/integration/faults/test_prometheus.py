@@ -1,5 +1,5 @@
-"""The Prometheus that measurements come from goes away, is slow, or talks nonsense: what runs, runs on, and nothing is
-decided on what nobody knows. One operator for each trouble, side by side, with the cluster's own Prometheus behind it.
+"""Prometheus is unavailable, slow or gives malformed answers: running jobs continue, and nothing is decided without
+measurements. One operator for each fault, side by side, each with a proxy in front of the cluster's Prometheus.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chaos.telemetry import Mood, Telemetry
 from devcluster.cluster import Running
+from tests.chaos.prometheus_proxy import PrometheusProxy, ProxyMode
 from tests.integration.faults.fleet import A10G, Tenant
 from tests.integration.faults.site import Site
 from tests.integration.runtime.harness import eventually
@@ -21,52 +21,52 @@ pytestmark = pytest.mark.cluster
 SECONDS = 400.0
 DECIDED_SECONDS = 15.0
 SLOW_SECONDS = 11.0  # the operator waits for 10
-TROUBLES = {
-    Mood.GONE: "TelemetryUnavailable",
-    Mood.SLOW: "TelemetryUnavailable",
-    Mood.GARBAGE: "TelemetryUnavailable",
+REASONS = {
+    ProxyMode.GONE: "TelemetryUnavailable",
+    ProxyMode.SLOW: "TelemetryUnavailable",
+    ProxyMode.GARBAGE: "TelemetryUnavailable",
 }
 
 
-def test_it_goes_away_and_comes_back(sites: Callable[[], Site], own_cluster: Running) -> None:
-    places = {mood: sites() for mood in TROUBLES}
-    with ThreadPoolExecutor(len(places)) as threads:
-        for done in [threads.submit(endure, site, own_cluster, mood) for mood, site in places.items()]:
+def test_prometheus_fails_and_recovers(sites: Callable[[], Site], own_cluster: Running) -> None:
+    by_mode = {mode: sites() for mode in REASONS}
+    with ThreadPoolExecutor(len(by_mode)) as threads:
+        for done in [threads.submit(fail_and_recover, site, own_cluster, mode) for mode, site in by_mode.items()]:
             done.result()
 
 
-def endure(site: Site, cluster: Running, mood: Mood) -> None:
-    telemetry = Telemetry(cluster.prometheus_url, slow_seconds=SLOW_SECONDS)
+def fail_and_recover(site: Site, cluster: Running, mode: ProxyMode) -> None:
+    proxy = PrometheusProxy(cluster.prometheus_url, slow_seconds=SLOW_SECONDS)
     try:
-        site.operate(RIGHTPOOL_PROMETHEUS_URL=telemetry.url, RIGHTPOOL_PROMETHEUS_SCRAPE_INTERVAL="2")
+        site.operate(RIGHTPOOL_PROMETHEUS_URL=proxy.url, RIGHTPOOL_PROMETHEUS_SCRAPE_INTERVAL="2")
         tenant = site.tenant
         tenant.train("steady", placement={"pools": {"allow": [A10G]}})
-        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mood}: steady is known")
+        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mode}: steady is measured")
         before = tenant.uids("steady")
 
-        telemetry.mood = mood
+        proxy.mode = mode
         tenant.train("mover")
-        unknown = ("Unknown", TROUBLES[mood])
+        unknown = ("Unknown", REASONS[mode])
         for name in ("steady", "mover"):
-            eventually(lambda name=name: profiled(tenant, name) == unknown, SECONDS, f"{mood}: {name} is unknown")  # type: ignore[misc]
-        eventually(lambda: tenant.settled("mover"), SECONDS, f"{mood}: a job starts without measurements")
-        # For longer than it would have taken to decide, had it been heard.
-        asked = telemetry.asked
+            eventually(lambda name=name: profiled(tenant, name) == unknown, SECONDS, f"{mode}: {name} is unknown")  # type: ignore[misc]
+        eventually(lambda: tenant.settled("mover"), SECONDS, f"{mode}: a job starts without measurements")
+        # Longer than a decision takes with measurements.
+        before_wait = proxy.requests
         time.sleep(DECIDED_SECONDS)
-        eventually(lambda: telemetry.asked > asked, SECONDS, f"{mood}: it is asked again")
+        eventually(lambda: proxy.requests > before_wait, SECONDS, f"{mode}: it is queried again")
         assert tenant.status("mover").get("migration") is None
         assert tenant.outcomes("mover") == []
         assert tenant.condition("mover", "CostEfficient")["status"] == "Unknown"
         assert profiled(tenant, "steady") == unknown
 
-        telemetry.mood = Mood.WELL
-        eventually(lambda: tenant.outcomes("mover") == ["Verified"], SECONDS, f"{mood}: it moves after all")
+        proxy.mode = ProxyMode.NORMAL
+        eventually(lambda: tenant.outcomes("mover") == ["Verified"], SECONDS, f"{mode}: it moves afterwards")
         assert tenant.pool("mover") == A10G
-        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mood}: known again")
-        assert tenant.uids("steady") == before, "it ran on, untouched"
+        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mode}: measured again")
+        assert tenant.uids("steady") == before, "its pods are the same"
         assert tenant.outcomes("steady") == []
     finally:
-        telemetry.close()
+        proxy.close()
 
 
 def profiled(tenant: Tenant, name: str) -> tuple[str | None, str | None]:

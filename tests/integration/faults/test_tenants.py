@@ -1,7 +1,6 @@
-"""One tenant's job can neither read nor steer another's: not by what its pods say, not by names, labels or owners.
+"""One tenant's job can neither read nor influence another's, by pages, names, labels or owners.
 
-Without the chart's admission policies, which keep most of this out: what is shown here is what the operator itself
-believes.
+One operator watches the namespaces of both.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from devcluster.cluster import Running
 from rightpool import contract
 from rightpool.workloads.token import revision_token
 from tests.integration.faults.fleet import A10G, Body, Tenant, new_image
-from tests.integration.faults.impostor import Behave, Impostor, move
 from tests.integration.faults.site import Site
-from tests.integration.faults.test_hostile import counting, impostors
+from tests.integration.faults.test_untrusted_sidecars import counting, sidecars
+from tests.integration.faults.untrusted_sidecar import Behavior, UntrustedSidecar, set_address
 from tests.integration.runtime.harness import eventually
 
-__all__ = ["impostors"]
+__all__ = ["sidecars"]
 
 pytestmark = pytest.mark.cluster
 
 SECONDS = 400.0
 HERE = {"pools": {"allow": [A10G]}}
-KEY = b"0123456789abcdef0123456789abcdef"  # of the operators that `chaos.operators` starts
+KEY = b"0123456789abcdef0123456789abcdef"  # of the operators that `tests.chaos.operators` starts
 
 
-def others_page(namespace: str) -> Behave:
-    """Figures of somebody else's job: it is a hundred times as fast as it is, and has just been saved."""
+def others_page(namespace: str) -> Behavior:
+    """Forged metrics of another job: a hundred times its rate, and a checkpoint just completed."""
     whose = f'namespace="{namespace}",profiledjob="victim",revision="1",pod="victim-r1-0"'
     return counting(
         **{
@@ -43,12 +42,12 @@ def others_page(namespace: str) -> Behave:
 
 @pytest.fixture
 def both(sites: Callable[[], Site]) -> Iterator[tuple[Tenant, Tenant]]:
-    """A victim's namespace and a thief's, with one operator for both."""
-    victim, thief = sites(), sites()
-    for site in (victim, thief):
+    """A victim's namespace and an attacker's, with one operator for both."""
+    victim, attacker = sites(), sites()
+    for site in (victim, attacker):
         site.unwatch()
-    victim.operate(RIGHTPOOL_WATCH_NAMESPACES=f"{victim.namespace},{thief.namespace}")
-    yield victim.tenant, thief.tenant
+    victim.operate(RIGHTPOOL_WATCH_NAMESPACES=f"{victim.namespace},{attacker.namespace}")
+    yield victim.tenant, attacker.tenant
 
 
 def post(address: str, token: str | None) -> int:
@@ -61,56 +60,56 @@ def post(address: str, token: str | None) -> int:
         connection.close()
 
 
-def test_a_token_is_of_one_revision_and_in_nobodys_pod(both: tuple[Tenant, Tenant]) -> None:
-    victim, thief = both
-    for tenant, name in ((victim, "victim"), (thief, "thief"), (victim, "mate")):
+def test_a_token_is_valid_for_one_revision_and_in_no_pod(both: tuple[Tenant, Tenant]) -> None:
+    victim, attacker = both
+    for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate")):
         tenant.train(name, placement=HERE)
-    for tenant, name in ((victim, "victim"), (thief, "thief"), (victim, "mate")):
+    for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate")):
         eventually(lambda tenant=tenant, name=name: tenant.settled(name), SECONDS, name)  # type: ignore[misc]
     tokens = {
         name: revision_token(KEY, tenant.job(name)["metadata"]["uid"], 1)
-        for tenant, name in ((victim, "victim"), (thief, "thief"), (victim, "mate"))
+        for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate"))
     }
     body = victim.pods("victim")[0]
     address = body["status"]["podIP"]
-    for stolen in (None, "", tokens["thief"], tokens["mate"], digest(body), digest(thief.pods("thief")[0])):
+    for stolen in (None, "", tokens["attacker"], tokens["mate"], digest(body), digest(attacker.pods("attacker")[0])):
         assert post(address, stolen) == 401
     assert tokens["victim"] not in json.dumps([victim.pods("victim"), victim.child("victim-r1"), victim.job("victim")])
     eventually(lambda: post(address, tokens["victim"]) in (200, 202), SECONDS, "its own is taken")
 
 
 def digest(body: Body) -> str:
-    """What a pod's spec tells of its token."""
+    """The digest of its token in a pod's spec."""
     containers = [*body["spec"].get("initContainers", ()), *body["spec"]["containers"]]
-    environment = [entry for container in containers for entry in container.get("env", ())]
-    return str(next(entry["value"] for entry in environment if entry["name"] == contract.ENV_TOKEN_SHA256))
+    variables = [entry for container in containers for entry in container.get("env", ())]
+    return str(next(entry["value"] for entry in variables if entry["name"] == contract.ENV_TOKEN_SHA256))
 
 
 @pytest.mark.parametrize("through", ["sidecars", "prometheus"])
-def test_figures_under_somebody_elses_name_are_ones_own(
+def test_metrics_under_another_jobs_name_are_not_used(
     sites: Callable[[], Site],
     own_cluster: Running,
-    impostors: Callable[[str, Behave], Impostor],
+    sidecars: Callable[[str, Behavior], UntrustedSidecar],
     through: str,
 ) -> None:
-    victim, thief = sites(), sites()
-    settings = {"RIGHTPOOL_WATCH_NAMESPACES": f"{victim.namespace},{thief.namespace}"}
+    victim, attacker = sites(), sites()
+    settings = {"RIGHTPOOL_WATCH_NAMESPACES": f"{victim.namespace},{attacker.namespace}"}
     if through == "prometheus":
         settings["RIGHTPOOL_PROMETHEUS_URL"] = own_cluster.prometheus_url
         settings["RIGHTPOOL_PROMETHEUS_SCRAPE_INTERVAL"] = "2"
     victim.operate(**settings)
-    thief.tenant.train("thief", placement=HERE)
-    eventually(lambda: thief.tenant.settled("thief"), SECONDS)
-    # On the host's end of the cable: both the operator and the cluster's Prometheus can reach it.
-    liar = impostors(own_cluster.spec.host_ip, others_page(victim.namespace))
-    move(thief.tenant, thief.tenant.pods("thief")[0]["metadata"]["name"], liar.address)
-    eventually(lambda: len(liar.asked) > 5, SECONDS, "the liar is heard")
+    attacker.tenant.train("attacker", placement=HERE)
+    eventually(lambda: attacker.tenant.settled("attacker"), SECONDS)
+    # The host's end of the veth pair: the operator and the cluster's Prometheus can reach it.
+    server = sidecars(own_cluster.spec.host_ip, others_page(victim.namespace))
+    set_address(attacker.tenant, attacker.tenant.pods("attacker")[0]["metadata"]["name"], server.address)
+    eventually(lambda: len(server.requests) > 5, SECONDS, "the server is read")
     victim.tenant.train("victim", placement=HERE)
     eventually(lambda: rate(victim.tenant, "victim"), SECONDS, "the victim is measured")
-    assert rate(victim.tenant, "victim") == pytest.approx(638, rel=0.1), "what resnet50 does on an A10G"
+    assert rate(victim.tenant, "victim") == pytest.approx(638, rel=0.1), "rate of resnet50 on an A10G"
     victim.tenant.edit("victim", new_image)
     eventually(lambda: victim.tenant.outcomes("victim") == ["CarriedOut"], SECONDS)
-    assert thief.tenant.condition("thief", "Placed")["status"] == "True"
+    assert attacker.tenant.condition("attacker", "Placed")["status"] == "True"
 
 
 def rate(tenant: Tenant, name: str) -> float | None:

@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -29,8 +29,10 @@ ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the token of this Revision"
 PATIENCE: Final = 300.0  # seconds: what is waited for comes at once, but other work may come first
 _SIDECAR = """
-import asyncio, dataclasses, os
+import asyncio, dataclasses, json, os
 from rightpool_profiler.sidecar import Settings, run
+from rightpool_profiler.traces import requested
+vars(requested).update(json.loads(os.environ["ALTERED"]))
 asyncio.run(run(dataclasses.replace(Settings.read(os.environ), port=int(os.environ["PORT"]))))
 """
 _SOURCES: Final = os.pathsep.join((str(ROOT / "operator"), str(ROOT / "profiler_sidecar")))
@@ -80,27 +82,43 @@ class Pod:
     def trace_all_the_time(self) -> None:
         self.alter("trace_schedule.py", _EAGER)
 
-    def start_sidecar(self) -> None:
-        for _ in range(5):  # somebody may take the port before the sidecar does
+    @property
+    def kept(self) -> Path:
+        """The sidecar's own volume."""
+        return self.shared / "kept"
+
+    def sidecar_environment(self) -> dict[str, str]:
+        return clean_environment(
+            PYTHONPATH=_SOURCES,
+            **{
+                contract.ENV_SHARED_DIR: str(self.shared),
+                contract.ENV_KEPT_DIR: str(self.kept),
+                contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
+                contract.ENV_CHECKPOINT_MODE: self.mode,
+                contract.ENV_CHECKPOINT_SIGNAL: "SIGUSR1",
+                contract.ENV_CHIPS: str(self.chips),
+                contract.ENV_INTERVAL: str(PATIENCE),
+            },
+        )
+
+    def start_sidecar(self, altered: Mapping[str, float] | None = None) -> None:
+        """altered: constants of the traces that are asked for."""
+        self.kept.mkdir(exist_ok=True)
+        for _ in range(5):  # another process may take the port before the sidecar
             self.port = free_port()
-            environment = clean_environment(
-                PYTHONPATH=_SOURCES,
-                PORT=str(self.port),
-                **{
-                    contract.ENV_SHARED_DIR: str(self.shared),
-                    contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
-                    contract.ENV_CHECKPOINT_MODE: self.mode,
-                    contract.ENV_CHECKPOINT_SIGNAL: "SIGUSR1",
-                    contract.ENV_CHIPS: str(self.chips),
-                    contract.ENV_INTERVAL: str(PATIENCE),
-                },
-            )
+            environment = {**self.sidecar_environment(), "PORT": str(self.port), "ALTERED": json.dumps(altered or {})}
             sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=environment, cwd="/")
             self.until(lambda sidecar=sidecar: sidecar.poll() is not None or self.get(contract.PATH_HEALTH) == "ok\n")
             if sidecar.poll() is None:
                 self.sidecar = sidecar
                 return
         pytest.fail("the sidecar does not start")
+
+    def restart_sidecar(self, altered: Mapping[str, float] | None = None) -> None:
+        assert self.sidecar is not None
+        self.sidecar.kill()
+        self.sidecar.wait(PATIENCE)
+        self.start_sidecar(altered)
 
     def environment(self, **more: str) -> dict[str, str]:
         """What the operator sets in the user's container."""
@@ -131,9 +149,11 @@ class Pod:
         except OSError:
             return None
 
-    def post(self, body: object, token: str = TOKEN) -> tuple[int, dict[str, str]]:
+    def post(
+        self, body: object, token: str = TOKEN, path: str = contract.PATH_CHECKPOINT
+    ) -> tuple[int, dict[str, Any]]:
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{contract.PATH_CHECKPOINT}",
+            f"http://127.0.0.1:{self.port}{path}",
             data=json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {token}"},
         )
@@ -187,7 +207,7 @@ class Pod:
 
 @pytest.fixture(scope="session")
 def installed() -> Iterator[Path]:
-    """What the init container leaves, by its own command."""
+    """Run the init container's command."""
     shared = Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
     subprocess.run(
         [sys.executable, "-m", "rightpool_profiler", "install"],

@@ -1,9 +1,10 @@
-"""Whatever is broken around the agent or in it: the program runs, says and ends as it does without."""
+"""With any defect in or around the agent, the program runs, prints and ends as without the agent."""
 
 import re
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -36,7 +37,7 @@ def _socket_is_file(pod: Pod) -> Environment:
     return {}
 
 
-def _socket_of_nobody(pod: Pod) -> Environment:
+def _unused_socket(pod: Pod) -> Environment:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as gone:
         gone.bind(str(pod.shared / "profiler.sock"))
     return {}
@@ -75,8 +76,8 @@ BREAKAGES: Final[dict[str, Callable[[Pod], Environment]]] = {
     "no shared directory": _shared_missing,
     "a file for a directory": _shared_is_file,
     "a file for a socket": _socket_is_file,
-    "a socket that nobody has open": _socket_of_nobody,
-    "a socket that nobody reads": _socket_full,
+    "a socket without a process": _unused_socket,
+    "a socket that is not read": _socket_full,
     "empty command": _command(b""),
     "binary command": _command(bytes(range(256))),
     "nested command": _command(b"[" * 4000),
@@ -90,7 +91,7 @@ BREAKAGES: Final[dict[str, Callable[[Pod], Environment]]] = {
 
 
 @pytest.mark.parametrize("breakage", list(BREAKAGES))
-def test_whatever_the_shared_directory_is_like(make_pod: Callable[..., Pod], breakage: str) -> None:
+def test_any_state_of_the_shared_directory(make_pod: Callable[..., Pod], breakage: str) -> None:
     pod = make_pod()
     assert same(pod, "-c", STEPS, **BREAKAGES[breakage](pod))[0] == 0
 
@@ -99,7 +100,7 @@ MODULES: Final = sorted(path.name for path in (ROOT / "profiler_sidecar/agent/ri
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_whatever_module_of_the_agent_is_broken(make_pod: Callable[..., Pod], module: str) -> None:
+def test_any_broken_module_of_the_agent(make_pod: Callable[..., Pod], module: str) -> None:
     pod = make_pod()
     (pod.agent / module).write_text("raise RuntimeError('broken')\n")
     assert same(pod, "-c", STEPS)[0] == 0
@@ -142,7 +143,7 @@ def fail(pod: Pod, module: str, *functions: str) -> None:
         "jax_trace.py finish",
     ],
 )
-def test_whatever_function_of_the_agent_fails(make_pod: Callable[..., Pod], where: str) -> None:
+def test_any_failing_function_of_the_agent(make_pod: Callable[..., Pod], where: str) -> None:
     pod = make_pod()
     pod.trace_all_the_time()
     module, *functions = where.split()
@@ -150,8 +151,76 @@ def test_whatever_function_of_the_agent_fails(make_pod: Callable[..., Pod], wher
     assert same(pod, "-c", STEPS_UNTIL, UNTIL=str(pod.shared / "failed"))[0] == 0
 
 
+_SAVERS: Final = {
+    "safetensors/__init__.py": "",
+    "safetensors/numpy.py": """
+def save_file(tensors, filename, metadata=None):
+    open(filename, "w").close()
+def save_model(model, filename):
+    save_file(model, filename)
+""",
+    "orbax/checkpoint/__init__.py": """
+import pathlib
+class Checkpointer:
+    def save(self, directory, *args, force=False):
+        pathlib.Path(directory).mkdir(exist_ok=force)
+class AsyncCheckpointer(Checkpointer):
+    def save(self, directory, *args, force=False):
+        self.wait_until_finished()
+        pathlib.Path(directory).mkdir(exist_ok=force)
+    def wait_until_finished(self):
+        pass
+""",
+}
+_SAVES: Final = """
+import tempfile, traceback
+import orbax.checkpoint
+from safetensors.numpy import save_file, save_model
+save_file({}, there + "/model.safetensors")
+save_model({}, filename=there + "/model.safetensors")
+for kind in (orbax.checkpoint.Checkpointer, orbax.checkpoint.AsyncCheckpointer):
+    kind().save(there + "/1", force=True)
+    try: kind().save(there + "/1")
+    except FileExistsError: traceback.print_exc(limit=1)
+orbax.checkpoint.AsyncCheckpointer().wait_until_finished()
+try: save_file(1)
+except TypeError as error: print(error)
+print(orbax.checkpoint.Checkpointer.save.__name__, save_file.__module__)
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "",
+        "saves.py install_safetensors",
+        "saves.py install_orbax",
+        "saves.py _wrap",
+        "saves.py _argument",
+        "saves.py _saved",
+        "saves.py _began",
+        "saves.py _finished",
+        "checkpoint.py _noted",
+        "checkpoint_files.py from_environment",
+        "checkpoint_files.py newest",
+    ],
+)
+def test_saves_are_the_programs_own(make_pod: Callable[..., Pod], tmp_path: Path, where: str) -> None:
+    pod = make_pod()
+    for name, text in _SAVERS.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    program = f"there = {str(tmp_path)!r}\n{_SAVES}\n{STEPS}".replace("time.sleep(0.01)", "time.sleep(0.03)")
+    if where:
+        module, *functions = where.split()
+        fail(pod, module, *functions)
+    environment = {contract.ENV_CHECKPOINT_PATH: str(tmp_path)} if "newest" in where else {}
+    assert same(pod, "-c", program, path=str(tmp_path), **environment)[0] == 0
+    assert (pod.shared / "failed").exists() is bool(where)
+
+
 def test_an_agent_that_hangs(make_pod: Callable[..., Pod]) -> None:
-    """On a dead network file system, say. The program's end does not wait for it for ever."""
+    """Such as on a dead network file system. The program's end waits for a limited time only."""
     pod = make_pod()
     pod.alter("reporter.py", {"_LAST_WORD = 60.0": "_LAST_WORD = 0.1"})
     pod.alter("checkpoint.py", {"        self._serve(rank)\n": "        time.sleep(1e6)\n"})
@@ -178,7 +247,7 @@ def test_a_full_disk(make_pod: Callable[..., Pod]) -> None:
 
 
 def test_a_sidecar_that_dies_and_one_that_comes_back(pod: Pod) -> None:
-    """Nothing is seen of it in the program, and nothing is lost: a report tells all since the start."""
+    """The program is not affected and nothing is lost, because a report has all counters since the start."""
     pause = "    if i in (10, 20): print('paused', flush=True); input()\n"
     program = pod.start("-c", STEPS.replace("    time.sleep(0.01)\n", "    time.sleep(0.01)\n" + pause))
     assert program.stdin is not None and program.stdout is not None and pod.sidecar is not None
@@ -192,4 +261,4 @@ def test_a_sidecar_that_dies_and_one_that_comes_back(pod: Pod) -> None:
     pod.start_sidecar()
     out, err = program.communicate("\n", timeout=PATIENCE)
     assert (program.returncode, out, err) == (0, "100.0\n", "")
-    pod.page(lambda page: page.get(contract.STEPS) == 24)
+    pod.page(lambda page: page.get(contract.STEPS) == 25)

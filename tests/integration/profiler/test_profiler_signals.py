@@ -25,7 +25,7 @@ print(float(p) > 0)
 """
 
 
-def test_a_signal_goes_to_a_handler_alone(pod: Pod) -> None:
+def test_a_signal_is_sent_only_to_a_program_with_a_handler(pod: Pod) -> None:
     """The default action would be the end of the program."""
     program = pod.start("-u", "-c", _OBEYS)
     assert program.stdin is not None and program.stdout is not None

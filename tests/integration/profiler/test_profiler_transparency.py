@@ -35,8 +35,8 @@ def test_interpreters_that_ignore_the_agent(make_pod: Callable[..., Pod], flag: 
     assert out.startswith("[] ")
 
 
-def test_nothing_is_left_to_see(make_pod: Callable[..., Pod]) -> None:
-    """Path, threads, signal handlers and the shadowed module are what they would be."""
+def test_the_agent_leaves_nothing_visible(make_pod: Callable[..., Pod]) -> None:
+    """Path, threads, signal handlers and the shadowed module are as without the agent."""
     program = STEPS + (
         "import sys, threading, signal\n"
         "print(sys.path, [t.name for t in threading.enumerate()], threading.active_count())\n"
@@ -141,7 +141,7 @@ def test_a_program_that_spawns(make_pod: Callable[..., Pod], tmp_path: Path) -> 
     assert same(make_pod(), str(script))[1] == "[6.0, 7.0]\n"
 
 
-def test_no_environment_of_the_operator_no_agent(make_pod: Callable[..., Pod]) -> None:
+def test_without_the_operators_environment_there_is_no_agent(make_pod: Callable[..., Pod]) -> None:
     agent = str(make_pod().shared / "agent")
     done = subprocess.run(
         [sys.executable, "-c", "import sys; print([f for f in sys.meta_path if 'Finder' in type(f).__name__])"],
@@ -151,3 +151,47 @@ def test_no_environment_of_the_operator_no_agent(make_pod: Callable[..., Pod]) -
         check=True,
     )
     assert "rightpool" not in done.stdout
+
+
+_ASKS = """
+import importlib.machinery, importlib.util, sys
+asked = importlib.util.find_spec({name!r})
+print(asked.name, asked.origin == importlib.util.find_spec({name!r}).origin)
+print(isinstance(asked.loader, importlib.machinery.SourceFileLoader), {name!r} in sys.modules)
+{then}
+import {name}
+print({name}.__spec__.loader is {name}.__loader__, type({name}.__loader__).__name__, type({name}.__spec__.loader))
+"""
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+@pytest.mark.parametrize(
+    "then",
+    [
+        "",
+        "importlib.util.find_spec({name!r})",
+        "import {name}.nested",
+        "import {name}; importlib.reload({name})",
+        "try: import {name}.missing\nexcept ImportError as e: print(e)",
+    ],
+    ids=["asks", "asks twice", "submodule first", "reloads", "fails first"],
+)
+def test_who_asks_before_the_import_does_not_blind_the_agent(
+    make_pod: Callable[..., Pod], tmp_path: Path, name: str, then: str
+) -> None:
+    """As transformers, Accelerate and Lightning do. A stand-in for the framework says whether its hooks were set."""
+    (tmp_path / name / "nested").mkdir(parents=True)
+    (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / name / "nested" / "__init__.py").write_text("")
+    pod = make_pod()
+    pod.alter("imports.py", {"    name, function = _TARGETS[module.__name__]\n": _NOTES})
+    program = "import os\n" + _ASKS.format(name=name, then=then.format(name=name)).replace("{name!r}", repr(name))
+    code, _, err = same(pod, "-c", program, path=str(tmp_path))
+    assert (code, err) == (0, "")
+    assert (pod.shared / "installed").read_text().split()[:1] == [name]
+
+
+_NOTES = """    with open(__file__.rpartition('/agent/')[0] + '/installed', 'a') as file:
+        file.write(module.__name__ + ' ')
+    name, function = _TARGETS[module.__name__]
+"""

@@ -1,4 +1,4 @@
-"""The agent by way of PYTHONUSERBASE: it gets in, and what the image brought with it is still found.
+"""The agent through PYTHONUSERBASE: it is loaded, and the image's own packages are still found.
 
 The base interpreter runs the programs: a virtual environment has no user base.
 """
@@ -47,7 +47,7 @@ def site_packages(base: Path) -> Path:
     return folder
 
 
-def test_the_agent_gets_in(shared: Path) -> None:
+def test_the_agent_is_loaded(shared: Path) -> None:
     assert run(shared, SEEN) == (0, "True\n", "")
     assert run(None, SEEN) == (0, "False\n", "")
 
@@ -82,11 +82,11 @@ def test_a_usercustomize_of_the_users_runs_and_its_errors_show(shared: Path, tmp
 
 
 @pytest.mark.parametrize("flag", ["-I", "-S", "-s"])
-def test_flags_that_forbid_it_are_obeyed(shared: Path, flag: str) -> None:
+def test_flags_that_disable_it_are_respected(shared: Path, flag: str) -> None:
     assert run(shared, SEEN, flag) == (0, "False\n", "")
 
 
-def test_a_virtual_environment_is_left_alone(shared: Path) -> None:
+def test_a_virtual_environment_is_unchanged(shared: Path) -> None:
     if sys.prefix == sys.base_prefix:
         pytest.skip("the tests do not run in a virtual environment")
     assert run(shared, SEEN, python=sys.executable) == (0, "False\n", "")

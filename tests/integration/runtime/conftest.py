@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.resources import Resource
 from tests.integration.runtime.harness import ROOT, Fleet, OperatorProcess, eventually
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, NotFound
-from rightpool.cluster.resources import JOBS, PODS, PROFILED_JOBS
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from rightpool.workloads.kinds.job import JOBS
 
 ROOT = Path(__file__).resolve().parents[3]
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class OperatorProcess:
             self.thaw()
             self.kill()
 
-    def said(self, text: str) -> bool:
+    def logged(self, text: str) -> bool:
         return text in self.log.read_text()
 
     def exports(self, name: str) -> bool:
@@ -115,9 +116,15 @@ class Fleet:
         )
 
     def edit(self, name: str, change: Callable[[Body], None]) -> None:
-        body = self.client.get(PROFILED_JOBS, name, self.namespace)
-        change(body["spec"])
-        self.client.replace(PROFILED_JOBS, body)
+        """Edit as a user does, and try again after a conflict."""
+        while True:
+            body = self.client.get(PROFILED_JOBS, name, self.namespace)
+            change(body["spec"])
+            try:
+                self.client.replace(PROFILED_JOBS, body)
+                return
+            except Conflict:
+                continue
 
     def job(self, name: str) -> Body:
         return self.client.get(PROFILED_JOBS, name, self.namespace)
@@ -177,11 +184,12 @@ class SingleWriterWatch:
 
 
 def eventually(check: Callable[[], T], seconds: float = 180.0, what: str = "") -> T:
-    """The first result that is true; what it was at last goes into the failure."""
-    deadline = time.monotonic() + seconds
+    """Wait for the first true result; the last one is in the failure."""
+    deadline, pause = time.monotonic() + seconds, 0.1
     while True:
         result = check()
         if result:
             return result
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what or check}: {result!r}"
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.3)

@@ -9,6 +9,7 @@ import pytest
 
 from rightpool.cluster.errors import Conflict
 from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.workloads.kinds.job import JOBS
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Fleet, OperatorProcess, eventually
 
@@ -46,7 +47,7 @@ def test_a_job_is_placed_and_runs(start: Start, fleet: Fleet) -> None:
     assert not fleet.job("bert")["metadata"].get("annotations")
 
 
-def test_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
+def test_the_status_of_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
     operator = start()
     fleet.create("bert", profiling={"window": "5m"})
     eventually(lambda: fleet.running("bert", "bert-r1"))
@@ -58,7 +59,7 @@ def test_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
     assert fleet.job("bert")["metadata"]["resourceVersion"] == version
 
 
-def test_suspending_stops_the_pods_and_resuming_brings_them_back(start: Start, fleet: Fleet) -> None:
+def test_suspending_ends_the_pods_and_resuming_starts_them(start: Start, fleet: Fleet) -> None:
     start()
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
@@ -79,7 +80,23 @@ def test_a_job_that_begins_suspended_gets_no_pods(start: Start, fleet: Fleet) ->
     assert not fleet.pods("bert")
 
 
-def test_the_api_servers_refusal_reaches_the_user(start: Start, fleet: Fleet) -> None:
+def test_a_job_in_a_queue_is_stopped_also_where_kueue_was_removed(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("bert", queueName="research")
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "WaitingForQuota")
+    admitted = {"metadata": {"name": "bert-r1", "namespace": fleet.namespace}, "spec": {"suspend": False}}
+    fleet.client.apply(JOBS, admitted, manager="kueue")
+    eventually(lambda: fleet.running("bert", "bert-r1"))
+    fleet.edit("bert", lambda spec: spec.update(suspend=True))
+    eventually(lambda: not fleet.revisions_alive("bert"))
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")
+    fleet.edit("bert", lambda spec: spec.update(suspend=False))
+    eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "WaitingForQuota")
+    time.sleep(2)
+    assert not fleet.revisions_alive("bert"), "it is started by its queue alone"
+
+
+def test_an_error_of_the_api_server_is_reported_to_the_user(start: Start, fleet: Fleet) -> None:
     start()
     mount = {"name": "data", "mountPath": "/data"}
     container = {"name": "trainer", "image": "example.com/trainer:1", "volumeMounts": [mount]}
@@ -96,7 +113,7 @@ def test_the_api_servers_refusal_reaches_the_user(start: Start, fleet: Fleet) ->
     eventually(lambda: fleet.condition("bert", "Placed").get("status") == "True")
 
 
-def test_deleting_a_job_takes_its_children_along(start: Start, fleet: Fleet) -> None:
+def test_deleting_a_job_deletes_its_children(start: Start, fleet: Fleet) -> None:
     start()
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
@@ -106,7 +123,7 @@ def test_deleting_a_job_takes_its_children_along(start: Start, fleet: Fleet) -> 
     assert fleet.child("bert-r1") is None, "nothing is brought back"
 
 
-def test_another_controllers_job_is_left_alone(start: Start, fleet: Fleet) -> None:
+def test_a_job_of_another_controller_is_not_changed(start: Start, fleet: Fleet) -> None:
     start()
     fleet.create("theirs", managedBy="example.com/other")
     fleet.create("ours")
@@ -115,7 +132,7 @@ def test_another_controllers_job_is_left_alone(start: Start, fleet: Fleet) -> No
     assert fleet.child("theirs-r1") is None
 
 
-def test_a_write_that_was_decided_on_an_older_object_is_refused(fleet: Fleet) -> None:
+def test_a_write_based_on_an_older_version_is_refused(fleet: Fleet) -> None:
     old = fleet.create("bert")
     fleet.edit("bert", lambda spec: spec.update(suspend=True))
     about = {key: old["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}

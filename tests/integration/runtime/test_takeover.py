@@ -1,4 +1,4 @@
-"""Killed, stopped, replaced: whoever leads goes on where the last one was, and nothing is done twice."""
+"""Leaders are killed, stopped and replaced: the next one continues, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def holder(fleet: Fleet) -> str | None:
 
 def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Fleet) -> None:
     first = start("a")
-    eventually(lambda: first.said("leader"))
+    eventually(lambda: first.logged("leader"))
     second = start("b")
-    eventually(lambda: second.said("the store is complete"))
+    eventually(lambda: second.logged("the store is complete"))
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
-    assert not second.said("created")
-    assert first.exports(JOBS) and not second.exports(JOBS), "what is known of the fleet is told by the leader alone"
+    assert not second.logged("created")
+    assert first.exports(JOBS) and not second.exports(JOBS), "only the leader exports metrics of the fleet"
     first.terminate()
-    assert holder(fleet) != first.identity, "the Lease was given back, so nobody waits for it to run out"
-    eventually(lambda: second.said("INFO    leader"))
+    assert holder(fleet) != first.identity, "the Lease was released, so the next leader does not wait for its expiry"
+    eventually(lambda: second.logged("INFO    leader"))
     fleet.create("gpt")
     eventually(lambda: fleet.running("gpt", "gpt-r1"))
-    assert second.said("created gpt-r1")
+    assert second.logged("created gpt-r1")
     eventually(lambda: second.exports(JOBS))
 
 
@@ -50,13 +50,13 @@ def test_a_killed_operator_is_replaced_and_the_job_runs_on(start: Start, fleet: 
     pods = {pod["metadata"]["uid"] for pod in fleet.pods("bert")}
     first.kill()
     second = start("b")
-    eventually(lambda: second.said("INFO    leader"))
+    eventually(lambda: second.logged("INFO    leader"))
     time.sleep(3)
     assert {pod["metadata"]["uid"] for pod in fleet.pods("bert")} == pods
     assert fleet.status("bert")["placement"]["revision"] == 1
 
 
-def test_killed_at_every_phase_a_migration_is_carried_through_once(start: Start, fleet: Fleet) -> None:
+def test_a_migration_killed_in_any_phase_is_carried_out_once(start: Start, fleet: Fleet) -> None:
     operator = start("op-0")
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
@@ -86,7 +86,7 @@ def test_killed_at_every_phase_a_migration_is_carried_through_once(start: Start,
     assert fleet.child("bert-r3") is None
 
 
-def test_a_leader_that_was_stopped_finds_itself_replaced_and_touches_nothing(start: Start, fleet: Fleet) -> None:
+def test_a_paused_leader_that_was_replaced_writes_nothing(start: Start, fleet: Fleet) -> None:
     first = start("a")
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
@@ -106,10 +106,10 @@ def test_a_leader_that_was_stopped_finds_itself_replaced_and_touches_nothing(sta
     assert fleet.status("bert")["placement"]["revision"] == 2
     assert len(fleet.status("bert")["history"]) == 1
     assert len(watch.worst) == 1, f"pods of r{sorted(watch.worst)} at once"
-    assert second.said("ended bert-r1") or first.said("ended bert-r1")
+    assert second.logged("ended bert-r1") or first.logged("ended bert-r1")
 
 
-def test_an_operator_that_stood_still_catches_up(start: Start, fleet: Fleet) -> None:
+def test_a_paused_operator_catches_up(start: Start, fleet: Fleet) -> None:
     operator = start("a", RIGHTPOOL_API_TIMEOUT="1")
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))

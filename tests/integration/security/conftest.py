@@ -1,4 +1,4 @@
-"""A cluster of these tests' own with the chart in it: policies and roles are the whole cluster's."""
+"""A separate cluster with the chart, because policies and roles are global."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """KEEP=1 leaves the cluster up, which makes the next run start faster."""
+    """The release. KEEP=1 leaves the cluster up, so that the next run starts faster."""
     if not host.is_root() or deps.missing(root=True):
         pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
     quiet = Progress(quiet=True)
@@ -54,7 +54,7 @@ def kubectl(release: Release) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def tenants(release: Release) -> Tenants:
-    """People of the namespace research. Policies hold a moment after they are made: that is waited for."""
+    """Users of the namespace research, once the policies are enforced."""
     tenants = Tenants(release.kubectl, "research")
     tenants.admit()
     eventually(lambda: tenants.refusal("writer", "create", tenants.job("probe")) != "", lambda: "no policy holds")

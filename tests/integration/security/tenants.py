@@ -1,4 +1,4 @@
-"""People with rights in one namespace, and what the API server says to them."""
+"""Users with rights in one namespace, and the API server's answers to them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from devcluster.spec import DevclusterError
 Object = dict[str, Any]
 
 _OURS: Final = {"apiGroups": ["rightpool.dev"], "verbs": ["*"]}
-# What each of them may do there, beside looking.
+# Rights of each of them in addition to reading.
 RIGHTS: Final[Mapping[str, list[Object]]] = {
     # May write ProfiledJobs and create nothing that runs.
     "writer": [{**_OURS, "resources": ["profiledjobs", "profiledjobs/scale"]}],
-    # May do everything to our objects in the namespace, the status included, and run Jobs and pods.
+    # May do everything with the project's objects in the namespace, including the status, and run Jobs and pods.
     "owner": [
         {**_OURS, "resources": ["*"]},
         {"apiGroups": ["batch", ""], "resources": ["jobs", "pods"], "verbs": ["*"]},
     ],
-    # What an autoscaler may do.
+    # The rights of an autoscaler.
     "scaler": [{**_OURS, "resources": ["profiledjobs/scale"]}],
 }
 
 
 @dataclass(frozen=True)
 class Tenants:
-    """Each is impersonated by his name, which is a user without groups of his own."""
+    """Each is impersonated by name, as a user without groups."""
 
     kubectl: Kubectl
     namespace: str
 
     def admit(self) -> None:
-        """Their Roles. `editor` has Kubernetes' own role `edit`, to which the chart adds."""
+        """Create their Roles. `editor` has Kubernetes' role `edit`, which the chart extends."""
         objects: list[Object] = []
         for name, rules in RIGHTS.items():
             meta = {"name": f"tenant-{name}", "namespace": self.namespace}
@@ -56,7 +56,7 @@ class Tenants:
         }
 
     def refusal(self, user: str, verb: str, body: Object | None = None, *arguments: str) -> str:
-        """What the API server says against it; empty where it was done. body: on standard input."""
+        """The API server's error message; empty after success. body: on standard input."""
         command = [verb, *arguments, *(["-f-"] if body is not None else []), f"--as={user}"]
         try:
             self.kubectl(*command, f"--namespace={self.namespace}", stdin=None if body is None else json.dumps(body))
@@ -65,7 +65,7 @@ class Tenants:
         return ""
 
     def patched(self, user: str, kind: str, name: str, change: Object, *arguments: str) -> str:
-        """The same for a merge patch."""
+        """The error message for a merge patch."""
         return self.refusal(
             user, "patch", None, kind, name, "--type=merge", f"--patch={json.dumps(change)}", *arguments
         )
@@ -84,7 +84,7 @@ class Tenants:
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "workload": {"job": {"replicas": 1, "chipsPerReplica": chips, "template": full}},
-                "elasticity": {"minChips": chips, "maxChips": 2 * chips},
+                "elasticity": {"minChips": chips, "maxChips": 2 * chips, "batch": "PerChip"},
                 "placement": {"pools": {"allow": ["a100"]}},
                 "adaptation": {"mode": "Recommend"},
                 **spec,
@@ -92,7 +92,7 @@ class Tenants:
         }
 
     def condition(self, name: str, kind: str) -> Object:
-        """A condition of a ProfiledJob; {} where it has none of that type."""
+        """A condition of a ProfiledJob; {} if there is none of that type."""
         job = self.kubectl.json("get", "profiledjob", name, f"--namespace={self.namespace}")
         conditions = job.get("status", {}).get("conditions", [])
         return next((dict(c) for c in conditions if c["type"] == kind), {})

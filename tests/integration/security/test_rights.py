@@ -1,6 +1,6 @@
-"""Rights: none that is missing, none that nothing uses, and each of them explained.
+"""Rights: none is missing, none is unused, and each is documented.
 
-The operator lives through a job's life first; what it asked the API server for meanwhile is read from the audit log.
+First a job runs through its life cycle. The operator's requests during that time are read from the audit log.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .tenants import Object, Tenants
 pytestmark = pytest.mark.cluster
 
 ENDED = ("", "services", "delete")
+READ = ("", "configmaps", "list")
 USER = f"system:serviceaccount:{SYSTEM}:{NAME}"
 
 
@@ -70,23 +71,43 @@ def live(tenants: Tenants, release: Release, name: str) -> None:
     containers = [{"name": "trainer", "image": "example.com/train:2"}]
     edit({"spec": {"workload": {"job": {"template": {"spec": {"containers": containers}}}}}})
     eventually(lambda: [i["metadata"]["name"] for i in children("jobs")] == [f"{name}-r2"], release.operators)
-    eventually(lambda: ENDED in {right.plain for right in asked(logs(release), USER, began).rights}, release.operators)
+    eventually(lambda: ENDED in asked_since(release, began), release.operators)
     free = '{"metadata":{"finalizers":null}}'
     kubectl("patch", "service", f"{name}-r2", where, "--type=merge", f"--patch={free}")
     eventually(lambda: [i["metadata"]["name"] for i in children("services")] == [f"{name}-r2"], release.operators)
     kubectl("delete", "profiledjob", name, where)
 
 
+def book(tenants: Tenants, release: Release, name: str) -> None:
+    """A job's cost is booked and stored. Books are stored every ten minutes, and when a leader ends: one creates what
+    the next one updates."""
+    kubectl = release.kubectl
+    kubectl.apply([tenants.job(name)])
+    eventually(lambda: tenants.condition(name, "Placed").get("status") == "True", release.operators)
+    for _ in range(3):
+        began, leader = now(), release.leader()
+        kubectl("delete", "pod", leader, f"--namespace={SYSTEM}")
+        release.until_led()
+        # The next one has read what is stored, and books the job in the same cycle.
+        eventually(lambda began=began: READ in asked_since(release, began), release.operators)  # type: ignore[misc]
+    kubectl("delete", "profiledjob", name, f"--namespace={tenants.namespace}")
+
+
+def asked_since(release: Release, since: str) -> set[tuple[str, str, str]]:
+    return {right.plain for right in asked(logs(release), USER, since).rights}
+
+
 def now() -> str:
-    """In the log's own form."""
+    """The present time in the format of the log."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @pytest.fixture(scope="module")
 def lived(release: Release, tenants: Tenants) -> str:
-    """A job has lived. When that began."""
+    """The time before a job ran through its life cycle and was booked."""
     began = now()
     live(tenants, release, "gang")
+    book(tenants, release, "booked")
     return began
 
 
@@ -95,7 +116,7 @@ def test_nothing_is_missing(release: Release, lived: str) -> None:
 
 
 def test_nothing_is_unused(release: Release, lived: str) -> None:
-    used = {right.plain for right in asked(logs(release), USER).rights}
+    used = asked_since(release, "")
     assert {right.plain for right in granted(release.kubectl, SYSTEM, NAME)} - used == UNASKED
 
 
@@ -104,7 +125,7 @@ def test_every_right_is_explained_and_no_other(release: Release, lived: str) -> 
 
 
 def test_the_service_account_can_do_no_more_than_that(release: Release) -> None:
-    """Of rights that would be worth stealing, none comes by another way, such as a group."""
+    """Critical rights do not come from another source, such as a group."""
     kubectl = release.kubectl
     for verb, resource in (
         ("get", "secrets"),
@@ -124,7 +145,7 @@ def test_the_service_account_can_do_no_more_than_that(release: Release) -> None:
 
 
 def can(kubectl: Kubectl, verb: str, resource: str) -> bool:
-    """`can-i` exits with 1 for a no, and says so."""
+    """Whether `can-i` says yes. It exits with 1 for no."""
     script = {"resource": resource.partition("/")[0], "subresource": resource.partition("/")[2], "verb": verb}
     groups = {"profiledjobs": "rightpool.dev", "acceleratorpools": "rightpool.dev"}
     attributes = {**script, "group": groups.get(script["resource"], ""), "namespace": "research"}
@@ -142,7 +163,7 @@ def can(kubectl: Kubectl, verb: str, resource: str) -> bool:
 
 @pytest.fixture(scope="module")
 def narrowed(release: Release, lived: str) -> Iterator[str]:
-    """The release looks after one namespace, with Roles. When that began."""
+    """The time since which the release watches one namespace, with Roles."""
     release.install(CHART, "watchNamespaces={research}")
     release.until_led()
 
@@ -150,7 +171,7 @@ def narrowed(release: Release, lived: str) -> Iterator[str]:
         selector = "--selector=app.kubernetes.io/name=rightpool"
         return len(release.kubectl.json("get", "pods", f"--namespace={SYSTEM}", selector)["items"])
 
-    # Those before looked after everything, and go on to ask for it until they are gone.
+    # Earlier replicas watched all namespaces, and continue until they have ended.
     eventually(lambda: operators() == 2, release.operators)
     yield now()
     release.install(CHART)

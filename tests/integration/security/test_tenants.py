@@ -1,4 +1,4 @@
-"""What a tenant can't reach through a ProfiledJob, asked of a real API server as the tenant."""
+"""Limits of a tenant with ProfiledJobs, tested as the tenant on a real API server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_LABELS = f"the labels {LABEL_JOB} and {LABEL_REVISION} are for"
 
 @pytest.fixture
 def bert(tenants: Tenants) -> Iterator[str]:
-    """A ProfiledJob that somebody with the right to has made; suspended, so that nothing of it runs."""
+    """A suspended ProfiledJob, created by a user with that right."""
     assert tenants.refusal("editor", "create", tenants.job("bert", suspend=True)) == ""
     yield "bert"
     tenants.kubectl("delete", "profiledjob", "bert", "--namespace=research")
@@ -45,7 +45,7 @@ def test_who_may_not_create_jobs_may_not_have_them_created(tenants: Tenants) -> 
 
 
 def unversioned(body: Object) -> Object:
-    """Replaced whatever has happened to it since: the operator writes the status all the while."""
+    """The object without its resource version, because the operator writes the status concurrently."""
     del body["metadata"]["resourceVersion"]
     return body
 
@@ -72,21 +72,21 @@ def test_scaling_changes_the_replicas_within_the_rules_and_nothing_else(tenants:
     after = tenants.kubectl.json("get", "profiledjob", bert, "--namespace=research")["spec"]
     before["workload"]["job"]["replicas"] = 2
     assert after == before
-    for replicas, said in ((3, "must be at most elasticity.maxChips"), (0, "should be greater than or equal to 1")):
+    for replicas, message in ((3, "must be at most elasticity.maxChips"), (0, "should be greater than or equal to 1")):
         refusal = tenants.patched(
             "scaler", "profiledjob", bert, {"spec": {"replicas": replicas}}, "--subresource=scale"
         )
-        assert said in refusal, refusal
+        assert message in refusal, refusal
     assert "forbidden" in tenants.patched("scaler", "profiledjob", bert, {"spec": {"suspend": False}})
 
 
 def test_the_rules_of_the_schema_hold_for_updates_too(tenants: Tenants, bert: str) -> None:
-    for change, said in (
+    for change, message in (
         (template(nodeName="a100-0"), "must not be set, since it goes round the scheduler"),
         ({"spec": {"elasticity": {"minChips": 64}}}, "must not exceed maxChips"),
         ({"spec": {"managedBy": "example.com/other"}}, "must not change"),
     ):
-        assert said in tenants.patched("owner", "profiledjob", bert, change)
+        assert message in tenants.patched("owner", "profiledjob", bert, change)
 
 
 def test_another_namespace_is_out_of_reach(tenants: Tenants, kubectl: Kubectl) -> None:
@@ -108,7 +108,7 @@ def test_the_status_is_the_operators(tenants: Tenants, bert: str, release: Relea
     whole["metadata"] = {"name": bert, "namespace": "research"}
     arguments = ("--server-side", "--force-conflicts", "--subresource=status")
     assert NOT_STATUS in tenants.refusal("owner", "apply", whole, *arguments)
-    # And to him it is open.
+    # It is allowed to this user.
     eventually(lambda: tenants.condition(bert, "Placed") != {}, release.operators)
 
 
@@ -140,7 +140,7 @@ def pod(name: str, labels: dict[str, str]) -> Object:
 
 def test_pods_of_ones_own_are_nobodys_revision(tenants: Tenants) -> None:
     ours = {LABEL_JOB: "bert", LABEL_REVISION: "1"}
-    assert NOT_LABELS in tenants.refusal("owner", "create", pod("liar", ours))
+    assert NOT_LABELS in tenants.refusal("owner", "create", pod("forged", ours))
     assert NOT_LABELS in tenants.refusal("owner", "create", pod("hidden", {LABEL_JOB: "x"}))
     assert tenants.refusal("owner", "create", pod("plain", {"app": "mine"})) == ""
     try:
@@ -153,7 +153,7 @@ def test_pods_of_ones_own_are_nobodys_revision(tenants: Tenants) -> None:
 def test_nor_are_those_of_a_job_of_ones_own(tenants: Tenants) -> None:
     labels = {LABEL_JOB: "bert", LABEL_REVISION: "1"}
     spec = {**pod("x", {})["spec"], "restartPolicy": "Never"}
-    meta = {"name": "liar", "namespace": "research"}
+    meta = {"name": "forged", "namespace": "research"}
 
     def job(metadata: Object, inner: Object) -> Object:
         template = {"metadata": inner, "spec": spec}
@@ -173,7 +173,7 @@ def test_a_real_pod_keeps_its_labels(tenants: Tenants, release: Release) -> None
             pods = release.kubectl.json("get", "pods", "--namespace=research", selector)["items"]
             return [item["metadata"]["name"] for item in pods if item["status"].get("phase") == "Running"]
 
-        # Its pod was let through for the Job controller, and its Job for the operator.
+        # Its pod was admitted for the Job controller, and its Job for the operator.
         eventually(lambda: bool(running()), release.operators)
         for change in ({LABEL_JOB: None}, {LABEL_REVISION: "2"}):
             assert NOT_LABELS in tenants.patched("owner", "pod", running()[0], {"metadata": {"labels": change}})
@@ -187,7 +187,7 @@ def test_a_real_pod_keeps_its_labels(tenants: Tenants, release: Release) -> None
 
 
 def refused_child(tenants: Tenants, release: Release, name: str, template: Object, reason: str) -> Object:
-    """The condition Placed of a job, once it has this reason."""
+    """The condition Placed of a job once it has this reason."""
     assert tenants.refusal("editor", "create", tenants.job(name, template=template)) == ""
     try:
         eventually(lambda: tenants.condition(name, "Placed").get("reason") == reason, release.operators)
@@ -205,16 +205,16 @@ def test_nodes_outside_the_pool_are_refused(tenants: Tenants, release: Release) 
 
 
 def test_pod_security_judges_the_childs_pods(tenants: Tenants, release: Release) -> None:
-    """The namespace's own standard, on pods that Kubernetes' Job controller asks for: the operator is no way round."""
+    """The namespace's standard applies to pods of the Job controller: the operator does not bypass it."""
     volumes = [{"name": "host", "hostPath": {"path": "/"}}]
     body = tenants.job("greedy", template={"spec": {"volumes": volumes, "hostNetwork": True}})
     assert tenants.refusal("editor", "create", body) == ""
 
-    def told() -> str:
+    def messages() -> str:
         return release.kubectl("events", "--for=job/greedy-r1", "--namespace=research")
 
     try:
-        eventually(lambda: 'violates PodSecurity "baseline' in told(), release.operators)
+        eventually(lambda: 'violates PodSecurity "baseline' in messages(), release.operators)
         pods = release.kubectl.json("get", "pods", "--namespace=research", f"--selector={LABEL_JOB}=greedy")
         assert pods["items"] == []
     finally:

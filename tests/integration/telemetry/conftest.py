@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+from tests.unit.telemetry.sources.recordings import recorded
 
 
 class Fleet:
@@ -110,9 +110,5 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="session")
 def dcgm_page() -> str:
-    """What a dcgm-exporter says on a node of A100s."""
-    shared = os.environ.get("RIGHTPOOL_SHARED")
-    path = Path(shared or "/nonexistent") / "fixtures" / "dcgm_a100_synthetic.prom"
-    if not path.is_file():
-        pytest.skip("set RIGHTPOOL_SHARED to the folder with the fixture dcgm_a100_synthetic.prom")
-    return path.read_text()
+    """The page of a dcgm-exporter on a node of A100s."""
+    return recorded("dcgm")

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.telemetry.prometheus import PrometheusSource
-from rightpool.telemetry.source import Target
+from rightpool.telemetry.prometheus import PrometheusReader
+from rightpool.telemetry.reader import Target
+from rightpool.telemetry.sources.sidecar_series import SIDECAR_SERIES
 from tests.integration.telemetry.conftest import Fleet
 from tests.unit.telemetry.pages import Page, eventually
 
@@ -18,7 +19,7 @@ OTHER = Target(RevisionKey("other", "llm", 1), (("llm-0", "10.0.0.3"), ("dcgm-x"
 
 
 @pytest.fixture(scope="module")
-def source(fleet: Fleet, dcgm_page: str) -> PrometheusSource:
+def source(fleet: Fleet, dcgm_page: str) -> PrometheusReader:
     """The exporter's own pod is dcgm-x. One job has sidecars that read a part of the chip, another has none."""
     bare = dcgm_page.replace("llm-0", "bare-0").replace("GPU-1", "GPU-2")
     for number, page in enumerate((dcgm_page, bare)):
@@ -26,17 +27,17 @@ def source(fleet: Fleet, dcgm_page: str) -> PrometheusSource:
     sidecar = 'rightpool_chip_busy_ratio{chip="0"} 0.5\nrightpool_chip_memory_used_bytes{chip="0"} 7e10\n'
     fleet.pod({"namespace": "ml", "profiledjob": "llm", "revision": "1", "pod": "llm-0"}, Page(lambda _: sidecar))
     fleet.start()
-    source = PrometheusSource(fleet.url, scrape_interval=1.0)
+    source = PrometheusReader(fleet.url, scrape_interval=1.0)
 
     def complete() -> bool:
         samples = source.read([LLM, BARE], time.time()).samples
-        return BARE.key in samples and len(samples) == 2 and len(samples[LLM.key].values) == 8
+        return BARE.key in samples and len(samples) == 2 and len(samples[LLM.key].values) == 12
 
     eventually(complete)
     return source
 
 
-def test_dcgm_fills_what_the_sidecar_could_not_read(source: PrometheusSource) -> None:
+def test_dcgm_fills_what_the_sidecar_could_not_read(source: PrometheusReader) -> None:
     reading = source.read([LLM, OTHER], time.time())
     assert reading.failures == ()
     sample = reading.samples[LLM.key]
@@ -50,12 +51,16 @@ def test_dcgm_fills_what_the_sidecar_could_not_read(source: PrometheusSource) ->
             Field.MEMORY_BANDWIDTH: 0.288614,
             Field.POWER: 362.418,
             Field.MEMORY_USED: 7e10,
+            Field.MOST_COMPUTE_ACTIVE: 0.812345,
+            Field.LEAST_COMPUTE_ACTIVE: 0.812345,
+            Field.PEER_SENT: 61234567890,
+            Field.PCIE_SENT: 187431022,
         }
     )
     assert OTHER.key not in reading.samples, "a pod of the same name elsewhere is another pod"
 
 
-def test_without_sidecars_the_chips_alone_are_known(source: PrometheusSource) -> None:
+def test_without_sidecars_the_chips_alone_are_known(source: PrometheusReader) -> None:
     sample = source.read([BARE], time.time()).samples[BARE.key]
     assert sample.values[Field.CHIP_BUSY] == pytest.approx(0.99)
     assert sample.values[Field.MEMORY_USED] == 71234 * 2**20
@@ -63,6 +68,7 @@ def test_without_sidecars_the_chips_alone_are_known(source: PrometheusSource) ->
     assert abs(time.time() - sample.at) < 10
 
 
+@pytest.mark.usefixtures("source")  # which starts the fleet
 def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_page: str) -> None:
     blank = "9223372036854775794"
     assert blank in dcgm_page
@@ -70,16 +76,16 @@ def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_pag
     fleet.pod({"namespace": "monitoring", "pod": "dcgm-2"}, Page(lambda _: page))
     fleet.publish()
     target = Target(RevisionKey("ml", "old", 1), (("old-0", ""),), 10.0)
-    source = PrometheusSource(fleet.url, scrape_interval=1.0)
-    eventually(lambda: bool(source.read([target], time.time()).samples))
-    values = source.read([target], time.time()).samples[target.key].values
-    source.close()
+    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    eventually(lambda: bool(reader.read([target], time.time()).samples))
+    values = reader.read([target], time.time()).samples[target.key].values
+    reader.close()
     assert Field.COMPUTE_ACTIVE not in values
     assert Field.MATRIX_ACTIVE in values
 
 
-def test_it_can_be_left_out(fleet: Fleet, source: PrometheusSource) -> None:
-    without = PrometheusSource(fleet.url, scrape_interval=1.0, dcgm=False)
+def test_dcgm_is_optional(fleet: Fleet, source: PrometheusReader) -> None:
+    without = PrometheusReader(fleet.url, scrape_interval=1.0, sources=[SIDECAR_SERIES])
     sample = without.read([LLM], time.time()).samples[LLM.key]
     without.close()
     assert sample.values.keys() == {Field.PODS, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.MEMORY_USED}

@@ -1,6 +1,7 @@
 """One scenario through a real Prometheus and through direct scraping: the same Samples, and nothing made up.
 
-Each job shows one thing. Counters grow with the wall clock, so that both sources see the same rates.
+Each job shows one thing. Rates are exact, however busy the machine is: for Prometheus, counters carry the moment that
+they are of; what is read directly goes by a clock that the test sets.
 """
 
 from __future__ import annotations
@@ -13,30 +14,40 @@ from contextlib import ExitStack
 import pytest
 
 from rightpool.profiles.sample import Field, RevisionKey, Sample
-from rightpool.telemetry.prometheus import PrometheusSource
-from rightpool.telemetry.scrape import ScrapeSource
-from rightpool.telemetry.source import Target, TelemetryReading, TelemetrySource
+from rightpool.profiles.traits import ModelTraits, Parallelism
+from rightpool.telemetry.prometheus import PrometheusReader
+from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
+from rightpool.telemetry.scrape import ScrapeReader
 from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually
+from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+
+Clock = Callable[[], float]
+Pod = Callable[[Clock], Page]
 
 STARTED = time.time()
-EARLY: list[dict[Field, float]] = []  # what Prometheus said of `steady` while its series were young
+EARLY: list[dict[Field, float]] = []  # readings of `steady` while its series were young
 
 
-def healthy(rate: float, busy: tuple[float, float], steps: int, saved: float) -> Callable[[str], str]:
+def healthy(rate: float, busy: tuple[float, float], steps: int, saved: float) -> Pod:
     """A pod with two chips: `rate` samples a second, 4 steps a second of 0.25 s."""
 
-    def page(_: str) -> str:
-        ran = time.time() - STARTED + 100
+    def page(clock: Clock) -> str:
+        at = int(1000 * clock())
+        ran = at / 1000 - STARTED + 100
         lines = [
-            f"rightpool_samples_total {rate * ran}",
-            f"rightpool_step_seconds_sum {ran}",
-            f"rightpool_step_seconds_count {4 * ran}",
+            f"rightpool_samples_total {rate * ran} {at}",
+            f"rightpool_step_seconds_sum {ran} {at}",
+            f"rightpool_step_seconds_count {4 * ran} {at}",
             'rightpool_step_seconds_bucket{le="+Inf"} 12',
             f"rightpool_steps_total {steps}",
             f"rightpool_checkpoint_timestamp_seconds {saved}",
             "rightpool_checkpoint_duration_seconds 2.5",
-            'rightpool_step_share_ratio{part="exposed_communication"} 0.2',
+            'rightpool_step_share_ratio{part="exposed_communication",rank="0"} 0.1',
+            'rightpool_step_share_ratio{part="exposed_communication",rank="1"} 0.3',
+            "rightpool_model_parameters 1000",
+            "rightpool_model_parameter_bytes 4000",
+            "rightpool_step_samples 8",
+            'rightpool_model_info{precision="bf16",data="4"} 1',
             'rightpool_step_share_ratio{part="input"} 0.1',
             'rightpool_step_share_ratio{part="compute"} 0.6',
             'rightpool_field_quality{field="rightpool_chip_memory_used_bytes",quality="derived"} 1',
@@ -49,54 +60,67 @@ def healthy(rate: float, busy: tuple[float, float], steps: int, saved: float) ->
             lines += [
                 f'rightpool_chip_busy_ratio{{chip="{chip}"}} {share}',
                 f'rightpool_chip_compute_active_ratio{{chip="{chip}"}} {share / 2}',
+                f'rightpool_link_bytes_total{{chip="{chip}",link="nvlink",direction="tx"}} {1e9 * chip * ran} {at}',
+                f'rightpool_link_bytes_total{{chip="{chip}",link="pcie",direction="rx"}} {1e8 * ran} {at}',
+                f'rightpool_chip_pipe_active_ratio{{chip="{chip}",pipe="fp32"}} {0.2 + 0.2 * chip}',
+                f'rightpool_chip_pipe_active_ratio{{chip="{chip}",pipe="tensor_half"}} 0.9',
+                f'rightpool_chip_xid{{chip="{chip}"}} 0',
+                f'rightpool_chip_errors_total{{chip="{chip}",kind="ecc_uncorrected"}} {chip}',
                 f'rightpool_chip_memory_used_bytes{{chip="{chip}"}} {(chip + 1) * 1e9}',
                 f'rightpool_chip_memory_total_bytes{{chip="{chip}"}} 24e9',
-                f'rightpool_chip_throttle_ratio{{chip="{chip}",reason="power"}} {chip / 10}',
-                f'rightpool_chip_throttle_ratio{{chip="{chip}",reason="thermal"}} 0.05',
+                f'rightpool_chip_throttle_ratio{{chip="{chip}",reason="hardware_thermal"}} {chip / 10}',
+                f'rightpool_chip_throttle_ratio{{chip="{chip}",reason="power_cap"}} 0.05',
             ]
         return "\n".join(lines) + "\n"
 
-    return page
+    return lambda clock: Page(lambda _: page(clock))
 
 
-def slow() -> Page:
+def slow(_: Clock) -> Page:
     page = Page(lambda _: "")
-    page.answer = lambda _: (page.wait(5), "rightpool_steps_total 1\n")[1]
+    page.answer = lambda _: (page.wait(120), "rightpool_steps_total 1\n")[1]
     return page
 
 
-def restarting(_: str) -> str:
+def restarting(clock: Clock) -> Page:
     """A counter that starts anew every 2.3 seconds, and grows by 100 a second."""
-    return f"rightpool_samples_total {100 * ((time.time() - STARTED) % 2.3)}\n"
+    return Page(lambda _: f"rightpool_samples_total {100 * ((clock() - STARTED) % 2.3)}\n")
 
 
-PODS: dict[str, list[Page | None]] = {
+def says(text: str) -> Pod:
+    """A pod with the same page at any time."""
+    return lambda _: Page(lambda _: text)
+
+
+PODS: dict[str, list[Pod | None]] = {
     "steady": [
-        Page(healthy(100.0, (0.9, 0.5), 40, 1_700_000_000.0)),
-        Page(healthy(50.0, (0.8, 0.6), 41, 1_700_000_060.0)),
+        healthy(100.0, (0.9, 0.5), 40, 1_700_000_000.0),
+        healthy(50.0, (0.8, 0.6), 41, 1_700_000_060.0),
     ],
-    "partly": [Page(healthy(30.0, (0.4, 0.4), 7, 1.0)), Page(lambda _: "<html>\n"), slow(), None],
-    "garbage": [Page(lambda _: "rightpool_steps_total twelve\n")],
+    "partly": [healthy(30.0, (0.4, 0.4), 7, 1.0), says("<html>\n"), slow, None],
+    "garbage": [says("rightpool_steps_total twelve\n")],
     "absent": [None],
-    "silent": [Page(lambda _: "")],
+    "silent": [says("")],
     "nonsense": [
-        Page(
-            lambda _: (
-                'rightpool_chip_busy_ratio{chip="0"} NaN\n'
-                'rightpool_chip_compute_active_ratio{chip="0"} +Inf\n'
-                "rightpool_checkpoint_timestamp_seconds -7\n"
-                'rightpool_chip_matrix_active_ratio{chip="0"} 42\n'
-                "rightpool_steps_total 3\n"
-            )
+        says(
+            'rightpool_chip_busy_ratio{chip="0"} NaN\n'
+            'rightpool_chip_compute_active_ratio{chip="0"} +Inf\n'
+            "rightpool_checkpoint_timestamp_seconds -7\n"
+            'rightpool_chip_matrix_active_ratio{chip="0"} 42\n'
+            "rightpool_steps_total 3\n"
         )
     ],
-    "idle": [
-        Page(lambda _: "rightpool_samples_total 9\nrightpool_step_seconds_sum 1\nrightpool_step_seconds_count 4\n")
+    "idle": [says("rightpool_samples_total 9\nrightpool_step_seconds_sum 1\nrightpool_step_seconds_count 4\n")],
+    "restarting": [restarting],
+    "uncounted": [healthy(30.0, (0.4, 0.4), 7, 1.0), says("rightpool_steps_total 7\n")],
+    "hidden": [
+        healthy(30.0, (0.4, 0.4), 7, 1.0),
+        says('rightpool_field_quality{field="rightpool_samples_total",quality="missing"} 1\n'),
     ],
-    "restarting": [Page(restarting)],
+    "served": [healthy(30.0, (0.4, 0.4), 7, 1.0), says('rightpool_chip_busy_ratio{chip="0"} 0.4\n')],
     "uneven": [
-        Page(lambda _: 'rightpool_chip_busy_ratio{chip="0"} 0.2\nrightpool_chip_busy_ratio{chip="1"} 0.4\n'),
-        Page(lambda _: 'rightpool_chip_busy_ratio{chip="0"} 0.9\n'),
+        says('rightpool_chip_busy_ratio{chip="0"} 0.2\nrightpool_chip_busy_ratio{chip="1"} 0.4\n'),
+        says('rightpool_chip_busy_ratio{chip="0"} 0.9\n'),
     ],
 }
 
@@ -106,11 +130,17 @@ def key(job: str) -> RevisionKey:
 
 
 @pytest.fixture(scope="module")
-def targets(fleet: Fleet) -> list[Target]:
+def pages() -> dict[str, list[Page | None]]:
+    """The pages of each job that Prometheus scrapes."""
+    return {job: [None if pod is None else pod(time.time) for pod in pods] for job, pods in PODS.items()}
+
+
+@pytest.fixture(scope="module")
+def targets(fleet: Fleet, pages: dict[str, list[Page | None]]) -> list[Target]:
     found = []
-    for job, pages in PODS.items():
+    for job, own in pages.items():
         pods = []
-        for number, page in enumerate(pages):
+        for number, page in enumerate(own):
             name = f"{job}-r2-{number}"
             labels = {"namespace": "ml", "profiledjob": job, "revision": "2", "pod": name}
             pods.append((name, fleet.pod(labels, page)))
@@ -120,30 +150,44 @@ def targets(fleet: Fleet) -> list[Target]:
 
 
 @pytest.fixture(scope="module")
-def prometheus(fleet: Fleet, targets: list[Target]) -> Iterator[PrometheusSource]:
-    source = PrometheusSource(fleet.url, scrape_interval=1.0)
-    yield source
-    source.close()
+def prometheus(fleet: Fleet, targets: list[Target]) -> Iterator[PrometheusReader]:
+    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    yield reader
+    reader.close()
+
+
+def read_directly(targets: list[Target]) -> TelemetryReading:
+    """The second of two readings, of the same pods at the same addresses, on a port of their own."""
+    now = STARTED
+    port = free_port()
+    with ExitStack() as stack:
+        for target in targets:
+            for pod, (_, address) in zip(PODS[target.key.job], target.pods, strict=True):
+                if pod is not None:
+                    stack.enter_context(serving(pod(lambda: now), address, port))
+        reader = ScrapeReader(port=port, timeout=5.0, budget=120.0, clock=lambda: now)
+        stack.callback(reader.close)
+        reader.read(targets, time.time())
+        now += 5.0
+        return reader.read(targets, time.time())
 
 
 @pytest.fixture(scope="module")
-def readings(fleet: Fleet, targets: list[Target], prometheus: PrometheusSource) -> dict[str, TelemetryReading]:
-    """Each source's reading, once Prometheus has scraped for a while."""
-    with ExitStack() as stack:
-        direct = ScrapeSource(port=fleet.port, timeout=0.9)
-        stack.callback(direct.close)
+def readings(targets: list[Target], prometheus: PrometheusReader) -> dict[str, TelemetryReading]:
+    """Each reader's, of Prometheus once it has scraped for a while."""
 
-        def warm() -> bool:
-            direct.read(targets, time.time())
-            samples = prometheus.read(targets, time.time()).samples
-            if key("steady") in samples:
-                EARLY.append(dict(samples[key("steady")].values))
-            jobs = [key(job) for job in ("steady", "partly", "idle", "restarting")]
-            return all(job in samples and Field.SAMPLES_PER_SECOND in samples[job].values for job in jobs)
+    def warm() -> bool:
+        samples = prometheus.read(targets, time.time()).samples
+        if key("steady") in samples:
+            EARLY.append(dict(samples[key("steady")].values))
+        jobs = [key(job) for job in ("steady", "partly", "idle", "restarting", "served")]
+        stepping = [key(job) for job in ("uncounted", "hidden")]
+        return all(job in samples and Field.SAMPLES_PER_SECOND in samples[job].values for job in jobs) and all(
+            job in samples and Field.STEP_SECONDS in samples[job].values for job in stepping
+        )
 
-        eventually(warm)
-        time.sleep(1)
-        return {"prometheus": prometheus.read(targets, time.time()), "direct": direct.read(targets, time.time())}
+    eventually(warm)
+    return {"prometheus": prometheus.read(targets, time.time()), "direct": read_directly(targets)}
 
 
 @pytest.fixture(scope="module", params=["prometheus", "direct"])
@@ -157,7 +201,8 @@ def values(reading: TelemetryReading, job: str) -> dict[Field, float]:
 
 def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
     sample = reading.samples[key("steady")]
-    assert sample.values == pytest.approx(
+    assert sample.values[Field.SAMPLES] > 0
+    assert {field: value for field, value in sample.values.items() if field is not Field.SAMPLES} == pytest.approx(
         {
             Field.SAMPLES_PER_SECOND: 150.0,
             Field.STEP_SECONDS: 0.25,
@@ -167,7 +212,17 @@ def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
             Field.MEMORY_USED: 2e9,
             Field.MEMORY_TOTAL: 24e9,
             Field.POWER: 200.0,
+            Field.MOST_COMPUTE_ACTIVE: 0.45,
+            Field.LEAST_COMPUTE_ACTIVE: 0.25,
+            Field.FP32_ACTIVE: 0.3,
+            Field.UNCORRECTED_ERRORS: 1.0,
+            Field.PEER_SENT: 5e8,
+            Field.PCIE_RECEIVED: 1e8,
+            Field.LEAST_EXPOSED: 0.1,
+            Field.LEAST_INPUT_WAIT: 0.1,
             Field.THROTTLE: 0.1,
+            Field.THERMAL_THROTTLE: 0.1,
+            Field.POWER_CAPPED: 0.05,
             Field.EXPOSED_COMMUNICATION: 0.2,
             Field.INPUT_WAIT: 0.1,
             Field.STEPS: 40.0,
@@ -178,6 +233,7 @@ def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
         rel=0.02,
     )
     assert sample.derived == {Field.MEMORY_USED}
+    assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 16, Parallelism(data=4))
     assert abs(time.time() - sample.at) < 30
 
 
@@ -193,21 +249,36 @@ def test_a_job_of_which_nothing_can_be_read_is_absent(reading: TelemetryReading,
     assert key(job) not in reading.samples
 
 
-def test_a_sidecar_with_nothing_to_say_has_answered(reading: TelemetryReading) -> None:
+def test_a_sidecar_without_measurements_counts_as_read(reading: TelemetryReading) -> None:
     assert values(reading, "silent") == {Field.PODS: 1}
 
 
-def test_nonsense_is_missing(reading: TelemetryReading) -> None:
+def test_invalid_values_are_missing(reading: TelemetryReading) -> None:
     assert values(reading, "nonsense") == {Field.PODS: 1, Field.STEPS: 3}
 
 
-def test_zero_is_said_only_by_a_counter_that_stands_still(reading: TelemetryReading) -> None:
-    assert values(reading, "idle") == {Field.PODS: 1, Field.SAMPLES_PER_SECOND: 0}
+def test_only_a_constant_counter_gives_zero(reading: TelemetryReading) -> None:
+    assert values(reading, "idle") == {Field.PODS: 1, Field.SAMPLES_PER_SECOND: 0, Field.SAMPLES: 9}
 
 
-def test_each_pod_counts_as_much_as_any_other(reading: TelemetryReading) -> None:
+def test_all_pods_have_equal_weight(reading: TelemetryReading) -> None:
     found = values(reading, "uneven")
     assert found == pytest.approx({Field.PODS: 2, Field.CHIP_BUSY: 0.6, Field.SLOWEST_CHIP_BUSY: 0.2})
+
+
+@pytest.mark.parametrize("job", ["uncounted", "hidden"])
+def test_samples_of_some_of_the_pods_that_step_are_not_the_jobs(reading: TelemetryReading, job: str) -> None:
+    sample = reading.samples[key(job)]
+    assert sample.values[Field.PODS] == 2 and sample.values[Field.STEP_SECONDS] == pytest.approx(0.25, rel=0.02)
+    assert not {Field.SAMPLES_PER_SECOND, Field.SAMPLES} & sample.values.keys()
+    assert sample.traits is not None and (sample.traits.parameters, sample.traits.batch) == (1000, None)
+
+
+def test_a_pod_that_makes_no_steps_has_no_samples_to_count(reading: TelemetryReading) -> None:
+    sample = reading.samples[key("served")]
+    assert sample.values[Field.SAMPLES_PER_SECOND] == pytest.approx(30.0, rel=0.02)
+    assert Field.SAMPLES not in sample.values
+    assert sample.traits is not None and sample.traits.batch == 8
 
 
 def test_restarts_never_give_a_negative_or_absurd_rate(reading: TelemetryReading) -> None:
@@ -224,7 +295,9 @@ def test_both_sources_give_the_same_fields(readings: dict[str, TelemetryReading]
     one, other = (readings[source].samples for source in ("prometheus", "direct"))
     assert one.keys() == other.keys()
     for job in one.keys() - {key("restarting")}:
-        assert one[job].values == pytest.approx(other[job].values, rel=0.05)
+        assert one[job].values.keys() == other[job].values.keys()
+        for field in one[job].values.keys() - {Field.SAMPLES}:  # it has grown from one reading to the next
+            assert one[job].values[field] == pytest.approx(other[job].values[field], rel=0.05), field
         assert one[job].derived == other[job].derived
 
 
@@ -234,15 +307,18 @@ def test_direct_scraping_names_the_pods_that_failed(readings: dict[str, Telemetr
     assert readings["prometheus"].failures == ()
 
 
-def sample_of(source: TelemetrySource, targets: list[Target], job: str) -> Sample | None:
-    return source.read(targets, time.time()).samples.get(key(job))
+def sample_of(reader: TelemetryReader, targets: list[Target], job: str) -> Sample | None:
+    return reader.read(targets, time.time()).samples.get(key(job))
 
 
 def test_a_pod_that_starts_to_fail_is_missing_and_never_zero(
-    fleet: Fleet, targets: list[Target], prometheus: PrometheusSource, readings: dict[str, TelemetryReading]
+    pages: dict[str, list[Page | None]],
+    targets: list[Target],
+    prometheus: PrometheusReader,
+    readings: dict[str, TelemetryReading],
 ) -> None:
     """Rates outlive their series by the whole range, so this is where old values would show."""
-    page = PODS["steady"][1]
+    page = pages["steady"][1]
     assert page is not None
     before, page.answer = page.answer, lambda _: (500, b"")
     try:
@@ -257,16 +333,16 @@ def test_a_pod_that_starts_to_fail_is_missing_and_never_zero(
         page.answer = before
 
 
-def test_a_pod_that_left_is_forgotten_at_once(
-    fleet: Fleet, targets: list[Target], prometheus: PrometheusSource, readings: dict[str, TelemetryReading]
+def test_a_deleted_pod_is_dropped_immediately(
+    fleet: Fleet, targets: list[Target], prometheus: PrometheusReader, readings: dict[str, TelemetryReading]
 ) -> None:
     [(_, address)] = next(target.pods for target in targets if target.key == key("idle"))
     fleet.remove(address)
     eventually(lambda: sample_of(prometheus, targets, "idle") is None)
 
 
-def test_what_prometheus_no_longer_scrapes_grows_old_and_is_missing(
-    fleet: Fleet, targets: list[Target], prometheus: PrometheusSource, readings: dict[str, TelemetryReading]
+def test_targets_that_are_no_longer_scraped_become_stale_and_missing(
+    fleet: Fleet, targets: list[Target], prometheus: PrometheusReader, readings: dict[str, TelemetryReading]
 ) -> None:
     """After a restart Prometheus repeats the last values of lost targets for five minutes. `at` tells how old they
     are, and after the horizon they are gone. Changes the fleet: the last test of this module."""

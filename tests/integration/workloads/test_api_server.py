@@ -14,12 +14,15 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
-from rightpool.hardware.placement import CapacityType, Placement
-from rightpool.hardware.pool import Pool, Slice
-from rightpool.planning.revision import RevisionRef
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.pool import LinkKind, Slice
+from rightpool.api.revision import Revision
+from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.google import GOOGLE
+from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.job import build_job
+from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
@@ -30,7 +33,7 @@ APPLY = {"field_manager": "rightpool", "force": True, "_content_type": "applicat
 LINK = Link(LinkKind.ETHERNET, 1e9)
 GPU = Pool(
     name="a10g",
-    accelerator=Accelerator("A10G-24GB", Vendor.NVIDIA, "ampere", {}, 1, 1.0, None, LINK, LINK, Price(), True),
+    accelerator=Accelerator("A10G-24GB", NVIDIA, "ampere", {}, 1, 1.0, None, LINK, LINK, Price(), True),
     chips_per_node=4,
     resource_name="nvidia.com/gpu",
     node_selector={"node.kubernetes.io/instance-type": "g5.12xlarge"},
@@ -44,9 +47,9 @@ GPU = Pool(
 TPU = replace(
     GPU,
     name="v5e",
-    accelerator=replace(GPU.accelerator, vendor=Vendor.GOOGLE),
+    accelerator=replace(GPU.accelerator, vendor=GOOGLE),
     resource_name="google.com/tpu",
-    slice=Slice("4x4", 16, 4),
+    slice=Slice(topology="4x4", chips=16),
 )
 INJECTION = Injection(
     image="registry.example/profiler:1",
@@ -62,10 +65,13 @@ INJECTION = Injection(
 class Work:
     template: dict[str, Any]
     chip_container: str | None = "trainer"
+    backoff_limit: int | None = None
+    active_deadline_seconds: int | None = None
+    failure_rules: tuple[dict[str, Any], ...] = ()
 
 
 def template(**container: Any) -> dict[str, Any]:
-    """A pod that keeps the restricted standard, with much of what users write."""
+    """A pod within the restricted standard, with many fields that users set."""
     hardened = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     return {
         "metadata": {"labels": {"team": "nlp"}},
@@ -89,8 +95,8 @@ def template(**container: Any) -> dict[str, Any]:
     }
 
 
-def ref(chips: int, replicas: int, pool: Pool, capacity: CapacityType) -> RevisionRef:
-    return RevisionRef(1, Placement(pool.name, chips, replicas, capacity), "h", (1, 1), 0.0)
+def ref(chips: int, replicas: int, pool: Pool, capacity: CapacityType) -> Revision:
+    return Revision(1, Placement(pool.name, chips, replicas, capacity), "h", 1, 1, 0.0)
 
 
 def owner(namespace: str, name: str = "bert") -> Owner:
@@ -111,7 +117,7 @@ def restricted(api: client.ApiClient, namespace: str) -> str:
 
 
 def dry_run(api: client.ApiClient, job: dict[str, Any], service: dict[str, Any] | None) -> Any:
-    """Applies all that a Revision consists of, and one of its pods; returns the Job as the server would store it."""
+    """Apply the objects of a Revision and one of its pods; returns the Job as the server would store it."""
     namespace = job["metadata"]["namespace"]
     core = client.CoreV1Api(api)
     if service is not None:
@@ -142,8 +148,8 @@ def test_every_shape_is_accepted(
     injection: Injection | None,
 ) -> None:
     revision = ref(chips, replicas, pool, capacity)
-    job = build_job(owner(restricted), Work(template()), "queue", revision, pool, injection)
-    stored = dry_run(api, job, build_service(owner(restricted), revision))
+    job = JOB.build(owner(restricted), Work(template()), "queue", revision, pool, injection)
+    stored = dry_run(api, job, build_service(owner(restricted), revision, owner(restricted).reference))
     assert stored.spec.completions == replicas
     assert stored.spec.suspend is True
     assert stored.spec.pod_replacement_policy == "Failed"
@@ -151,13 +157,13 @@ def test_every_shape_is_accepted(
     assert init == (["rightpool-profiler", "rightpool-agent", "fetch"] if injection else ["fetch"])
 
 
-def test_a_guaranteed_pod_is_guaranteed_by_the_servers_own_reckoning(api: client.ApiClient, restricted: str) -> None:
+def test_the_server_assigns_the_guaranteed_class(api: client.ApiClient, restricted: str) -> None:
     amounts = {"cpu": "1", "memory": "1Gi"}
     wanted = template(resources={"requests": amounts, "limits": amounts})
     for container in [wanted["spec"]["initContainers"][0], wanted["spec"]["containers"][1]]:
         container["resources"] = {"limits": amounts}
     revision = ref(1, 1, GPU, CapacityType.ON_DEMAND)
-    job = build_job(owner(restricted), Work(wanted), None, revision, GPU, INJECTION)
+    job = JOB.build(owner(restricted), Work(wanted), None, revision, GPU, INJECTION)
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -171,19 +177,19 @@ def test_a_guaranteed_pod_is_guaranteed_by_the_servers_own_reckoning(api: client
 @pytest.mark.parametrize("name", ["7b-finetune", "a" * 58])
 def test_names_at_the_edge_are_accepted(api: client.ApiClient, restricted: str, name: str) -> None:
     revision = ref(8, 2, GPU, CapacityType.ON_DEMAND)
-    job = build_job(owner(restricted, name), Work(template()), None, revision, GPU, INJECTION)
-    dry_run(api, job, build_service(owner(restricted, name), revision))
+    job = JOB.build(owner(restricted, name), Work(template()), None, revision, GPU, INJECTION)
+    dry_run(api, job, build_service(owner(restricted, name), revision, owner(restricted, name).reference))
 
 
 def test_on_failure_is_accepted(api: client.ApiClient, restricted: str) -> None:
     wanted = template()
     wanted["spec"]["restartPolicy"] = "OnFailure"
-    job = build_job(owner(restricted), Work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
+    job = JOB.build(owner(restricted), Work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
     dry_run(api, job, None)
 
 
-def test_the_server_says_what_is_wrong_with_a_template(api: client.ApiClient, restricted: str) -> None:
-    job = build_job(
+def test_the_server_reports_errors_in_a_template(api: client.ApiClient, restricted: str) -> None:
+    job = JOB.build(
         owner(restricted),
         Work(template(image="x", securityContext={"privileged": True})),
         None,

@@ -1,8 +1,9 @@
-"""The generated CRDs. What the API server makes of them is in tests/integration/api."""
+"""The generated CRDs. tests/integration/api tests them in an API server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from pydantic import Field, WithJsonSchema
 
 from rightpool.api.crd import definition, drift, file_name, main, render
 from rightpool.api.model import ApiModel
-from rightpool.api.resources import MAX_NAME, PROFILED_JOB, RESOURCES, Resource
+from rightpool.api.resources import MAX_NAME, PROFILED_JOB, RESOURCES, CustomResource
 from rightpool.api.schema import UnstructuralSchemaError, structural_schema
 
 CRDS = Path(__file__).parents[3] / "crds"
@@ -21,7 +22,8 @@ CLIENT_SIDE_APPLY_LIMIT = 262_144  # bytes of an annotation, which holds the who
 each_resource = pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
 
 
-def version(resource: Resource) -> dict[str, Any]:
+@cache
+def version(resource: CustomResource) -> dict[str, Any]:
     return definition(resource)["spec"]["versions"][0]
 
 
@@ -34,12 +36,12 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
             yield from nodes(schema[keyword], f"{path}[]")
 
 
-def field(resource: Resource, path: str) -> dict[str, Any]:
+def field(resource: CustomResource, path: str) -> dict[str, Any]:
     schema = version(resource)["schema"]["openAPIV3Schema"]
     return dict(nodes(schema))[path]
 
 
-def test_committed_files_are_what_the_models_say() -> None:
+def test_committed_files_match_the_models() -> None:
     assert drift(CRDS) == [], "run: python -m rightpool.api.crd crds"
 
 
@@ -50,31 +52,31 @@ def test_drift_is_found_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     jobs.write_text(jobs.read_text().replace("maxMoves", "mostMoves"))
     (tmp_path / "rightpool.dev_others.yaml").write_text("{}")
     assert main(["--check", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert "rightpool.dev_profiledjobs.yaml differs" in said
-    assert "rightpool.dev_others.yaml belongs to no model" in said
-    assert "python -m rightpool.api.crd" in said
+    output = capsys.readouterr().err
+    assert "rightpool.dev_profiledjobs.yaml differs" in output
+    assert "rightpool.dev_others.yaml belongs to no model" in output
+    assert "python -m rightpool.api.crd" in output
 
 
 @each_resource
-def test_output_is_the_same_every_time(resource: Resource) -> None:
+def test_output_is_the_same_every_time(resource: CustomResource) -> None:
     assert render(resource) == render(resource)
     assert yaml.safe_load(render(resource)) == definition(resource)
 
 
 @each_resource
-def test_client_side_apply_can_carry_it(resource: Resource) -> None:
+def test_client_side_apply_can_carry_it(resource: CustomResource) -> None:
     assert len(render(resource)) < CLIENT_SIDE_APPLY_LIMIT / 2
 
 
 @each_resource
-def test_every_field_of_the_spec_is_explained(resource: Resource) -> None:
+def test_every_field_of_the_spec_is_explained(resource: CustomResource) -> None:
     schema = version(resource)["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert [path for path, node in nodes(schema) if not path.endswith("[]") and not node.get("description")] == []
 
 
 @each_resource
-def test_every_string_and_list_of_the_spec_that_a_rule_may_read_is_bounded(resource: Resource) -> None:
+def test_every_string_and_list_of_the_spec_that_a_rule_may_read_is_bounded(resource: CustomResource) -> None:
     schema = version(resource)["schema"]["openAPIV3Schema"]["properties"]["spec"]
     unbounded = [
         path
@@ -90,7 +92,7 @@ def test_every_string_and_list_of_the_spec_that_a_rule_may_read_is_bounded(resou
 
 
 @each_resource
-def test_every_rule_has_a_message_that_ends_in_a_remedy(resource: Resource) -> None:
+def test_every_rule_has_a_message_that_ends_in_a_remedy(resource: CustomResource) -> None:
     schema = version(resource)["schema"]["openAPIV3Schema"]
     rules = [rule for _, node in nodes(schema) for rule in node.get("x-kubernetes-validations", ())]
     assert rules
@@ -109,8 +111,11 @@ def test_there_are_no_floats() -> None:
     [
         (
             "ProfiledJob",
-            ["Status", "Pool", "Chips", "Bottleneck", "$/h", "$/M", "Saved", "Phase", "Age"],
-            ["Samples/s", "Scaling", "LastMove", "Queue"],
+            [
+                *("Status", "Pool", "Chips", "Bottleneck", "$/h", "$/M", "Saved", "Targets", "Done"),
+                *("Would-go-to", "Saves", "Phase", "Age"),
+            ],
+            ["Samples/s", "Steps/s", "Scaling", "Finish", "LastMove", "Queue"],
         ),
         (
             "AcceleratorPool",
@@ -128,7 +133,7 @@ def test_columns(resource: str, narrow: list[str], wide: list[str]) -> None:
 
 
 @each_resource
-def test_columns_point_to_fields_of_their_type(resource: Resource) -> None:
+def test_columns_point_to_fields_of_their_type(resource: CustomResource) -> None:
     schema = version(resource)["schema"]["openAPIV3Schema"]
     known = dict(nodes(schema))
     types = {"string": ("string", None), "integer": ("integer", None), "date": ("string", "date-time")}
@@ -169,7 +174,23 @@ def test_conditions_are_a_map_by_type_and_history_is_atomic() -> None:
     assert field(PROFILED_JOB, ".status.history")["maxItems"] == 10
 
 
-def test_the_template_is_kept_beside_what_rules_read() -> None:
+def test_inlined_records_have_no_name_of_their_own() -> None:
+    status = field(PROFILED_JOB, ".status")
+    assert "state" not in status["properties"] and {"placement", "cost", "ledgerCount"} <= status["properties"].keys()
+    placement = field(PROFILED_JOB, ".status.placement")
+    assert placement["required"] == ["revision", "pool", "chips", "replicas"]
+    assert "placement" not in placement["properties"]
+    assert field(PROFILED_JOB, ".status.migration.from") == placement | {"description": "The Revision before."}
+    assert "x-rightpool" not in render(PROFILED_JOB)
+
+
+def test_the_interval_of_an_estimate_is_in_the_schema() -> None:
+    estimate = field(PROFILED_JOB, ".status.migration.predicted")
+    assert list(estimate["properties"]) == ["median", "low", "high", "sd", "basis", "shared"]
+    assert estimate["required"] == ["median", "sd"]
+
+
+def test_the_template_keeps_fields_that_rules_do_not_read() -> None:
     template = ".spec.workload.job.template"
     for path in ("", ".metadata", ".spec", ".spec.containers[]", ".spec.containers[].resources"):
         assert field(PROFILED_JOB, template + path)["x-kubernetes-preserve-unknown-fields"] is True
@@ -197,7 +218,7 @@ class _Unbounded(ApiModel):
 
 
 class _Undocumented(ApiModel):
-    """A model with a field that nobody explains."""
+    """A model with an undocumented field."""
 
     size: int
 
@@ -224,7 +245,7 @@ class _Opaque(ApiModel):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (_Unbounded, "_Unbounded.size: exclusiveMinimum has no counterpart"),
         (_Undocumented, "_Undocumented.size has no description"),
@@ -233,6 +254,6 @@ class _Opaque(ApiModel):
         (_Opaque, "_Opaque.size declares no properties"),
     ],
 )
-def test_what_a_crd_cannot_say_is_an_error_and_not_lost(model: type[ApiModel], said: str) -> None:
-    with pytest.raises(UnstructuralSchemaError, match=said):
+def test_unsupported_schema_is_an_error(model: type[ApiModel], message: str) -> None:
+    with pytest.raises(UnstructuralSchemaError, match=message):
         structural_schema(model, defaults=True)

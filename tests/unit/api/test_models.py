@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+import json
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from rightpool.api.conditions import Condition
-from rightpool.api.policy import PlacementPolicySpec
-from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
-from rightpool.api.profiledjob import (
+from rightpool.api.action import Action
+from rightpool.api.choices import (
     AdaptationMode,
-    Batch,
     Capacity,
     CheckpointMode,
     CheckpointSignal,
+    ModelState,
     Objective,
-    PoolSelection,
-    ProfiledJobSpec,
     Switch,
 )
-from rightpool.api.status import (
-    EstimateStatus,
-    LedgerEntry,
-    MigrationStatus,
-    Outcome,
-    PlacementStatus,
-    ProfiledJobStatus,
-    ProfileStatus,
-    TargetPlacement,
-)
+from rightpool.api.conditions import Condition, Reason
+from rightpool.api.estimate import Estimate
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
+from rightpool.api.pool_selection import PoolSelection
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.revision import Revision
+from rightpool.api.state import JobState
+from rightpool.api.status import ProfiledJobStatus, ProfileStatus
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TEMPLATE = {
@@ -46,10 +45,10 @@ def spec(**fields: Any) -> ProfiledJobSpec:
 
 def test_the_least_spec_has_the_documented_defaults() -> None:
     job = spec()
-    assert (job.suspend, job.managed_by, job.queue_name, job.ours) == (False, "rightpool.dev/operator", None, True)
+    assert (job.suspend, job.managed_by, job.queue_name, job.managed) == (False, "rightpool.dev/operator", None, True)
     assert (job.workload.job.chips_per_replica, job.workload.job.replicas, job.chips) == (1, 1, 1)
-    assert (job.elasticity.min_chips, job.elasticity.max_chips, job.max_chips) == (1, None, 1)
-    assert job.elasticity.batch is Batch.PER_CHIP
+    assert (job.min_chips, job.max_chips, job.fixed) == (1, 1, True)
+    assert job.elasticity.batch is None and job.elasticity.state is ModelState.SHARDED
     assert job.placement.capacity is Capacity.ON_DEMAND
     assert job.targets.objective is Objective.MINIMIZE_COST
     assert job.progress is None
@@ -105,17 +104,32 @@ def test_fields_of_a_newer_version_are_ignored_and_the_template_is_kept() -> Non
     assert job.workload.job.template == TEMPLATE
 
 
-def test_most_chips_default_to_the_largest_count_else_to_what_was_asked() -> None:
+@pytest.mark.parametrize(
+    ("elasticity", "bounds"),
+    [
+        ({}, (8, 8)),
+        ({"minChips": 2}, (2, 8)),
+        ({"maxChips": 16}, (8, 16)),
+        ({"chipCounts": [2, 16]}, (2, 16)),
+        ({"chipCounts": [2, 16], "maxChips": 32}, (2, 32)),
+    ],
+)
+def test_sizes_default_to_the_counts_else_to_the_request(elasticity: dict[str, Any], bounds: tuple[int, int]) -> None:
     eight = {"job": {"template": TEMPLATE, "chipsPerReplica": 4, "replicas": 2}}
-    assert spec(workload=eight).max_chips == 8
-    assert spec(workload=eight, elasticity={"chipCounts": [2, 16]}).max_chips == 16
-    assert spec(workload=eight, elasticity={"chipCounts": [2, 16], "maxChips": 32}).max_chips == 32
+    job = spec(workload=eight, elasticity={**elasticity, "batch": "Global"})
+    assert (job.min_chips, job.max_chips) == bounds
+    assert job.fixed is (not elasticity)
+    without = spec(workload=eight, elasticity=elasticity)
+    assert (without.min_chips, without.max_chips) == (8, 8), "what another size would do is not known"
 
 
-def test_the_only_container_gets_the_chips() -> None:
-    assert spec().workload.job.chip_container_name == "trainer"
-    job = spec(workload={"job": {"template": TEMPLATE, "chipContainer": "other"}})
-    assert job.workload.job.chip_container_name == "other"
+def test_a_workload_has_the_fields_of_its_kind() -> None:
+    kind = {"template": TEMPLATE, "chipContainer": "other", "chipsPerReplica": 4, "replicas": 2}
+    workload = spec(workload={"job": kind}).workload
+    assert workload.field == "job"
+    assert (workload.template, workload.chip_container) == (TEMPLATE, "other")
+    assert (workload.chips_per_replica, workload.replicas, workload.chips) == (4, 2, 8)
+    assert spec().workload.chip_container is None
 
 
 def test_a_spec_is_frozen() -> None:
@@ -170,46 +184,59 @@ def test_an_absent_policy_has_safe_defaults() -> None:
     assert (policy.circuit_breaker.window, policy.circuit_breaker.max_rolled_back_share) == (10, Decimal("0.5"))
 
 
-def test_what_is_not_known_is_absent_from_the_status() -> None:
-    status = ProfiledJobStatus(profile=ProfileStatus(samples_per_second="1180"))
-    assert status.to_dict()["profile"] == {"samplesPerSecond": "1180"}
+def test_unknown_values_are_absent_from_the_status() -> None:
+    status = ProfiledJobStatus(profile=ProfileStatus(samples_per_second=1180.3, scaling_efficiency=0.9712))
+    assert status.to_dict()["profile"] == {"samplesPerSecond": "1180", "scalingEfficiency": "0.97"}
     assert "migration" not in status.to_dict()
 
 
 def test_an_empty_status_is_read() -> None:
-    status = ProfiledJobStatus.model_validate({})
-    assert status.conditions == [] and status.placement is None and status.moves == 0
+    status = ProfiledJobStatus.from_dict({})
+    assert status.conditions == () and status.state == JobState()
 
 
 def test_a_status_survives_the_wire() -> None:
-    old = PlacementStatus(revision=1, pool="a100", chips=8, replicas=1, cost_per_hour="32.77", since=T0)
-    new = PlacementStatus(revision=2, pool="a10g", chips=8, replicas=2, capacity="Spot")
-    target = TargetPlacement(pool="a10g", chips=8, replicas=2)
-    estimate = EstimateStatus(median="1150", low="1010", high="1310")
+    old = Revision(1, Placement("a100", 8, 1), cost_per_hour=32.77, since=T0.timestamp())
+    new = Revision(2, Placement("a10g", 8, 2, CapacityType.SPOT))
     status = ProfiledJobStatus(
         observed_generation=3,
-        conditions=[Condition("Placed", "True", "Running", "8 chips on a100", 3, T0)],
-        placement=old,
-        migration=MigrationStatus(
-            id="d-7",
-            action="Move",
-            phase="Verifying",
-            started_at=T0,
-            phase_started_at=T0 + timedelta(microseconds=1500),
-            from_=old,
-            to=new,
-            predicted=estimate,
+        conditions=(Condition("Placed", "True", "Running", "8 chips on a100", 3, T0.timestamp()),),
+        state=JobState(
+            revision=old,
+            migration=Migration(
+                id="d-7",
+                action=Action.MOVE,
+                phase=Phase.VERIFYING,
+                source=old,
+                target=new,
+                created_at=T0.timestamp(),
+                phase_since=T0.timestamp() + 0.002,
+                reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
+                predicted=Estimate(1150.0, 0.1),
+            ),
+            history=(
+                LedgerEntry(
+                    id="d-6",
+                    action=Action.MOVE,
+                    source=old.placement,
+                    target=new.placement,
+                    started_at=T0.timestamp(),
+                    finished_at=T0.timestamp(),
+                    outcome=Outcome.ROLLED_BACK,
+                    reason=Reason.ROLLED_BACK,
+                ),
+            ),
         ),
-        history=[LedgerEntry(id="d-6", action="Move", to=target, outcome=Outcome.ROLLED_BACK)],
     )
     wire = status.to_dict()
+    assert wire["placement"]["pool"] == "a100"
     assert wire["migration"]["from"]["pool"] == "a100"
     assert wire["conditions"][0]["lastTransitionTime"] == "2026-03-01T12:00:00Z"
     assert wire["history"][0]["outcome"] == "RolledBack"
-    assert ProfiledJobStatus.model_validate(wire) == status
+    assert ProfiledJobStatus.from_dict(wire) == status
+    assert ProfiledJobStatus.from_json(json.dumps(wire).encode()) == status
 
 
-def test_times_are_written_in_utc() -> None:
-    east = datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1)))
-    status = ProfiledJobStatus(last_move_at=east)
+def test_times_are_read_in_any_zone_and_written_in_utc() -> None:
+    status = ProfiledJobStatus.from_dict({"lastMoveAt": "2026-03-01T13:00:00+01:00"})
     assert status.to_dict()["lastMoveAt"] == "2026-03-01T12:00:00Z"

@@ -1,4 +1,4 @@
-"""Reading and writing of money, ratios, durations and memory."""
+"""Reading and writing of money, ratios, durations and Kubernetes' quantities."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from rightpool.api.quantities import (
     Memory,
     Money,
     Ratio,
+    _format,
     format_cents,
     format_duration,
     format_memory,
     format_money,
     format_quantity,
     format_ratio,
+    parse_count,
     parse_duration,
     parse_memory,
+    parse_quantity,
 )
 
 MONEY = TypeAdapter(Money)
@@ -71,30 +74,63 @@ def test_duration_is_read_as_go_reads_it(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "-5m", "5 m", "5d", "1e3s", "5m\n", "m", 5, None])
-def test_what_is_no_duration_is_refused(text: object) -> None:
+def test_invalid_durations_are_refused(text: object) -> None:
     with pytest.raises(ValidationError, match="is not a duration"):
         DURATION.validate_python(text)
 
 
 @pytest.mark.parametrize("value", ["-1", "+1", "1e3", "1.", ".5", "$5", "NaN", "Infinity", "", "5\n", 5, 5.0, True])
-def test_what_is_no_money_is_refused(value: object) -> None:
+def test_invalid_money_is_refused(value: object) -> None:
     with pytest.raises(ValidationError, match="is not an amount of money"):
         MONEY.validate_python(value)
 
 
 @pytest.mark.parametrize("value", ["1.01", "-0.1", "85%", "2", ""])
-def test_what_is_no_share_is_refused(value: object) -> None:
+def test_invalid_ratios_are_refused(value: object) -> None:
     with pytest.raises(ValidationError, match="is not a share"):
         RATIO.validate_python(value)
 
 
-@pytest.mark.parametrize(("text", "size"), [("14Gi", 14 * 2**30), ("14G", 14 * 10**9), ("1.5Ki", 1536), ("0.1", 1)])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1500m", 1.5), ("1Gi", 2**30), ("1e3", 1000), ("2", 2), (3, 3), ("1E", 10**18), (".5k", 500), ("0.5", 0.5)],
+)
+def test_quantities(text: object, number: float) -> None:
+    value = parse_quantity(text)
+    assert value is not None
+    assert float(value) == number
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.2.3", "1kk", True, None, [], "1_0", "٣", "8x"])
+def test_invalid_quantities(text: object) -> None:
+    assert parse_quantity(text) is None
+
+
+@pytest.mark.parametrize("text", ["9" * 40, "1e999", "9223372036854775808", "8Ei", "9" * 40 + "Ei", 10**30])
+def test_quantities_are_limited_to_kubernetes_maximum(text: object) -> None:
+    assert parse_quantity(text) == 2**63 - 1
+    assert parse_quantity(f"-{text}") == 1 - 2**63
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("8", 8), (8, 8), ("1k", 1000), ("1Ki", 1024), ("1e2", 100), ("8.0", 8), ("0", 0)]
+    + [(text, None) for text in ("-8", "0.5", "500m", "1n", "", "x", None, True)],
+)
+def test_counts_are_whole(text: object, count: int | None) -> None:
+    assert parse_count(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("14Gi", 14 * 2**30), ("14G", 14 * 10**9), ("1.5Ki", 1536), ("0.1", 1), ("+1e3", 1000), ("1u", 1)],
+)
 def test_memory_is_read_as_kubernetes_reads_it(text: str, size: int) -> None:
     assert parse_memory(text) == size
 
 
-@pytest.mark.parametrize("value", ["0", "0Gi", "14Qi", "-1Gi", "14 Gi", "", 0, -1, True, None, 1.5])
-def test_what_is_no_memory_is_refused(value: object) -> None:
+@pytest.mark.parametrize("value", ["0", "0Gi", "14Qi", "-1Gi", "14 Gi", "", 0, -1, True, None, 1.5, "500m"])
+def test_invalid_memory_is_refused(value: object) -> None:
     with pytest.raises(ValidationError):
         MEMORY.validate_python(value)
 
@@ -151,7 +187,7 @@ def test_no_number_is_shown_with_an_exponent_or_far_from_its_value(number: float
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_what_is_unknown_cannot_be_shown(number: float) -> None:
+def test_unknown_numbers_cannot_be_formatted(number: float) -> None:
     with pytest.raises(ValueError, match="must be absent"):
         format_quantity(number)
 
@@ -174,3 +210,13 @@ def test_a_negative_duration_cannot_be_shown() -> None:
 )
 def test_cents(amount: float, text: str) -> None:
     assert format_cents(amount) == text
+
+
+ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
+EDGES = st.sampled_from([0.0, -0.0, 1e-4, 9.9999995e-5, 0.1, 0.0999999, 999999.5, 1e6, 1e15, 1e22, 0.1 + 0.2, -0.004])
+
+
+@given(ANY_FLOAT | numbers | EDGES, st.integers(1, 9))
+def test_the_short_way_to_a_text_gives_the_same_one(number: float, digits: int) -> None:
+    assert format_quantity(number, digits) == _format(number, digits, 0)
+    assert format_ratio(number) == _format(number, 2, 2)

@@ -1,4 +1,4 @@
-"""helm for these tests, built where it is not there yet."""
+"""helm for these tests, built if needed."""
 
 from __future__ import annotations
 

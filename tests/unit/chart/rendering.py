@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 class Refused(Exception):
-    """helm does not render it; the message is what it said."""
+    """helm rejects the values. The message is helm's."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every alert, by `promtool test rules`: when it fires, with which words, and when it does not."""
+"""Every alert, by `promtool test rules`: when it fires and with which text, and when it does not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from chartdocs import alerts
 from devcluster import deps
 from rightpool import contract
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.status import Outcome
-from rightpool.planning.decision import Action
+from rightpool.api.ledger import Outcome
 from rightpool.runtime.metrics import OperatorMetrics
+from tools.chartdocs import alerts
 
 from ..docs.test_pages import GENERATED
 from .rendering import CHART, Helm, one
@@ -41,9 +41,10 @@ def promtool(*arguments: str) -> None:
 
 
 def of_leader() -> OperatorMetrics:
-    """All that an operator can export: one that leads and has measured."""
+    """All metrics of an operator that leads and has measured."""
     metrics = OperatorMetrics(lambda: True)
     metrics.fleet.measured = True
+    metrics.chargeback.charged = {}
     return metrics
 
 
@@ -99,7 +100,7 @@ def test_fires_when_it_should_and_not_otherwise(alert: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("alert", sorted(rules()))
-def test_says_what_it_is_and_what_to_do(alert: str) -> None:
+def test_alerts_have_a_summary_and_a_remedy(alert: str) -> None:
     rule = rules()[alert]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert set(rule["annotations"]) == {"summary", "description", "runbook"}

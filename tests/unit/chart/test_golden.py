@@ -1,4 +1,4 @@
-"""What a few sets of values render to, for people to review: RIGHTPOOL_WRITE_GOLDEN=1 writes the files anew."""
+"""Rendered manifests of a few sets of values, for review. RIGHTPOOL_WRITE_GOLDEN=1 rewrites the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETS = sorted(path.stem for path in (HERE / "values").glob("*.yaml"))
 
 
 def normalised(item: Object) -> Object:
-    """Without what is random, and without what has a file and a test of its own."""
+    """Without random values, and without objects that have a separate file and test."""
     if item["kind"] == "CustomResourceDefinition":
         return {**item, "spec": "<crds>"}
     if item["kind"] == "Secret":

@@ -1,4 +1,4 @@
-"""What the chart renders to protect a cluster: admission policies, rights, and the profilers' port."""
+"""Objects of the chart that protect a cluster: admission policies, rights, and the profilers' port."""
 
 from __future__ import annotations
 

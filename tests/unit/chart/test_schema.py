@@ -1,4 +1,4 @@
-"""The schema of the chart's values: a typo, a wrong kind and a value out of bounds are refused, at every depth."""
+"""The schema of the chart's values: typos, wrong types and values out of bounds are rejected at every level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 JUDGE = jsonschema.Draft202012Validator(SCHEMA)
 
-# Whose fields are not this chart's: the charts around it, and objects that are passed through.
+# Objects with fields of others: parent charts, and objects that are passed through.
 OPEN = {"values.global", "values.extraObjects[]"}
 WRONG: list[tuple[dict[str, Any], str]] = [
     # Typos, from the top to the bottom.
@@ -32,7 +32,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"networkPolicy": {"profilersFrom": [{"podSelector": {"matchlabels": {}}}]}}, "matchlabels"),
     ({"extraEnv": [{"name": "A", "val": "b"}]}, "val"),
     ({"extraEnv": [{"name": "B", "valueFrom": {"secretRef": {}}}]}, "secretRef"),
-    # Wrong kinds.
+    # Wrong types.
     ({"log": {"format": True}}, "format"),
     ({"prometheus": {"scrapeInterval": "10s"}}, "scrapeInterval"),
     ({"podAnnotations": {"a": 1}}, "podAnnotations"),
@@ -101,7 +101,7 @@ def _merge(target: dict[str, Any], source: dict[str, Any]) -> None:
             target[name] = json.loads(json.dumps(value))
 
 
-def test_nothing_is_open_but_what_is_not_ours() -> None:
+def test_only_foreign_schemas_are_open() -> None:
     """Each object names its fields, or says what all of its values are like; each number has bounds."""
     assert {path for path, node in _nodes(SCHEMA, "values") if _is_open(node)} == OPEN
     for name, node in SCHEMA["$defs"].items():

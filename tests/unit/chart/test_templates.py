@@ -1,4 +1,4 @@
-"""What the templates make of values."""
+"""The templates with various values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from rightpool import contract
+from rightpool.handlers.probes import ALIVE_PATH, READY_PATH
 from rightpool.settings import OperatorSettings
 
 from .rendering import CHART, Helm, kinds, one
 
-# Every switch on, for rules that hold for whatever the chart can render.
+# Everything enabled, for rules that hold for all objects of the chart.
 EVERYTHING: dict[str, Any] = {
     "prometheus": {"url": "http://prometheus.monitoring:9090"},
     "serviceMonitor": {"enabled": True, "labels": {"release": "monitoring"}},
@@ -50,7 +51,7 @@ def test_replicas_prefer_different_nodes_and_zones(helm: Helm) -> None:
     assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
 
 
-def test_given_placement_takes_the_place_of_ours(helm: Helm) -> None:
+def test_scheduling_values_replace_the_defaults(helm: Helm) -> None:
     affinity: dict[str, Any] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
     rendered = helm.render({"affinity": affinity, "topologySpreadConstraints": spread})
@@ -148,7 +149,7 @@ def test_no_prometheus_no_way_to_it(helm: Helm) -> None:
     assert len(one(helm.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]["egress"]) == 3
 
 
-def test_environment_is_what_the_settings_read(helm: Helm) -> None:
+def test_environment_matches_the_settings(helm: Helm) -> None:
     rendered = helm.render(
         {**EVERYTHING, "watchNamespaces": ["research"], "extraEnv": [{"name": "RIGHTPOOL_API_QPS", "value": "9"}]}
     )
@@ -163,6 +164,8 @@ def test_environment_is_what_the_settings_read(helm: Helm) -> None:
     assert settings.api_qps == 9
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"health": settings.liveness_port, "metrics": settings.metrics_port}
+    assert container["livenessProbe"]["httpGet"] == {"path": ALIVE_PATH, "port": "health"}
+    assert container["readinessProbe"]["httpGet"] == {"path": READY_PATH, "port": "health"}
     lease = one(rendered, "Role", "rightpool-lease")["rules"][1]
     assert lease["resourceNames"] == [settings.lease_name]
 
@@ -176,7 +179,7 @@ def test_definitions_are_those_of_the_repository(helm: Helm) -> None:
     assert not any(i["kind"] == "CustomResourceDefinition" for i in helm.render({"crds": {"install": False}}))
 
 
-def test_the_catalogue_entry_names_what_is_there(helm: Helm) -> None:
+def test_the_catalogue_entry_names_existing_files(helm: Helm) -> None:
     """Artifact Hub shows the annotations of Chart.yaml."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     crds = yaml.safe_load(chart["annotations"]["artifacthub.io/crds"])
@@ -190,7 +193,7 @@ def test_the_catalogue_entry_names_what_is_there(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_what_jobs_live_on_stays_with_them(helm: Helm, keep: bool) -> None:
+def test_resources_that_jobs_need_are_kept(helm: Helm, keep: bool) -> None:
     rendered = helm.render({"crds": {"keep": keep}})
     kept = {
         item["kind"]
@@ -200,7 +203,7 @@ def test_what_jobs_live_on_stays_with_them(helm: Helm, keep: bool) -> None:
     assert kept == ({"CustomResourceDefinition", "Secret"} if keep else set())
 
 
-def test_a_key_of_ones_own_makes_rendering_repeatable(helm: Helm) -> None:
+def test_a_given_key_makes_rendering_repeatable(helm: Helm) -> None:
     """Argo CD and Flux compare one rendering with the next."""
     values = {**EVERYTHING, "sidecarKey": {"existingSecret": "key"}}
     assert helm.text(values) == helm.text(values)

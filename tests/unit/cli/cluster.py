@@ -8,19 +8,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Forbidden, NotFound
 from rightpool.cluster.resources import (
     ACCELERATOR_POOLS,
-    JOBS,
+    CONFIG_MAPS,
+    EVENTS,
+    LEASES,
     NODES,
     PLACEMENT_POLICIES,
     PODS,
     PROFILED_JOBS,
-    Resource,
 )
+from rightpool.workloads.kinds.job import JOBS
 from rightpool.workloads.names import workload_hash
 
 Object = dict[str, Any]
@@ -34,11 +37,22 @@ def moment(seconds_ago: float = 0.0) -> str:
 
 
 class FakeClient:
-    """What ClusterView calls of the client. forbidden: kinds that may not be listed in all namespaces."""
+    """The part of the client that ClusterView uses. `forbidden`: kinds that may not be listed in all namespaces."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, list[Object]] = {
-            kind: [] for kind in (PROFILED_JOBS, ACCELERATOR_POOLS, PLACEMENT_POLICIES, NODES, JOBS, PODS)
+            kind: []
+            for kind in (
+                PROFILED_JOBS,
+                ACCELERATOR_POOLS,
+                PLACEMENT_POLICIES,
+                NODES,
+                JOBS,
+                PODS,
+                LEASES,
+                EVENTS,
+                CONFIG_MAPS,
+            )
         }
         self.forbidden: set[Resource] = set()
         self._version = 0
@@ -162,7 +176,14 @@ def condition(kind: str, status: str = "True", reason: str = "Measured", message
     }
 
 
+def held(place: Object, **changes: Any) -> Object:
+    """The account of a job whose pods hold what it is placed on."""
+    values = {"perHour": place["costPerHour"], "chips": place["chips"], "spent": "40.00", "saved": "0.00"}
+    return {key: value for key, value in (values | {"asOf": moment(0)} | changes).items() if value is not None}
+
+
 def running_status(**changes: Any) -> Object:
+    place = changes.get("placement") or placement()
     values: Object = {
         "observedGeneration": 1,
         "conditions": [
@@ -170,9 +191,9 @@ def running_status(**changes: Any) -> Object:
             condition("Profiled"),
             condition("Efficient", reason="EfficientEnough", message="what the operator saw. what helps"),
         ],
-        "placement": placement(),
+        "placement": place,
         "profile": profile(),
-        "cost": {"perHour": "20.28", "spent": "40.00", "saved": "0.00", "asOf": moment(0)},
+        "cost": held(place),
         "moves": 0,
         "ledgerCount": 1,
     }
@@ -180,7 +201,7 @@ def running_status(**changes: Any) -> Object:
 
 
 def job(name: str = "resnet50", namespace: str = "vision", status: Object | None = None, **spec: Any) -> Object:
-    """A ProfiledJob of four chips that may go to both pools; spec: what else is in it."""
+    """A ProfiledJob of four chips that may run on both pools; `spec` has further fields."""
     base: Object = {
         "workload": {"job": {"replicas": 1, "chipsPerReplica": 4, "template": TEMPLATE}},
         "elasticity": {"minChips": 4, "maxChips": 4},
@@ -228,6 +249,6 @@ def view_of(client: FakeClient, namespace: str = "vision") -> ClusterView:
 
 
 def printed(width: int | None = None) -> tuple[Page, io.StringIO]:
-    """A page and what it is printed on. width: None where it is no terminal."""
+    """A page and its output. `width` is None without a terminal."""
     stream = io.StringIO()
     return Page(stream, width), stream

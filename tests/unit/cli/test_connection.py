@@ -1,4 +1,4 @@
-"""Which cluster is meant, and what is said when there is none, or when it says no."""
+"""The choice of cluster and namespace, and messages for errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavaila
 
 
 def write(path: Path, *contexts: tuple[str, str], current: str | None = None) -> Path:
-    """contexts: name and namespace. Each has a cluster of its own, on a port where nobody listens."""
+    """`contexts`: name and namespace. Each has its own cluster, on a closed port."""
     config: dict[str, Any] = {
         "clusters": [{"name": name, "cluster": {"server": f"http://{name}.invalid:1"}} for name, _ in contexts],
         "users": [{"name": name, "user": {"token": "t"}} for name, _ in contexts],
@@ -59,7 +59,7 @@ def test_another_context_and_namespace(tmp_path: Path) -> None:
         assert connection.namespace == "mine"
 
 
-def test_several_files_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(tmp_path / "a", ("one", "first"), current="one")
     second = write(tmp_path / "b", ("one", "second"), ("two", "other"), current="two")
     monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'missing'}:{second}")
@@ -69,7 +69,30 @@ def test_several_files_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert connection.namespace == "other"
 
 
-def test_the_default_place(tmp_path: Path) -> None:
+def test_paths_in_a_kubeconfig_are_relative_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(tmp_path / "a", ("one", ""), current="one")
+    (tmp_path / "other").mkdir()
+    second = write(tmp_path / "other" / "b", ("two", ""))
+    config = yaml.safe_load(second.read_text())
+    config["clusters"][0]["cluster"] = {"server": "https://two.invalid", "certificate-authority": "ca.crt"}
+    second.write_text(yaml.safe_dump(config))
+    authority = tmp_path / "other" / "ca.crt"
+    authority.write_text("")
+    seen: list[object] = []
+    monkeypatch.setattr("kubernetes.client.ApiClient", lambda configuration: seen.append(configuration) or Nothing())
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{second}")
+    with connected(options("--context", "two")):
+        pass
+    assert [str(configuration.ssl_ca_cert) for configuration in seen] == [str(authority)]  # type: ignore[attr-defined]
+
+
+class Nothing:
+    """In place of the library's client, which would read the certificate."""
+
+    def close(self) -> None: ...
+
+
+def test_the_default_path(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write(tmp_path / ".kube" / "config", ("home", ""), current="home")
     with connected(options()) as connection:
@@ -94,7 +117,7 @@ def test_a_variable_that_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-def test_a_misspelt_context_is_answered_with_the_right_one(tmp_path: Path) -> None:
+def test_a_misspelt_context_gets_a_suggestion(tmp_path: Path) -> None:
     path = write(tmp_path / "config", ("production", ""), ("staging", ""), current="staging")
     with pytest.raises(CliError, match="did you mean production"):
         with connected(options("--kubeconfig", str(path), "--context", "prodution")):
@@ -122,7 +145,7 @@ def test_a_broken_kubeconfig_is_one_sentence(tmp_path: Path, text: str, capsys: 
         (CliError("there is no such thing"), "there is no such thing"),
     ],
 )
-def test_refusals_become_sentences(
+def test_errors_of_the_cluster_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], problem: ClusterError | CliError, words: str
 ) -> None:
     path = write(tmp_path / "config", ("one", ""), current="one")
@@ -134,7 +157,7 @@ def test_refusals_become_sentences(
     assert words in capsys.readouterr().err
 
 
-def test_a_cluster_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rightpool.cli.top import add_arguments, run
 
     parser = argparse.ArgumentParser()

@@ -1,10 +1,13 @@
-"""`rightpool top`: the dearest first, and sums that say what they leave out."""
+"""`rightpool top`: order, columns and sums."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pytest
+
+from rightpool.api.work_unit import WorkUnit
 from rightpool.cli import top as module
 from rightpool.cli.top import document, print_jobs, ranked
 from rightpool.cluster.resources import PROFILED_JOBS
@@ -12,6 +15,7 @@ from tests.unit.cli.cluster import (
     NOW,
     FakeClient,
     condition,
+    held,
     job,
     moment,
     placement,
@@ -19,6 +23,10 @@ from tests.unit.cli.cluster import (
     profile,
     running_status,
     view_of,
+)
+
+ASLEEP = running_status(
+    conditions=[condition("Placed", "False", "Suspended")], cost={"spent": "40.00", "saved": "0.00"}
 )
 
 
@@ -39,7 +47,7 @@ def fleet() -> FakeClient:
     client.add(PROFILED_JOBS, job("cheap", status=running_status(placement=cheap, migration=migration)))
     client.add(PROFILED_JOBS, job("dear"))
     client.add(PROFILED_JOBS, job("waiting", status={}))
-    client.add(PROFILED_JOBS, job("asleep", suspend=True))
+    client.add(PROFILED_JOBS, job("asleep", status=ASLEEP, suspend=True))
     client.add(PROFILED_JOBS, job("done", status=running_status(conditions=[condition("Completed")])))
     client.add(PROFILED_JOBS, job("elsewhere", "language", status=running_status(placement=placement(cost=None))))
     return client
@@ -49,13 +57,13 @@ def lines(client: FakeClient, namespace: str | None = None) -> list[Any]:
     return ranked(view_of(client).jobs(namespace).values(), NOW)
 
 
-def told(client: FakeClient, namespace: str | None = None, width: int | None = None) -> str:
+def output(client: FakeClient, namespace: str | None = None, width: int | None = None) -> str:
     page, stream = printed(width)
     print_jobs(page, lines(client, namespace), namespace)
     return stream.getvalue()
 
 
-def test_the_dearest_is_first() -> None:
+def test_sorted_by_cost() -> None:
     assert [line.name for line in lines(fleet())][:2] == ["dear", "cheap"]
 
 
@@ -63,50 +71,70 @@ def test_states() -> None:
     assert {line.name: line.state for line in lines(fleet())} == {
         "dear": "Running",
         "cheap": "Verifying",
-        "waiting": "Pending",
+        "waiting": "Unseen",
         "asleep": "Suspended",
         "done": "Completed",
         "elsewhere": "Running",
     }
 
 
-def test_who_holds_no_chips_costs_nothing_now() -> None:
+def test_a_job_without_chips_costs_nothing() -> None:
     for line in lines(fleet()):
         if line.name in ("waiting", "asleep", "done"):
-            assert (line.chips, line.cost_per_hour, line.samples_per_second) == (None, None, None)
+            assert (line.chips, line.cost_per_hour, line.throughput) == (None, None, None)
 
 
-def test_numbers_are_of_the_status() -> None:
+def test_numbers_come_from_the_status() -> None:
     (dear,) = (line for line in lines(fleet()) if line.name == "dear")
-    assert (dear.pool, dear.chips, dear.samples_per_second, dear.bottleneck) == ("a100", 4, 6070, "MemoryBandwidth")
+    assert (dear.pool, dear.chips, dear.throughput, dear.bottleneck) == ("a100", 4, 6070, "MemoryBandwidth")
     assert dear.cost_per_million is not None and abs(dear.cost_per_million - 0.928) < 0.001
     assert (dear.spent, dear.saved) == (40.0, None)
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"), [("False", "WarmingUp"), ("False", "StaleTelemetry"), ("Unknown", "NotRunning")]
+)
+def test_what_is_not_measured_now_is_not_shown(status: str, reason: str) -> None:
+    client = FakeClient()
+    conditions = [condition("Placed", reason="Running"), condition("Profiled", status, reason)]
+    client.add(PROFILED_JOBS, job(status=running_status(conditions=conditions)))
+    (line,) = lines(client)
+    assert (line.throughput, line.unit, line.cost_per_million, line.bottleneck) == (None, None, None, None)
+    assert (line.chips, line.cost_per_hour) == (4, 20.28)
+
+
+def test_chips_and_dollars_are_those_of_the_pods_that_are_there() -> None:
+    client = FakeClient()
+    status = running_status(cost=held(placement(), chips=2, perHour="10.14"))
+    client.add(PROFILED_JOBS, job(status=status))
+    (line,) = lines(client)
+    assert (line.chips, line.cost_per_hour) == (2, 10.14)
+
+
 def test_one_namespace_or_all() -> None:
-    assert "language" not in told(fleet(), "vision") and "NAMESPACE" not in told(fleet(), "vision")
-    assert "language" in told(fleet()) and "NAMESPACE" in told(fleet())
+    assert "language" not in output(fleet(), "vision") and "NAMESPACE" not in output(fleet(), "vision")
+    assert "language" in output(fleet()) and "NAMESPACE" in output(fleet())
 
 
-def test_sums_say_what_they_leave_out() -> None:
-    text = told(fleet())
+def test_sums_name_unpriced_jobs() -> None:
+    text = output(fleet())
     assert "3 of 6 jobs hold 12 chips for $24.30 an hour" in text
     assert "1 without a price are not counted" in text
 
 
-def test_nothing_there() -> None:
-    assert "there are no ProfiledJobs in namespace vision" in told(FakeClient(), "vision")
-    assert "there are no ProfiledJobs in this cluster" in told(FakeClient())
+def test_without_jobs() -> None:
+    assert "there are no ProfiledJobs in namespace vision" in output(FakeClient(), "vision")
+    assert "there are no ProfiledJobs in this cluster" in output(FakeClient())
 
 
-def test_a_spec_that_cannot_be_read_is_a_line_and_no_crash() -> None:
+def test_an_invalid_spec_is_a_line_and_no_crash() -> None:
     client = FakeClient()
     client.add(PROFILED_JOBS, job("odd", workload={}))
     assert [line.state for line in lines(client)] == ["Invalid"]
 
 
-def test_narrow_terminals_keep_what_matters() -> None:
-    text = told(fleet(), width=70)
+def test_narrow_terminals_omit_less_important_columns() -> None:
+    text = output(fleet(), width=70)
     assert max(len(line) for line in text.splitlines()) <= 70
     assert "$/H" in text and "STATE" in text and "SPENT" not in text
 
@@ -115,13 +143,86 @@ def test_a_profile_without_throughput_has_no_price_of_a_sample() -> None:
     client = FakeClient()
     client.add(PROFILED_JOBS, job(status=running_status(profile=profile(samplesPerSecond=None))))
     (line,) = lines(client)
-    assert line.samples_per_second is None and line.cost_per_million is None
+    assert line.throughput is None and line.cost_per_million is None
 
 
 def test_the_document_has_its_documented_keys() -> None:
     found = document(lines(fleet()), NOW)
     json.dumps(found, allow_nan=False)
-    assert list(found) == ["apiVersion", "kind", "asOf", "jobs", "total"]
+    assert list(found) == ["apiVersion", "kind", "asOf", "notes", "jobs", "total"]
     for key in (*found, *found["jobs"][0], *found["total"]):
         assert key in (module.__doc__ or "")
     assert found["total"]["unpriced"] == 1
+
+
+def steps_profile() -> dict[str, Any]:
+    return profile(samplesPerSecond=None, stepsPerSecond="3.2")
+
+
+def test_a_job_in_steps_is_told_apart_from_those_in_samples() -> None:
+    client = fleet()
+    client.add(PROFILED_JOBS, job("stepper", status=running_status(profile=steps_profile())))
+    (line,) = (line for line in lines(client) if line.name == "stepper")
+    assert (line.throughput, line.unit) == (3.2, WorkUnit.STEPS)
+    text = output(client)
+    assert "THROUGHPUT" in text and "SAMPLES" not in text
+    assert "3.2 steps/s" in text and "1760.42 steps" in text, "20.28 an hour"
+    assert "6070 samples/s" in text and "0.928 samples" in text
+    units = {entry["name"]: entry["unit"] for entry in document(lines(client), NOW)["jobs"]}
+    assert (units["stepper"], units["dear"]) == ("Steps", "Samples")
+    assert "SAMPLES/S" in output(fleet()) and "steps" not in output(fleet())
+
+
+def test_rates_of_different_units_bring_no_dollars() -> None:
+    client = FakeClient()
+    client.add(PROFILED_JOBS, job(status=recommended() | {"profile": steps_profile()}))
+    (line,) = lines(client)
+    assert line.offer is not None and line.offer.dollars_per_hour is None
+    client = FakeClient()
+    client.add(
+        PROFILED_JOBS,
+        job(status=recommended(unit="Steps") | {"profile": profile(samplesPerSecond=None, stepsPerSecond="6070")}),
+    )
+    (line,) = lines(client)
+    assert line.offer is not None and line.offer.dollars_per_hour == pytest.approx(12.24)
+
+
+def recommended(**changes: Any) -> dict[str, Any]:
+    body = {
+        "id": "d-2-a10g-4",
+        "action": "Move",
+        "placement": {"pool": "a10g", "chips": 4, "replicas": 1, "capacity": "OnDemand"},
+        "costPerHour": "4.02",
+        "throughput": {"median": "3035", "low": "2900", "high": "3100", "sd": "0.03"},
+        "savings": "0.60",
+        "reason": "CheaperPoolMeetsTargets",
+        "heldBy": "PolicyRecommendOnly",
+        "message": "4 chips of a10g are cheaper",
+    }
+    return running_status(recommendation=body | changes)
+
+
+def test_what_is_recommended_is_seen_with_what_it_would_save() -> None:
+    client = FakeClient()
+    client.add(PROFILED_JOBS, job(status=recommended()))
+    text = output(client)
+    assert "WOULD GO TO" in text and "4×a10g" in text and "60%" in text
+    assert "$12.24 an hour are to be had by what is recommended" in text, "20.28 - 4.02 for half of the work"
+    found = document(lines(client), NOW)
+    assert found["jobs"][0]["goesTo"] == {"pool": "a10g", "chips": 4, "replicas": 1, "capacity": "OnDemand"}
+    assert found["total"]["toBeHadPerHour"] == pytest.approx(12.24)
+
+
+def test_a_job_that_waits_holds_no_chips_and_costs_nothing() -> None:
+    waits = running_status(conditions=[condition("Placed", "False", "WaitingForQuota")], cost={"spent": "0.00"})
+    client = FakeClient()
+    client.add(PROFILED_JOBS, job(status=waits))
+    (line,) = lines(client)
+    assert (line.state, line.pool, line.chips, line.cost_per_hour) == ("WaitingForQuota", "a100", None, None)
+    assert "0 of 1 jobs hold 0 chips for $0 an hour" in output(client)
+
+
+def test_a_program_that_fails_is_not_running() -> None:
+    client = FakeClient()
+    client.add(PROFILED_JOBS, job(status=running_status(conditions=[condition("Placed", "False", "CrashLoop")])))
+    assert [line.state for line in lines(client)] == ["CrashLoop"]

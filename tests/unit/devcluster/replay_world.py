@@ -1,4 +1,4 @@
-"""Pods, nodes and a table for the tests of the replay, in numbers that can be checked in the head."""
+"""Pods, nodes and a table for the tests of the replay, with round numbers."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -105,7 +105,7 @@ def pod(index: int = 0, **changes: Any) -> SimulatedPod:
 
 
 class World:
-    """A fleet with one node, and what it asked to be lost."""
+    """A fleet with one node, and the pods that it reported as lost."""
 
     def __init__(self, *pods: SimulatedPod, now: float = NOW) -> None:
         self.lost: list[str] = []

@@ -1,4 +1,4 @@
-"""What is installed into an image is what the lock names by its hash, and nothing else: asked of nobody, offline."""
+"""Only packages that the lock names by hash are installed into an image; tested offline."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wheel(folder: Path, code: str) -> Path:
 
 @pytest.fixture
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of the honest package; what there is to install is in `packages`, and there is no index."""
+    """The lock of the original package. Packages come from the folder `packages`, without an index."""
     honest = wheel(tmp_path / "honest", HONEST)
     for name, value in {
         "UV_OFFLINE": "1",
@@ -50,7 +50,7 @@ def test_the_package_that_was_locked_is_installed(lock: Path, tmp_path: Path) ->
 
 
 def test_a_package_that_was_changed_since_is_refused(lock: Path, tmp_path: Path) -> None:
-    """A byte of it, under the same name and version."""
+    """One byte differs, name and version are the same."""
     wheel(tmp_path / "packages", CHANGED)
     with pytest.raises(DevclusterError, match=r"(?is)hash mismatch.*ledger==1.0"):
         recipes._install(lock, tmp_path / "image")

@@ -1,4 +1,4 @@
-"""The fleet: who answers on which address, and which faults hold for whom."""
+"""The fleet: which pod has which address, and which faults."""
 
 import logging
 
@@ -30,7 +30,7 @@ def test_an_address_passes_on_to_the_next_pod() -> None:
     assert found is not None and found[0].name == "other-0"
 
 
-def test_a_new_list_forgets_what_is_gone() -> None:
+def test_a_new_list_removes_deleted_objects() -> None:
     world = World(pod(0), pod(1, job="other"))
     world.fleet.replace_pods([pod(1, job="other")], NOW + 1)
     assert world.fleet.find("127.9.0.1") is None
@@ -70,7 +70,7 @@ def test_a_pods_own_fault_comes_on_top() -> None:
     assert world.fleet.faults_of(slow).throughput == 0.25
 
 
-def test_a_lost_pod_is_lost_once_and_at_once() -> None:
+def test_a_lost_pod_is_reported_once_and_immediately() -> None:
     world = World(pod(0, world=2), pod(1, world=2))
     world.fleet.set_faults({"cheap": "lose: team/job-1"}, NOW + 10)
     assert world.lost == ["job-1"]
@@ -87,7 +87,7 @@ def test_a_lost_pod_is_lost_once_and_at_once() -> None:
     assert world.lost == ["job-1"]
 
 
-def test_a_pod_can_be_lost_by_its_own_annotation() -> None:
+def test_a_pods_annotation_marks_it_as_lost() -> None:
     assert World(pod(0, lose="true")).lost == ["job-0"]
     assert World(pod(0, lose="false")).lost == []
 
@@ -132,7 +132,7 @@ def test_a_value_that_is_no_mapping_is_refused(text: str) -> None:
         parse(text)
 
 
-def test_nothing_is_no_fault() -> None:
+def test_no_annotation_is_no_fault() -> None:
     assert parse("") == parse("{}") == Faults()
 
 
@@ -146,12 +146,12 @@ def test_nothing_is_no_fault() -> None:
         ({}, None),
     ],
 )
-def test_a_node_stands_for_what_its_labels_say(labels: dict[str, str], accelerator: str | None) -> None:
+def test_the_chip_of_a_node_follows_from_its_labels(labels: dict[str, str], accelerator: str | None) -> None:
     assert parse_node({"metadata": {"name": "n", "labels": labels}}).accelerator == accelerator
 
 
-def test_a_pod_of_nobodys_is_left_out() -> None:
-    stranger = pod_object(0)
-    del stranger["metadata"]["labels"]["rightpool.dev/profiledjob"]
-    assert parse_pod(stranger) is None
+def test_a_pod_without_a_job_is_ignored() -> None:
+    unlabelled = pod_object(0)
+    del unlabelled["metadata"]["labels"]["rightpool.dev/profiledjob"]
+    assert parse_pod(unlabelled) is None
     assert pod(0).chips == 4

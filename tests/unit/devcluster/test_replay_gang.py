@@ -1,4 +1,4 @@
-"""Gangs: counters that only grow, at the speed that the table and the faults say, and saves on request."""
+"""Gangs: counters increase at the speed of the table and the faults; saves on request."""
 
 import math
 
@@ -45,7 +45,7 @@ def test_warm_up_is_slow() -> None:
     assert rate(gang, NOW + 20) == pytest.approx(400.0)
 
 
-def test_nobody_steps_until_all_run() -> None:
+def test_no_pod_steps_until_all_run() -> None:
     gang = gang_of(pod(0, world=2), pod(1, world=2, started=None))
     assert gang.odometer(NOW + 100).steps == 0
     gang_of(pod(0, world=2), pod(1, world=2, started=NOW + 100), now=NOW + 100, gang=gang)
@@ -79,7 +79,7 @@ def test_a_slow_link_stretches_exposed_communication_alone() -> None:
 
 
 def test_a_restarted_replay_finds_a_gang_where_it_would_be() -> None:
-    """All counters follow from the pods' start, so scraping goes on as if nothing had happened."""
+    """All counters follow from the pods' start, so scrapes before and after a restart agree."""
     watched = gang_of(pod(0))
     for second in range(0, 100, 7):
         watched.odometer(NOW + second)
@@ -102,7 +102,7 @@ def test_a_new_pod_counts_from_its_own_start() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0.01, 40), st.sampled_from([0.2, 0.5, 1.0, 2.0])), min_size=1, max_size=30))
 def test_counters_only_grow_and_agree(moves: list[tuple[float, float]]) -> None:
-    """Whatever the faults do between scrapes: nothing falls, and the histogram counts every step once."""
+    """With any faults between scrapes no counter decreases, and the histogram counts every step once."""
     gang, now, before = gang_of(pod(0, warm_up="10s")), NOW, None
     for seconds, throughput in moves:
         now += seconds
@@ -132,7 +132,7 @@ def test_steps_fall_into_the_bucket_of_their_duration() -> None:
         ({"warm_up": "soon"}, "warm-up: 'soon' is neither a duration"),
     ],
 )
-def test_what_cannot_be_played_is_a_problem_and_steps_nothing(changes: dict[str, str], problem: str) -> None:
+def test_a_job_that_cannot_be_replayed_is_a_problem_and_makes_no_steps(changes: dict[str, str], problem: str) -> None:
     gang = gang_of(pod(0, **changes))
     assert problem in str(gang.problem)
     assert gang.odometer(NOW + 100).steps == 0

@@ -1,7 +1,7 @@
-"""What the static rule predicts for the moves that the demo shows, against what the table will play back.
+"""Predictions for the moves of the demo, compared with the table of the replay.
 
-The prediction knows data sheets and what the source pool shows; the table holds what others measured on the target.
-Both at the prices that the demo declares.
+Predictions are made from data sheets and the profile on the source pool; the table has published measurements of the
+target. Both use the prices that the demo declares.
 """
 
 import math
@@ -10,14 +10,14 @@ import pytest
 
 from devcluster.replay.table import Row, Table
 from rightpool.api.choices import Batch
+from rightpool.api.estimate import Estimate, normal_cdf
+from rightpool.api.placement import Placement
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
-from rightpool.hardware.placement import Placement
 from rightpool.hardware.pool import Pool
-from rightpool.prediction.estimate import Estimate, normal_cdf
-from rightpool.prediction.predict import predict
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
+from tests.unit.prediction.fixtures import predict
 
 PRICES = {"A100-SXM4-80GB": 5.07, "A10G-24GB": 1.006, "TPU-v5e": 1.20}
 
@@ -39,7 +39,7 @@ def pool(accelerator: str, chips_per_node: int) -> Pool:
 
 
 def profile_of(row: Row) -> Profile:
-    """What the operator sees of pods that play this row: no shares of the step, since nothing was traced."""
+    """The profile of pods that replay this row: without shares of the step, as without a trace."""
     values = {
         Field.SAMPLES_PER_SECOND: row.samples_per_second,
         Field.CHIP_BUSY: row.chip_busy,

@@ -58,14 +58,14 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
         server.close()
 
 
-async def test_each_address_is_its_own_pod(serve: Callable[..., Any]) -> None:
+async def test_each_address_serves_one_pod(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0), pod(1, job="other", throughput="0.5"))
     fast, slow = await served.metrics(0), await served.metrics(1)
     assert fast[contract.SAMPLES] == pytest.approx(40_000, rel=0.02)
     assert slow[contract.SAMPLES] == pytest.approx(20_000, rel=0.02)
 
 
-async def test_the_page_is_the_contracts(serve: Callable[..., Any]) -> None:
+async def test_the_page_follows_the_contract(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0, world=2, checkpoint_every="1m", trace="true"), pod(1, world=2))
     page = await served.metrics(0)
     for chip in range(4):
@@ -97,23 +97,23 @@ async def test_without_a_trace_only_the_wait_for_input_is_known(serve: Callable[
     }
 
 
-async def test_every_field_says_how_it_is_known(serve: Callable[..., Any]) -> None:
+async def test_every_field_has_a_quality(serve: Callable[..., Any]) -> None:
     page = await (await serve(pod(0))).metrics(0)
-    told = {name.split('field="')[1].split('"')[0] for name in page if name.startswith(contract.FIELD_QUALITY)}
+    fields = {name.split('field="')[1].split('"')[0] for name in page if name.startswith(contract.FIELD_QUALITY)}
     shown = {name.partition("{")[0] for name in page} - {contract.FIELD_QUALITY, contract.SOURCE_UP}
-    assert {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in shown} == told
+    assert {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in shown} == fields
 
 
-async def test_memory_can_be_the_jobs_own(serve: Callable[..., Any]) -> None:
+async def test_memory_can_be_set_by_the_job(serve: Callable[..., Any]) -> None:
     page = await (await serve(pod(0, memory="14"))).metrics(0)
     assert page[f'{contract.CHIP_MEMORY_USED}{{chip="0"}}'] == 14 * 2**30
 
 
-async def test_a_pod_without_a_row_shows_that_its_source_is_down_and_nothing_else(serve: Callable[..., Any]) -> None:
+async def test_a_pod_without_a_row_exports_only_that_its_source_is_down(serve: Callable[..., Any]) -> None:
     assert await (await serve(pod(0, workload="other"))).metrics(0) == {f'{contract.SOURCE_UP}{{source="replay"}}': 0}
 
 
-async def test_a_throttled_pool_says_so(serve: Callable[..., Any]) -> None:
+async def test_a_throttled_pool_exports_it(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0))
     served.world.fleet.set_faults({"cheap": "{throughput: 0.5, throttle: 0.3}"}, NOW + 100)
     before = await served.metrics(0)
@@ -124,14 +124,14 @@ async def test_a_throttled_pool_says_so(serve: Callable[..., Any]) -> None:
     assert after[f'{contract.CHIP_MATRIX_ACTIVE}{{chip="0"}}'] == pytest.approx(0.2, rel=0.011)
 
 
-async def test_a_straggler_is_seen_by_who_waits_for_it(serve: Callable[..., Any]) -> None:
+async def test_a_straggler_makes_the_other_pods_wait(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0, world=2), pod(1, world=2, throughput="0.5"))
     waits, works = await served.metrics(0), await served.metrics(1)
     assert works[f'{contract.CHIP_BUSY}{{chip="0"}}'] == pytest.approx(0.9, rel=0.011)
     assert waits[f'{contract.CHIP_BUSY}{{chip="0"}}'] == pytest.approx(0.45, rel=0.011)
 
 
-async def test_who_has_lost_a_peer_spins_in_a_collective(serve: Callable[..., Any]) -> None:
+async def test_after_a_lost_peer_pods_stay_in_a_collective(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0, world=2), pod(1, world=2))
     served.world.fleet.set_faults({"cheap": "lose: job-1"}, NOW + 100)
     before = await served.metrics(0)
@@ -142,12 +142,12 @@ async def test_who_has_lost_a_peer_spins_in_a_collective(serve: Callable[..., An
     assert after[f'{contract.CHIP_MATRIX_ACTIVE}{{chip="0"}}'] == 0
 
 
-@pytest.mark.parametrize("how", ["silent", "lost", "nobody"])
-async def test_the_dead_hang_up_without_a_word(serve: Callable[..., Any], how: str) -> None:
-    served = await serve(pod(0, **{"silent": {"silent": "true"}, "lost": {"lose": "true"}, "nobody": {}}[how]))
+@pytest.mark.parametrize("how", ["silent", "lost", "absent"])
+async def test_a_dead_pod_closes_connections_without_a_response(serve: Callable[..., Any], how: str) -> None:
+    served = await serve(pod(0, **{"silent": {"silent": "true"}, "lost": {"lose": "true"}, "absent": {}}[how]))
     for path in ("/metrics", "/healthz"):
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
-            await served.ask(1 if how == "nobody" else 0, "GET", path)
+            await served.ask(1 if how == "absent" else 0, "GET", path)
 
 
 async def test_a_checkpoint_needs_the_token(serve: Callable[..., Any]) -> None:
@@ -170,7 +170,7 @@ async def test_a_checkpoint_needs_the_token(serve: Callable[..., Any]) -> None:
     }
 
 
-async def test_a_job_that_does_not_checkpoint_says_so(serve: Callable[..., Any]) -> None:
+async def test_a_job_without_checkpoints_reports_it(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0, mode="None"))
     status, text = await served.ask(0, "POST", "/checkpoint", '{"id": "d-1"}', TOKEN)
     assert status == 409 and "does not checkpoint" in text
@@ -193,13 +193,13 @@ async def test_a_job_that_does_not_checkpoint_says_so(serve: Callable[..., Any])
         ("POST", "/checkpoint", "x" * 5000, 413),
     ],
 )
-async def test_requests_are_answered_as_by_the_real_sidecar(
+async def test_responses_equal_those_of_the_real_sidecar(
     serve: Callable[..., Any], method: str, path: str, body: str | None, status: int
 ) -> None:
     assert (await (await serve(pod(0))).ask(0, method, path, body, TOKEN))[0] == status
 
 
-async def test_a_connection_is_kept_and_requests_may_come_in_pieces(serve: Callable[..., Any]) -> None:
+async def test_connections_are_persistent_and_requests_may_be_fragmented(serve: Callable[..., Any]) -> None:
     served = await serve(pod(0))
     reader, writer = await asyncio.open_connection("127.9.0.1", served.port)
     for pieces in ([b"GET /healthz HTTP/1.1\r\n\r\n"] * 2, [b"GET /hea", b"lthz HTTP/1.1\r\nHost: x\r\n", b"\r\n"]):
@@ -215,7 +215,7 @@ async def test_a_connection_is_kept_and_requests_may_come_in_pieces(serve: Calla
 
 
 @pytest.mark.parametrize("head", [b"nonsense\r\n\r\n", b"GET /\r\n\r\n", b"x" * 9000])
-async def test_what_is_not_http_is_refused_and_closed(serve: Callable[..., Any], head: bytes) -> None:
+async def test_input_that_is_not_http_is_refused_and_closed(serve: Callable[..., Any], head: bytes) -> None:
     served = await serve(pod(0))
     reader, writer = await asyncio.open_connection("127.9.0.1", served.port)
     writer.write(head)

@@ -1,4 +1,4 @@
-"""The table: what the committed one promises, and what holds between its rows."""
+"""The table: properties of the committed one, and interpolation between rows."""
 
 import csv
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_published_figures(
     assert found.samples_per_second == pytest.approx(samples_per_second, rel=1e-4)
 
 
-def test_every_row_says_where_it_is_from(committed: Table) -> None:
+def test_every_row_has_a_source(committed: Table) -> None:
     for entry in committed.rows:
         assert entry.source and entry.note and len(entry.read) == len("2026-11-21")
 
@@ -59,7 +59,7 @@ def test_more_chips_are_faster_and_about_in_proportion_at_best(committed: Table)
             same = (first.workload, first.accelerator) == (second.workload, second.accelerator)
             if same and first.chips < second.chips:
                 gain = second.samples_per_second / first.samples_per_second
-                assert 1 < gain <= second.chips / first.chips * 1.02  # published figures carry that much noise
+                assert 1 < gain <= second.chips / first.chips * 1.02  # tolerance of published figures
 
 
 def test_memory_fits_the_chip_and_shares_fit_the_step(committed: Table) -> None:
@@ -80,12 +80,12 @@ def test_between_rows_a_missing_value_stays_missing() -> None:
 
 
 @pytest.mark.parametrize("chips", [1, 3, 9, 64])
-def test_outside_the_rows_there_is_no_answer(chips: int) -> None:
+def test_there_is_no_extrapolation(chips: int) -> None:
     with pytest.raises(NoRow, match="there are rows from 4 to 8"):
         table().at("toy", A10G, chips)
 
 
-def test_an_unknown_pair_says_what_is_known() -> None:
+def test_an_unknown_pair_lists_the_known_ones() -> None:
     with pytest.raises(NoRow, match="no row for toy on TPU-v5e; there are: toy on A10G-24GB"):
         table().at("toy", V5E, 8)
 

@@ -12,7 +12,7 @@ import pytest
 from devcluster import oci, recipes, sbom
 
 HASH = {"type": "object", "required": ["alg", "content"], "properties": {"content": {"pattern": "^[0-9a-f]{64}$"}}}
-# What CycloneDX 1.6 demands of the parts that are used here; anything else at the top would be unknown to it.
+# Requirements of CycloneDX 1.6 for the parts that are used here; other top-level fields are not allowed.
 SHAPE: dict[str, Any] = {
     "type": "object",
     "required": ["bomFormat", "specVersion", "serialNumber", "version", "metadata", "components"],
@@ -88,7 +88,7 @@ def test_the_shape_is_cyclonedx() -> None:
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES, ids=lambda recipe: recipe.short)
 def test_whatever_is_installed_is_listed_with_its_hashes(recipe: recipes.Recipe) -> None:
-    """Counted another way than the document is made."""
+    """Counted independently of the document's code."""
     files = {c.name: c for c in recipes.contents(recipe, base()) if c.purl.startswith("pkg:pypi/")}
     text = "" if recipe.lock is None else recipe.lock.read_text()
     if recipe.short == "profiler":

@@ -1,4 +1,4 @@
-"""The API reference says everything that the definitions say."""
+"""The API reference has every field of the definitions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from docs import api_reference
-from rightpool.api.resources import PROFILED_JOB, RESOURCES, Resource
+from rightpool.api.resources import PROFILED_JOB, RESOURCES, CustomResource
+from tools.docs import api_reference
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
-def test_every_field_is_in_a_table(resource: Resource) -> None:
+def test_every_field_is_in_a_table(resource: CustomResource) -> None:
     section = api_reference.page().partition(f"\n## {resource.kind}\n")[2].partition("\n## ")[0]
     tables: dict[str, set[str]] = {}
     for part in re.split(r"^### ", section, flags=re.M)[1:]:
@@ -36,7 +36,7 @@ def test_no_cell_breaks_its_table() -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) in (3, 5), line
 
 
-def test_what_is_refused_is_said_in_the_servers_words() -> None:
+def test_refusals_have_the_servers_message() -> None:
     page = api_reference.page()
     assert "`minChips` must not exceed maxChips: lower minChips or raise maxChips" in page
     assert "`deadline` needs spec.progress.totalSamples" in page or "`targets.deadline` needs" in page

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type is there to be typed."""
+"""Commands on the pages exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=
 
 
 def typed(path: Path) -> str:
-    """Code, in blocks and in lines: where a reader finds what to type."""
+    """Code in blocks and in lines."""
     text = path.read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w*\n(.*?)^```$", text, flags=re.M | re.S)
     outside = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.M | re.S)

@@ -1,6 +1,6 @@
-"""The written pages: what they show can be applied, and they name no machine of ours.
+"""The written pages: their manifests are valid, and they name no local paths.
 
-That links and the navigation lead somewhere, anchors included, is checked where the site is built: `make docs`.
+Links, anchors and the navigation are checked when the site is built by `make docs`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from chartdocs import values
 from rightpool.api.resources import RESOURCES
+from tools.chartdocs import values
 
 from .pages import DOCS, ROOT, blocks
 
@@ -37,7 +37,7 @@ def test_manifests_are_of_this_version(path: Path) -> None:
 
 
 def _assert_known(model: Any, given: dict[str, Any], where: str) -> None:
-    """No field that the API server would refuse: models ignore those."""
+    """Every field exists. Models ignore unknown ones, the API server does not."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     for name, value in given.items():
         assert name in fields, f"{where}.{name}"

@@ -1,4 +1,4 @@
-"""The threat model names what shows each claim: files and tests that are there."""
+"""The threat model names existing files and tests for each claim."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_test_that_is_named_is_there() -> None:
     assert named > 40
 
 
-def test_every_threat_has_a_test_or_says_that_it_is_not_stopped() -> None:
+def test_every_threat_has_a_test_or_is_marked_as_not_prevented() -> None:
     threats = list(rows())
     assert len(threats) > 30 and TEXT.count("| threat |") == len(HEAD.findall(TEXT))
     for threat, stopped_by, shown_by, file in threats:

@@ -1,4 +1,4 @@
-"""The page on troubleshooting has an entry for whatever a user can meet, and for nothing else."""
+"""The page on troubleshooting has exactly one entry for each condition and reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from rightpool.api.conditions import ConditionType, PoolConditionType, Reason
-from rightpool.planning.candidate import RejectionReason
+from rightpool.planning.evaluate.rejection import RejectionReason
 
 from .pages import DOCS, ROOT, headings
 
@@ -36,7 +36,7 @@ def test_no_entry_is_empty() -> None:
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_is_given_somewhere(reason: Reason) -> None:
-    """A reason that the code never gives is a promise that it does not keep."""
+    """Every documented reason is used by the code."""
     assert reason.name in _used()
 
 

@@ -1,4 +1,4 @@
-"""The tutorial's output is taken from a run of the demo, and only from a whole one."""
+"""The tutorial's output is taken from a complete run of the demo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from docs import tutorial
+from tools.docs import tutorial
 
 LOG = """[   1s] 17 nodes are Ready
 [   2s] an/image:1: 4 MB compressed, sha256:0123456789abcdef
@@ -41,7 +41,7 @@ def test_a_block_is_replaced_and_nothing_else() -> None:
     assert tutorial.fill(filled, LOG) == filled
 
 
-def test_a_story_is_what_was_said_of_its_job_folded() -> None:
+def test_a_story_is_the_wrapped_output_about_its_job() -> None:
     filled = tutorial.fill(_page("scaling"), LOG)
     assert "Placed=True" in filled and "Verified=True" in filled
     assert "Degraded" not in filled and "resnet50" not in filled

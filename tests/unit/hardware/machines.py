@@ -9,7 +9,7 @@ TPU_TAINT = Taint("google.com/tpu", "NoSchedule", "present")
 
 
 def gfd(name: str, product: str = "NVIDIA-A100-SXM4-80GB", count: int = 8, **labels: str) -> NodeFacts:
-    """A node of one's own, labelled by GPU feature discovery."""
+    """A node outside a cloud, labelled by GPU feature discovery."""
     own = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": str(count), "nvidia.com/gpu.memory": "81920"}
     return NodeFacts(name, {**own, **labels}, chips={"nvidia.com/gpu": count})
 
@@ -70,3 +70,13 @@ def eks(name: str, group: str, instance: str = "p4d.24xlarge", chips: int = 8) -
         "topology.kubernetes.io/region": "us-east-1",
     }
     return NodeFacts(name, labels, chips={"nvidia.com/gpu": chips})
+
+
+def aks(name: str, instance: str = "Standard_ND96amsr_A100_v4", chips: int = 8, spot: bool = False) -> NodeFacts:
+    """An AKS node, without GPU feature discovery."""
+    labels = {"node.kubernetes.io/instance-type": instance, "topology.kubernetes.io/region": "eastus"}
+    taints: tuple[Taint, ...] = ()
+    if spot:
+        labels["kubernetes.azure.com/scalesetpriority"] = "spot"
+        taints = (Taint("kubernetes.azure.com/scalesetpriority", "NoSchedule", "spot"),)
+    return NodeFacts(name, labels, taints, {"nvidia.com/gpu": chips})

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.discovery import DiscoveredPool, Unmapped, discover
+from rightpool.hardware.inventory import build_pools
 from rightpool.hardware.node import NodeFacts, Taint
-from tests.unit.hardware.machines import GPU_TAINT, eks, gfd, gke, gke_tpu, karpenter
+from tests.unit.hardware.machines import GPU_TAINT, aks, eks, gfd, gke, gke_tpu, karpenter
 
 CATALOG = load_catalog()
 
@@ -33,7 +34,6 @@ def test_gpu_feature_discovery() -> None:
     assert pool.node_selector == {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "8"}
     assert pool.tolerations == ()
     assert pool.slice is None
-    assert pool.price.on_demand is None, "the machine is one's own"
     assert pool.nodes == ("n1", "n2")
 
 
@@ -42,8 +42,6 @@ def test_gke() -> None:
     assert (pool.name, pool.accelerator, pool.chips_per_node) == ("training-l4", "L4-24GB", 2)
     assert pool.node_selector["cloud.google.com/gke-nodepool"] == "training-l4"
     assert pool.tolerations == ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
-    assert pool.price.on_demand is None, "g2-standard-24 is not in the list"
-    assert only(gke("n1", "p", count=1, machine="g2-standard-4")).price.on_demand == 0.7068
 
 
 def test_gke_tpu_is_one_pool_of_slices_whatever_the_node_pools() -> None:
@@ -51,14 +49,13 @@ def test_gke_tpu_is_one_pool_of_slices_whatever_the_node_pools() -> None:
     assert pool.name == "tpu-v5e"
     assert pool.accelerator == "TPU-v5e"
     assert pool.slice is not None
-    assert (pool.slice.topology, pool.slice.chips, pool.slice.hosts) == ("4x4", 16, 4)
+    assert (pool.slice.topology, pool.slice.chips) == ("4x4", 16)
     assert pool.chips_per_node == 4
     assert pool.resource_name == "google.com/tpu"
     assert pool.node_selector == {
         "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
         "cloud.google.com/gke-tpu-topology": "4x4",
     }
-    assert pool.price.on_demand == 1.20
     assert len(pool.nodes) == 8
 
 
@@ -73,7 +70,6 @@ def test_tpu_topologies_are_different_pools() -> None:
 def test_eks_node_group_by_instance_type() -> None:
     pool = only(eks("n1", "big-gpu"))
     assert (pool.name, pool.accelerator, pool.chips_per_node) == ("big-gpu", "A100-SXM4-40GB", 8)
-    assert pool.price.on_demand == 2.7447
 
 
 def test_karpenter_pool_of_several_machines_is_a_pool_for_each_size() -> None:
@@ -87,8 +83,6 @@ def test_karpenter_pool_of_several_machines_is_a_pool_for_each_size() -> None:
     )
     by_name = {pool.name: pool for pool in found.pools}
     assert set(by_name) == {"gpu-t4", "gpu-a10g-24gb-4x", "gpu-a10g-24gb-1x"}
-    assert by_name["gpu-a10g-24gb-4x"].price.on_demand == 1.418
-    assert by_name["gpu-a10g-24gb-1x"].price.on_demand == 1.006
     assert by_name["gpu-t4"].node_selector == {
         "karpenter.sh/nodepool": "gpu",
         "karpenter.sh/capacity-type": "on-demand",
@@ -97,20 +91,35 @@ def test_karpenter_pool_of_several_machines_is_a_pool_for_each_size() -> None:
     }
 
 
-def test_memory_tells_chips_of_one_name_apart() -> None:
+def test_memory_distinguishes_chips_of_one_name() -> None:
     assert only(karpenter("n", "p", "a100", 8, "p4d.24xlarge", 40960)).accelerator == "A100-SXM4-40GB"
     assert only(karpenter("n", "p", "a100", 8, "p4de.24xlarge", 81920)).accelerator == "A100-SXM4-80GB"
 
 
-def test_machines_of_different_price_cost_what_the_dearest_costs() -> None:
-    nodes = [karpenter("a", "p", count=1, instance="g5.xlarge"), karpenter("b", "p", count=1, instance="g5.16xlarge")]
-    assert only(*nodes).price.on_demand == 4.096
-    assert only(*nodes, karpenter("c", "p", count=1, instance="g5.8xlarge")).price.on_demand is None
+def test_chips_of_one_name_are_pools_that_select_nodes_by_memory() -> None:
+    small, large = (karpenter(name, "p", "a100", 8, memory=memory) for name, memory in (("s", 40960), ("l", 81920)))
+    pools = {pool.accelerator: pool for pool in discover([small, large], CATALOG).pools}
+    assert set(pools) == {"A100-SXM4-40GB", "A100-SXM4-80GB"}
+    memory = "karpenter.k8s.aws/instance-gpu-memory"
+    assert [pool.node_selector[memory] for _, pool in sorted(pools.items())] == ["40960", "81920"]
+    inventory = build_pools({pool.name: pool.spec() for pool in pools.values()}, [small, large], {}, CATALOG)
+    assert inventory.nodes == {node: pool.name for pool in pools.values() for node in pool.nodes}
 
 
-def test_spot_is_a_pool_of_its_own_and_has_no_list_price() -> None:
+def test_spot_nodes_are_a_separate_pool() -> None:
     found = discover([karpenter("a", "gpu"), karpenter("b", "gpu", capacity="spot")], CATALOG)
-    assert [(pool.name, pool.price.on_demand) for pool in found.pools] == [("gpu", 1.418), ("gpu-spot", None)]
+    assert [(pool.name, pool.nodes) for pool in found.pools] == [("gpu", ("a",)), ("gpu-spot", ("b",))]
+
+
+def test_spot_nodes_of_azure_are_known_by_label_and_taint() -> None:
+    found = discover([aks("a"), aks("b", spot=True)], CATALOG)
+    assert not found.unmapped
+    on_demand, spot = found.pools
+    assert (on_demand.name, on_demand.nodes, on_demand.tolerations) == ("a100", ("a",), ())
+    assert (spot.name, spot.nodes) == ("a100-spot", ("b",))
+    key = "kubernetes.azure.com/scalesetpriority"
+    assert spot.node_selector[key] == "spot"
+    assert spot.tolerations == ({"key": key, "operator": "Exists", "effect": "NoSchedule"},)
 
 
 def test_nodes_without_chips_are_passed_over() -> None:
@@ -153,7 +162,7 @@ def test_nodes_without_chips_are_passed_over() -> None:
         ),
     ],
 )
-def test_what_cannot_be_mapped_says_why(node: NodeFacts, reason: Unmapped, evidence: str) -> None:
+def test_unmapped_nodes_have_a_reason(node: NodeFacts, reason: Unmapped, evidence: str) -> None:
     found = discover([node], CATALOG)
     assert not found.pools
     (entry,) = found.unmapped
@@ -175,7 +184,7 @@ def test_a_state_of_the_node_does_not_make_another_pool() -> None:
     assert pool.tolerations == ()
 
 
-def test_names_are_kept_and_declared_ones_are_not_taken() -> None:
+def test_names_are_stable_and_distinct_from_declared_ones() -> None:
     first = discover([gfd("n1")], CATALOG)
     known = {pool.name: pool.node_selector for pool in first.pools}
     assert set(known) == {"a100"}
@@ -195,7 +204,7 @@ def test_names_never_run_out() -> None:
     assert len(pool.name) <= 63
 
 
-def test_the_spec_stands_for_the_pool() -> None:
+def test_the_spec_describes_the_pool() -> None:
     tpu = only(gke_tpu("n", "p")).spec()
     assert tpu.slice is not None and (tpu.slice.topology, tpu.slice.chips) == ("2x4", 8)
     assert tpu.tolerations == [{"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}]
@@ -239,6 +248,15 @@ def test_order_changes_nothing(nodes: list[NodeFacts], random: object) -> None:
     assert discover(shuffled, CATALOG) == discover(nodes, CATALOG)
 
 
+@given(clusters, clusters)
+def test_what_an_earlier_discovery_saw_changes_nothing(earlier: list[NodeFacts], others: list[NodeFacts]) -> None:
+    before = discover(earlier, CATALOG)
+    # A name that another node had before, and nodes that are gone, there still, and new.
+    renamed = [dataclasses.replace(node, name=one.name) for node, one in zip(others, earlier, strict=False)]
+    nodes = [*renamed[:3], *earlier[3:6], *others[6:]]
+    assert discover(nodes, CATALOG, before=before) == discover(nodes, CATALOG)
+
+
 @given(clusters)
 def test_every_node_with_chips_is_in_one_place_and_carries_its_selector(nodes: list[NodeFacts]) -> None:
     found = discover(nodes, CATALOG)
@@ -248,7 +266,6 @@ def test_every_node_with_chips_is_in_one_place_and_carries_its_selector(nodes: l
     assert sorted(placed) == sorted(node.name for node in nodes)
     by_name = {node.name: node for node in nodes}
     for pool in found.pools:
-        assert pool.price.on_demand is None or pool.price.on_demand > 0
         for name in pool.nodes:
             labels = by_name[name].labels
             assert all(labels[key] == value for key, value in pool.node_selector.items())

@@ -1,4 +1,4 @@
-"""The inventory: who owns a node, what counts as there, free and growable, and every problem with its field."""
+"""The inventory: the pool of each node, total, free and growable chips, and problems with their fields."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.api.pool import AcceleratorPoolSpec
-from rightpool.hardware.accelerator import LinkKind
+from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
+from rightpool.hardware.accelerator import Link
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.discovery import discover
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_labels import with_node_labels
-from tests.unit.hardware.machines import GPU_TAINT, gfd, gke_tpu, karpenter
+from tests.unit.hardware.machines import GPU_TAINT, aks, eks, gfd, gke, gke_tpu, karpenter
 
 CATALOG = load_catalog()
 
@@ -93,7 +93,7 @@ def test_an_autoscaler_adds_whole_nodes_up_to_the_maximum(maximum: int | None, g
     assert build({"p": spec(**fields)}, [node("n1"), node("n2")]).pools["p"].growable == growable
 
 
-def test_a_pool_without_nodes_is_kept_and_said() -> None:
+def test_a_pool_without_nodes_is_kept_with_a_problem() -> None:
     empty = build({"p": spec()}, [])
     assert empty.pools["p"].reach == 0
     assert kinds(empty) == [("p", ProblemKind.NO_NODES)]
@@ -127,7 +127,7 @@ def test_a_declared_pool_wins_over_a_discovered_one() -> None:
     specs = {"auto": discovered.spec(), "mine": spec()}
     found = build(specs, nodes, discovered=["auto"])
     assert set(found.pools) == {"mine"}
-    assert found.problems == (), "nobody needs to be told"
+    assert found.problems == (), "no problem for the user"
     assert set(found.nodes.values()) == {"mine"}
 
 
@@ -145,13 +145,15 @@ def test_a_discovered_pool_whose_selector_was_edited_keeps_its_nodes() -> None:
     (discovered,) = discover(nodes, CATALOG).pools
     edited = discovered.spec().model_copy(update={"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}})
     again = discover(nodes, CATALOG, {"a100": edited.node_selector}).pools[0]
-    assert len(again.spec().node_selector) > 1, "found anew, by more labels, since nobody knows the edited selector"
+    assert len(again.spec().node_selector) > 1, (
+        "discovered again by all its labels, since the edited selector is unknown to discovery"
+    )
     specs = {"a100": edited, again.name: again.spec()}
     found = build(specs, nodes, discovered=list(specs), labels={"a100": {}})
     assert set(found.nodes.values()) == set(found.pools) == {"a100"}, "jobs that run there keep their pool"
 
 
-def test_declared_pools_at_odds() -> None:
+def test_overlapping_declared_pools() -> None:
     wide = spec(nodeSelector={})
     found = build({"wide": wide, "a100": spec()}, [node("n1"), node("n2", "other")])
     assert found.nodes == {"n1": "a100", "n2": "wide"}, "the narrower selector has it"
@@ -159,7 +161,7 @@ def test_declared_pools_at_odds() -> None:
     assert "1 nodes (n1 …) match a100 and wide alike" in found.problems[0].message
 
 
-def test_nodes_without_the_resource_are_nobodys() -> None:
+def test_nodes_without_the_resource_belong_to_no_pool() -> None:
     found = build({"all": spec(nodeSelector={})}, [NodeFacts("web", {"pool": "a100"}), node("n1")])
     assert found.nodes == {"n1": "all"}
 
@@ -190,7 +192,7 @@ def test_multi_host_slices_are_free_as_a_whole() -> None:
     pool = found.pools["tpu"]
     assert (pool.total, pool.free) == (32, 16), "c lacks a host, a is in use"
     assert pool.growable == 48, "100 − 48 that are there, in slices of 16"
-    assert pool.slice is not None and pool.slice.hosts == 4
+    assert pool.hosts_per_slice == 4
 
 
 def test_single_host_slices() -> None:
@@ -217,11 +219,36 @@ def test_prices_that_the_pool_does_not_name() -> None:
     assert kinds(unknown) == [("p", ProblemKind.PRICE_UNKNOWN)]
 
 
-def test_spot_nodes_have_no_price_until_told() -> None:
-    nodes = [karpenter("n1", "gpu", capacity="spot")]
+@pytest.mark.parametrize(
+    ("nodes", "price"),
+    [
+        ([gke("n1", "p", count=1, machine="g2-standard-4")], 0.7068),
+        ([gke_tpu("n1", "p", "4x4", 4)], 1.20),
+        ([eks("n1", "big-gpu")], 2.7447),
+        ([aks("n1")], 4.096),
+        ([karpenter("n1", "gpu")], 1.418),
+        ([karpenter("n1", "gpu", count=1, instance="g5.xlarge")], 1.006),
+        ([karpenter(i, "p", count=1, instance=i) for i in ("g5.xlarge", "g5.16xlarge")], 4.096),
+    ],
+)
+def test_a_discovered_pool_has_the_price_of_its_most_expensive_node(nodes: list[NodeFacts], price: float) -> None:
+    (discovered,) = discover(nodes, CATALOG).pools
+    assert build({"p": discovered.spec()}, nodes).pools["p"].price.on_demand == price
+
+
+def test_one_machine_that_is_not_listed_is_a_doubt() -> None:
+    nodes = [karpenter(i, "p", count=1, instance=i) for i in ("g5.xlarge", "g5.16xlarge", "g5.8xlarge")]
     (discovered,) = discover(nodes, CATALOG).pools
     found = build({"p": discovered.spec()}, nodes)
-    assert found.pools["p"].price.on_demand is None
+    assert kinds(found) == [("p", ProblemKind.PRICE_UNVERIFIED)]
+    assert "no list price is known for g5.8xlarge" in found.problems[0].message
+
+
+@pytest.mark.parametrize("node", [karpenter("n1", "gpu", capacity="spot"), aks("n1", spot=True)])
+def test_spot_nodes_have_no_price_until_one_is_declared(node: NodeFacts) -> None:
+    (discovered,) = discover([node], CATALOG).pools
+    found = build({"p": discovered.spec()}, [node])
+    assert (found.pools["p"].total, found.pools["p"].price.on_demand) == (discovered.chips_per_node, None)
     assert "set spec.price.spotPerChipHour" in found.problems[0].message
 
 
@@ -239,10 +266,23 @@ def test_links() -> None:
     assert own.intra_link.bytes_per_second == 199e9, "the chip's own link, not the slowest of its kind"
 
 
-def test_a_link_that_nobody_knows_is_said() -> None:
-    found = build({"p": spec(interconnect={"interNode": {"kind": "NeuronLink"}})}, [node("n1")])
+def test_a_link_without_rate_that_the_catalog_lacks_is_a_problem() -> None:
+    lacking = dataclasses.replace(
+        CATALOG, links={kind: link for kind, link in CATALOG.links.items() if kind is not LinkKind.NEURON_LINK}
+    )
+    named = spec(interconnect={"interNode": {"kind": "NeuronLink"}})
+    found = build_pools({"p": named}, [node("n1")], {}, lacking)
     assert kinds(found) == [("p", ProblemKind.UNKNOWN_LINK)]
     assert found.pools["p"].inter_link == CATALOG.get("A100-SXM4-80GB").inter_link
+
+
+def test_a_declared_rate_needs_no_entry_of_the_catalog() -> None:
+    links = {"interNode": {"kind": "NeuronLink", "gigabytesPerSecond": "12"}}
+    found = build({"p": spec(interconnect=links)}, [node("n1")])
+    assert not found.problems
+    assert found.pools["p"].inter_link == Link(LinkKind.NEURON_LINK, 12e9)
+    efa = build({"p": spec(interconnect={"interNode": {"kind": "EFA"}})}, [node("n1")]).pools["p"].inter_link
+    assert efa == CATALOG.get("A100-SXM4-80GB").inter_link, "counted as Ethernet"
 
 
 # --- for all clusters ------------------------------------------------------------------------------------------------
@@ -297,7 +337,7 @@ def test_ten_thousand_nodes_are_cheap() -> None:
 # --- labels that jobs select nodes by --------------------------------------------------------------------------------
 
 
-def test_a_pool_has_the_labels_that_anybody_asks_for_node_by_node() -> None:
+def test_a_pool_has_the_node_labels_that_jobs_select_by() -> None:
     nodes = [node("n1"), node("n2"), node("n3", ready=False), node("other", "l4")]
     labels: list[dict[str, str]] = [{"disk": "ssd", "zone": "a"}, {"zone": "b"}, {"disk": "tape"}, {"disk": "none"}]
     nodes = [dataclasses.replace(n, labels={**n.labels, **more}) for n, more in zip(nodes, labels, strict=True)]
@@ -308,3 +348,21 @@ def test_a_pool_has_the_labels_that_anybody_asks_for_node_by_node() -> None:
     assert [made.free_on(on) for on in ({}, {"disk": "ssd"}, {"disk": "tape"})] == [made.free, 5, 0] == [13, 5, 0]
     (made,) = with_node_labels(inventory, nodes, {"disk", "zone"}).values()
     assert frozenset({("disk", "ssd"), ("zone", "a")}) in made.node_labels
+
+
+def test_a_spot_price_of_nodes_that_are_on_demand_is_refused() -> None:
+    selector = {"karpenter.sh/capacity-type": "on-demand"}
+    found = build({"a100": spec(nodeSelector=selector)}, [])
+    assert kinds(found) == [("a100", ProblemKind.PRICE_CONTRADICTORY)]
+    assert "remove the spot price" in found.problems[0].message
+    assert not found.pools, "nothing is placed or billed there"
+    fine = build({"a100": spec(nodeSelector=selector, price={"perChipHour": "3.50"}, maxChips=8)}, [])
+    assert not fine.problems
+    spot = spec(nodeSelector={"karpenter.sh/capacity-type": "spot"}, price={"spotPerChipHour": "1.25"}, maxChips=8)
+    assert not build({"a100": spot}, []).problems
+
+
+def test_a_pool_of_which_no_node_takes_pods_says_why() -> None:
+    found = build({"a100": spec()}, [node("n1", unschedulable=True, ready=True), node("n2", ready=False)])
+    assert kinds(found) == [("a100", ProblemKind.NODES_NOT_READY)]
+    assert found.problems[0].message == "none of its 2 nodes can take pods: 1 cordoned and 1 not ready"

@@ -30,11 +30,11 @@ def test_tolerations(tolerations: list[dict[str, Any]], expected: bool) -> None:
     assert tolerates(tolerations, GPU) is expected
 
 
-def test_a_preference_repels_nobody() -> None:
+def test_prefer_no_schedule_keeps_no_pod_away() -> None:
     assert tolerates([], Taint("slow", "PreferNoSchedule"))
 
 
-def test_the_taint_in_the_way_is_named() -> None:
+def test_the_taint_that_keeps_pods_away_is_named() -> None:
     maintenance = Taint("maintenance", "NoExecute")
     node = NodeFacts("n", taints=(GPU, maintenance))
     assert repelled_by(node, [{"key": "nvidia.com/gpu", "operator": "Exists"}]) == maintenance

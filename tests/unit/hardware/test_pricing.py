@@ -1,4 +1,4 @@
-"""List prices: exact where the nodes' instance type is listed, with a doubt where it should not be relied on."""
+"""List prices: that of the nodes' instance type where it is listed, with a doubt where the price may be wrong."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ INSTANCE = "node.kubernetes.io/instance-type"
 REGION = "topology.kubernetes.io/region"
 
 
-def test_the_nodes_own_machine_is_exact() -> None:
+def test_the_nodes_own_machine() -> None:
     listed = listed_price(A10G, [{INSTANCE: "g5.12xlarge", REGION: "us-east-1"}], CATALOG)
-    assert (listed.price.on_demand, listed.exact, listed.doubt) == (1.418, True, None)
+    assert (listed.price.on_demand, listed.doubt) == (1.418, None)
     assert listed.price.spot is None
 
 
-def test_the_dearest_counts() -> None:
+def test_the_highest_price_counts() -> None:
     listed = listed_price(A10G, [{INSTANCE: "g5.xlarge"}, {INSTANCE: "g5.12xlarge"}], CATALOG)
     assert listed.price.on_demand == 1.418
 
 
-def test_an_unlisted_machine_costs_what_the_chip_usually_does_and_that_is_said() -> None:
+def test_an_unlisted_machine_has_the_chips_usual_price_and_a_doubt() -> None:
     listed = listed_price(A10G, [{INSTANCE: "g5.8xlarge"}], CATALOG)
-    assert (listed.price.on_demand, listed.exact) == (1.006, False)
+    assert listed.price.on_demand == 1.006
     assert listed.doubt is not None and "g5.8xlarge" in listed.doubt and "g5.xlarge" in listed.doubt
 
 
-def test_no_machine_is_no_reason_for_doubt() -> None:
+def test_a_price_without_nodes_is_not_doubted() -> None:
     listed = listed_price(A10G, [], CATALOG)
-    assert (listed.price.on_demand, listed.exact, listed.doubt) == (1.006, False, None)
+    assert (listed.price.on_demand, listed.doubt) == (1.006, None)
     assert listed_price(A10G, [{}], CATALOG) == listed
 
 
-def test_a_machine_with_other_chips_is_not_asked() -> None:
+def test_the_price_of_a_machine_with_other_chips_is_not_used() -> None:
     assert listed_price(A10G, [{INSTANCE: "p4d.24xlarge"}], CATALOG).price.on_demand == 1.006
 
 
@@ -49,7 +49,7 @@ def test_a_recalled_price_is_a_doubt() -> None:
     assert listed.price.on_demand == 2.036
     assert listed.doubt is not None and "recalled" in listed.doubt
     tpu = listed_price(TPU, [{INSTANCE: "ct5lp-hightpu-4t"}], CATALOG)
-    assert (tpu.price.on_demand, tpu.exact) == (1.20, True)
+    assert tpu.price.on_demand == 1.20
     assert tpu.doubt is not None and "recalled" in tpu.doubt
 
 

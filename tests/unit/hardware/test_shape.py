@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
-from rightpool.hardware.pool import Pool, Slice
+from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import replicas, shapes, why_not
 
 CATALOG = load_catalog()
@@ -61,9 +62,9 @@ def test_the_users_pods_are_kept_where_they_fit() -> None:
 
 
 def test_slices_are_whole_with_a_pod_a_host() -> None:
-    single = pool(32, per_node=8, slice_=Slice("2x4", 8, 1))
+    single = pool(32, per_node=8, slice_=Slice(topology="2x4", chips=8))
     assert shapes(single, 1, 64, None, 4) == [(8, 1), (16, 2), (32, 4)], "a pod has all chips of its host"
-    multi = pool(64, per_node=4, slice_=Slice("4x4", 16, 4))
+    multi = pool(64, per_node=4, slice_=Slice(topology="4x4", chips=16))
     assert shapes(multi, 1, 64) == [(16, 4), (32, 8), (64, 16)]
     assert shapes(multi, 1, 64, [4, 8, 16, 48]) == [(16, 4), (48, 12)]
 
@@ -74,9 +75,9 @@ def test_slices_are_whole_with_a_pod_a_host() -> None:
         (8, None),
         (64, None),
         (3, None),
-        (0, "0 chips: at least 1 is due"),
+        (0, "0 chips: at least 1 is required"),
         (12, "p gives whole nodes of 8 chips above one node, and 12 is not a multiple"),
-        (72, "p has 64 chips at most, and 72 are due"),
+        (72, "p has 64 chips at most, and 72 are required"),
     ],
 )
 def test_why_not(chips: int, expected: str | None) -> None:
@@ -84,9 +85,9 @@ def test_why_not(chips: int, expected: str | None) -> None:
 
 
 def test_why_not_on_slices() -> None:
-    tpu = pool(32, slice_=Slice("2x4", 8, 1))
+    tpu = pool(32, slice_=Slice(topology="2x4", chips=8))
     assert why_not(tpu, 4) == "p gives whole 2x4 slices of 8 chips, and 4 is not a multiple"
-    assert why_not(tpu, 40) == "p has 32 chips at most, and 40 are due"
+    assert why_not(tpu, 40) == "p has 32 chips at most, and 40 are required"
 
 
 @st.composite
@@ -95,7 +96,7 @@ def any_pool(draw: st.DrawFn) -> Pool:
     if draw(st.booleans()):
         hosts = draw(st.sampled_from([1, 2, 4]))
         unit = per_node * hosts
-        slice_ = Slice("x", unit, hosts)
+        slice_ = Slice(topology="x", chips=unit)
     else:
         unit, slice_ = per_node, None
     return pool(unit * draw(st.integers(0, 20)), per_node, unit * draw(st.integers(0, 5)), slice_)

@@ -7,29 +7,33 @@ from dataclasses import replace
 
 import pytest
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.hardware.placement import Placement
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.planning.allocate.limits import FleetLimits
+from rightpool.planning.allocate.room import reservation
 from rightpool.planning.contradiction import contradiction
-from rightpool.planning.decision import Action
-from rightpool.planning.hysteresis import FleetLimits
-from rightpool.planning.ledger import Outcome
-from rightpool.planning.migration import Migration, Phase
-from rightpool.planning.plan import plan, reservations
-from rightpool.planning.revision import RevisionRef, RevisionState
-from rightpool.planning.snapshot import JobState
-from rightpool.planning.survey import Intent
-from rightpool.planning.transitions import advance, commands
-from tests.unit.planning.jobs import AUTO, FOUR, NOW, entry, fleet, fresh, judged, running
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.job import Job
+from rightpool.planning.migration.commands import commands
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.transitions import advance
+from rightpool.reporting.contradiction_texts import contradiction_text
+from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, entry, fleet, fresh, judged, plan, running
 
 R1 = {1: RevisionState(1, True, active=1, running=1)}
 
 
-def named(job: JobState, number: int) -> RevisionRef:
-    assert job.ref is not None
-    return replace(job.ref, revision=number)
+def named(job: Job, number: int) -> Revision:
+    assert job.state.revision is not None
+    return replace(job.state.revision, revision=number)
 
 
-def moving(job: JobState, phase: Phase, source: int, target: int, here: int) -> JobState:
+def moving(job: Job, phase: Phase, source: int, target: int, here: int) -> Job:
     migration = Migration(
         id="d-2",
         action=Action.MOVE,
@@ -41,14 +45,16 @@ def moving(job: JobState, phase: Phase, source: int, target: int, here: int) -> 
         reason=Reason.MOVING,
         message="",
     )
-    return replace(job, ref=named(job, here), migration=migration)
+    return changed(job, revision=named(job, here), migration=migration)
 
 
-FORGED: dict[str, Callable[[JobState], JobState]] = {
-    "a Revision of the past": lambda job: replace(job, ref=named(job, 1), revisions={3: replace(R1[1], revision=3)}),
-    "a Revision of the future": lambda job: replace(job, ref=named(job, 7)),
-    "no placement": lambda job: replace(job, ref=None),
-    "a migration without a placement": lambda job: replace(moving(job, Phase.DRAINING, 1, 2, 1), ref=None),
+FORGED: dict[str, Callable[[Job], Job]] = {
+    "a Revision of the past": lambda job: changed(
+        job, revision=named(job, 1), revisions={3: replace(R1[1], revision=3)}
+    ),
+    "a Revision of the future": lambda job: changed(job, revision=named(job, 7)),
+    "no placement": lambda job: changed(job, revision=None),
+    "a migration without a placement": lambda job: changed(moving(job, Phase.DRAINING, 1, 2, 1), revision=None),
     "a migration that began elsewhere": lambda job: moving(job, Phase.CHECKPOINTING, 5, 6, 1),
     "a migration that has arrived elsewhere": lambda job: moving(job, Phase.STARTING, 1, 2, 1),
     "a migration that drains another": lambda job: moving(job, Phase.DRAINING, 5, 6, 5),
@@ -59,43 +65,45 @@ FORGED: dict[str, Callable[[JobState], JobState]] = {
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
-def test_what_runs_is_left_as_it_is_and_the_word_names_field_and_remedy(forge: Callable[[JobState], JobState]) -> None:
+def test_what_runs_is_left_as_it_is_and_the_word_names_field_and_remedy(forge: Callable[[Job], Job]) -> None:
     job = forge(running())
-    said = contradiction(job)
-    assert said is not None and said.startswith("status.")
+    wrong = contradiction(job)
+    assert wrong is not None and contradiction_text(wrong, job.key.name).startswith("status.")
     assert commands(job) == ()
     for later in (NOW, NOW + 1e6):
-        assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later) is job
-    if job.migration is None:
+        assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later, MigrationTexts()) is job
+    if job.state.migration is None:
         assert judged(job).decision.reason is Reason.INVALID_STATUS
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
-def test_it_uses_up_nothing_that_others_may_have(forge: Callable[[JobState], JobState]) -> None:
+def test_it_uses_up_nothing_that_others_may_have(forge: Callable[[Job], Job]) -> None:
     forged = forge(running(name="forged"))
     others = [running(name="other", rate=100.0)]
     alone, beside = plan(fleet(others)), plan(fleet([*others, forged]))
     assert beside.assessments[others[0].key].decision == alone.assessments[others[0].key].decision
-    assert reservations([forged]) == {}
+    assert reservation(forged) == ()
     one = AUTO.model_copy(update={"max_concurrent_migrations": 1})
-    assert FleetLimits([forged], one, NOW).refusal(judged(others[0]).intent) is None
+    assert FleetLimits([forged], one, NOW).concurrency_limit() is None
 
 
 def test_moves_that_are_still_to_come_hold_nobody_back() -> None:
-    ahead = tuple(entry(Outcome.ROLLED_BACK, NOW + 1e9, started_at=NOW - 60.0) for _ in range(10))
-    limits = FleetLimits([running(history=ahead)], AUTO, NOW)
-    assert limits.refusal(Intent.SAVE) is None and not limits.breaker_open
-    now = tuple(replace(e, finished_at=NOW + 1.0) for e in ahead)
-    assert FleetLimits([running(history=now)], AUTO, NOW).breaker_open, "a clock may be ahead by a little"
+    ahead = tuple(entry(Outcome.ROLLED_BACK, NOW + 1e9, started_at=NOW - 60.0, id=f"d-{n}") for n in range(10))
+    there = ahead[0].target
+    job = running(history=ahead)
+    assert FleetLimits([job], AUTO, NOW).refusal(Intent.SAVE, job, there) is None
+    job = running(history=tuple(replace(e, finished_at=NOW + 1.0) for e in ahead))
+    refusal = FleetLimits([job], AUTO, NOW).refusal(Intent.SAVE, job, there)
+    assert refusal is not None and refusal.reason is Reason.POOL_SUSPECTED, "a clock may be ahead by a little"
 
 
 def test_what_a_late_leader_has_left_is_no_contradiction() -> None:
     """It creates Jobs suspended, and can't start them."""
-    job = replace(running(), revisions={2: RevisionState(2, True, suspended=True)})
+    job = changed(running(), revisions={2: RevisionState(2, True, suspended=True)})
     assert contradiction(job) is None
 
 
 def test_what_an_earlier_job_of_the_name_has_left_is_none_either() -> None:
-    job = replace(fresh(), revisions={1: RevisionState(1, False, active=1, earlier=True)})
+    job = changed(fresh(), revisions={1: RevisionState(1, False, active=1, earlier=True)})
     assert contradiction(job) is None
-    assert contradiction(replace(running(FOUR), revisions={})) is None, "its Job was deleted, and is made anew"
+    assert contradiction(changed(running(FOUR), revisions={})) is None, "its Job was deleted, and is made anew"

@@ -1,26 +1,37 @@
-"""The whole fleet: who comes first, what is remembered, and that it comes to rest."""
+"""The whole fleet: who comes first, and what is remembered. Any fleet is in test_plan_properties.py."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.hardware.placement import Placement, hourly_cost
-from rightpool.hardware.pool import Pool
-from rightpool.planning.decision import MIGRATING_ACTIONS, REASONS, Action
-from rightpool.planning.ledger import LedgerEntry, Outcome
-from rightpool.planning.migration import Migration, Phase
-from rightpool.planning.plan import Plan, alike, plan, reservations
-from rightpool.planning.snapshot import JobKey, JobState, Snapshot
-from rightpool.profiles.profile import Profile, Reading
+from rightpool.planning.allocate.plan import Plan
+from rightpool.planning.allocate.room import Room
+from rightpool.planning.job import Job, JobKey
+from rightpool.planning.migration.revision import Crash, RevisionState
+from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
-from rightpool.telemetry.fields import admissible
-from tests.unit.planning.jobs import AUTO, DAY, FOUR, NOW, POOLS, fleet, fresh, running, spec
+from rightpool.telemetry.samples import admissible
+from tests.unit.planning.jobs import (
+    AUTO,
+    DAY,
+    NOW,
+    POOLS,
+    changed,
+    decision_and_text,
+    fleet,
+    fresh,
+    plan,
+    running,
+    spec,
+)
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
 
 FREE = PlacementPolicySpec.model_validate(
@@ -42,7 +53,9 @@ def reasons(made: Plan) -> dict[str, Reason]:
 def test_the_oldest_starts_first_and_starts_come_before_moves() -> None:
     little = {"a100": pool("a100", A100_CHIP, 4.0, total=12, free=4)}
     rigid = spec(elasticity={"minChips": 4, "maxChips": 4})
-    grow = spec(chips=4, targets={"objective": "MinimizeTime"}, elasticity={"minChips": 2, "maxChips": 4})
+    grow = spec(
+        chips=4, targets={"objective": "MinimizeTime"}, elasticity={"minChips": 2, "maxChips": 4, "batch": "PerChip"}
+    )
     mover = running(Placement("a100", 2, 1), 100.0, "mover", grow, ratios={"exposed_communication": 0.0})
     jobs = [
         mover,
@@ -58,14 +71,14 @@ def test_the_oldest_starts_first_and_starts_come_before_moves() -> None:
 def test_a_job_that_can_not_be_judged_keeps_no_other_from_being_planned() -> None:
     """What it is that breaks on it is a defect, which is told where the job is looked at."""
     job = running(name="broken")
-    assert job.profile is not None
-    readings = {**job.profile.readings, Field.SAMPLES_PER_SECOND: Reading("a lot", 1.0, 1.0, Quality.MEASURED)}  # type: ignore[arg-type]
-    broken = replace(job, profile=replace(job.profile, readings=readings))
+    assert job.observed.profile is not None
+    readings = {**job.observed.profile.readings, Field.SAMPLES_PER_SECOND: Reading("a lot", 1.0, 1.0, Quality.MEASURED)}  # type: ignore[arg-type]
+    broken = changed(job, profile=replace(job.observed.profile, readings=readings))
     snapshot = fleet([broken, running(name="other")])
     first = plan(snapshot)
     for made in (first, plan(snapshot, first)):
         assert reasons(made)["broken"] is Reason.OPERATOR_FAILED
-        assert "TypeError" in made.assessments[broken.key].decision.message
+        assert "TypeError" in decision_and_text(made.assessments[broken.key])[1]
         assert actions(made)["other"] is Action.RESIZE
 
 
@@ -91,10 +104,12 @@ STRICT = PlacementPolicySpec.model_validate(
 ASKED = {"requireApproval": True, "maxMoves": 0, "cooldown": "24h"}
 
 
-def seen(job: JobState, generation: int | None) -> JobState:
+def seen(job: Job, generation: int | None) -> Job:
     """The newest generation of the spec that was seen to allow where the job is; the spec is at 2 now."""
-    assert job.ref is not None
-    return replace(job, generation=2, ref=replace(job.ref, generation=generation), last_move_at=NOW - 60, moves=9)
+    assert job.state.revision is not None
+    return changed(
+        job, generation=2, revision=replace(job.state.revision, generation=generation), last_move_at=NOW - 60, moves=9
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,58 +142,77 @@ def test_a_place_that_is_left_because_its_pool_was_changed_keeps_to_the_limits()
 
 def test_chips_promised_to_migrations_and_starts_are_not_free() -> None:
     job = running(name="mover")
-    assert job.ref is not None
-    target = replace(job.ref, revision=2, placement=Placement("a10g", 8, 2), since=None)
-    migration = Migration("d-1", Action.MOVE, Phase.DRAINING, job.ref, target, NOW, NOW, Reason.MOVING, "m")
-    moving = replace(job, migration=migration)
-    assert reservations([moving]) == {"a10g": 8}
-    arrived = {1: job.revisions[1], 2: replace(job.revisions[1], revision=2, active=1)}
-    starting = replace(moving, ref=target, migration=replace(migration, phase=Phase.STARTING), revisions=arrived)
-    assert reservations([starting]) == {"a10g": 4}
-    same_pool = replace(target, placement=Placement("a100", 8, 1))
-    assert reservations([replace(job, migration=replace(migration, target=same_pool))]) == {"a100": 4}
+    assert job.state.revision is not None
+    target = replace(job.state.revision, revision=2, placement=Placement("a10g", 8, 2), since=None)
+    migration = Migration("d-1", Action.MOVE, Phase.DRAINING, job.state.revision, target, NOW, NOW, Reason.MOVING, "m")
+    moving = changed(job, migration=migration)
+    assert _due(moving) == {"a10g": 8}, "its old pods still hold what it leaves"
+    gone = changed(moving, revisions={})
+    assert _due(gone) == {"a10g": 8, "a100": 4}, "until the verdict it may have to go back"
+    assert _due(changed(gone, migration=replace(migration, without_return=Reason.SOURCE_NOT_HELD))) == {"a10g": 8}
+    arrived = {2: replace(job.observed.revisions[1], revision=2, active=1)}
+    starting = changed(moving, revision=target, migration=replace(migration, phase=Phase.STARTING), revisions=arrived)
+    assert _due(starting) == {"a10g": 4, "a100": 4}, "one of two pods is there, and r1 has none"
+    there = {2: replace(arrived[2], active=2, nodes={"n1": 1, "n2": 1})}
+    proving = changed(moving, revision=target, migration=replace(migration, phase=Phase.VERIFYING), revisions=there)
+    assert _due(proving) == {"a100": 4}
+    same_pool = replace(target, placement=Placement("a100", 8, 2))
+    assert _due(changed(job, migration=replace(migration, target=same_pool))) == {"a100": 4}
     waits = spec(adaptation={"requireApproval": True})
-    asked = replace(moving, spec=waits, migration=replace(migration, phase=Phase.PLANNED))
-    assert reservations([asked]) == {}
-    begun = replace(job, ref=replace(job.ref, since=None), revisions={})
-    assert reservations([begun]) == {"a100": 4}
-    assert reservations([replace(begun, spec=spec(suspend=True)), replace(begun, finished="Failed")]) == {}
+    asked = changed(moving, spec=waits, migration=replace(migration, phase=Phase.PLANNED))
+    assert _due(asked) == {}
+    begun = changed(job, revision=replace(job.state.revision, since=None), revisions={})
+    assert _due(begun) == {"a100": 4}
+    crash = Crash(1, 6, "trainer", 1, "Error", NOW)
+    for state, kept in (
+        (RevisionState(1, exists=True, crash=crash), {"a100": 4}),
+        (RevisionState(1, exists=True, suspended=True, crash=crash), {}),
+    ):
+        assert _due(changed(running(), revisions={1: state})) == kept, "during back-off the chips are kept"
+    assert _due(replace(begun, spec=spec(suspend=True))) == _due(changed(begun, finished="Failed")) == {}
+
+
+def _due(job: Job) -> dict[str, int]:
+    """Chips of each pool that are kept for a job beside what its pods hold."""
+    room, other = Room(POOLS, [job]), fresh("other")
+    left = {name: sum(room.fits(other, [Placement(name, n, n) for n in range(1, 65)])) for name in POOLS}
+    return {name: pool.free - left[name] for name, pool in POOLS.items() if left[name] < pool.free}
 
 
 # --- what pods say of themselves -------------------------------------------------------------------------------------
 
-# Of these, sources let through what is admissible.
-SAID = st.sampled_from([0.0, 5e-324, 1e-12, 1e-6, 0.5, 1.0, 638.0, 1e12, 1e18, 1.7e308])
+# Of these, readers let through what is admissible.
+REPORTED = st.sampled_from([0.0, 5e-324, 1e-12, 1e-6, 0.5, 1.0, 638.0, 1e12, 1e18, 1.7e308])
 
 
 @given(
-    said=st.dictionaries(st.sampled_from(list(Field)), st.tuples(SAID, SAID, SAID)),
+    reported=st.dictionaries(st.sampled_from(list(Field)), st.tuples(REPORTED, REPORTED, REPORTED)),
     targets=st.sampled_from([{}, {"minScalingEfficiency": "0.5"}, {"budget": "9"}, {"maxCostPerMillionSamples": "3"}]),
 )
 def test_no_job_can_say_anything_that_keeps_others_from_being_planned(
-    said: dict[Field, tuple[float, float, float]], targets: dict[str, str]
+    reported: dict[Field, tuple[float, float, float]], targets: dict[str, str]
 ) -> None:
     liar = running(name="liar", made=spec(targets=targets))
-    assert liar.profile is not None
-    readings = dict(liar.profile.readings)
-    for field, values in said.items():
+    assert liar.observed.profile is not None
+    readings = dict(liar.observed.profile.readings)
+    for field, values in reported.items():
         low, middle, high = sorted(values)
         if None not in (admissible(field, low), admissible(field, middle), admissible(field, high)):
             readings[field] = Reading(middle, low, high, Quality.MEASURED)
-    liar = replace(liar, profile=replace(liar.profile, readings=readings))
+    liar = changed(liar, profile=replace(liar.observed.profile, readings=readings))
     assert set(actions(plan(fleet([liar, running(name="saver")])))) == {"liar", "saver"}
 
 
 # --- what is remembered ----------------------------------------------------------------------------------------------
 
 
-def shaken(job: JobState, by: float) -> JobState:
-    assert job.profile is not None
+def shaken(job: Job, by: float) -> Job:
+    assert job.observed.profile is not None
     readings = {
         field: Reading(r.value * (1 + by), r.low * (1 + by), r.high * (1 + by), r.quality)
-        for field, r in job.profile.readings.items()
+        for field, r in job.observed.profile.readings.items()
     }
-    return replace(job, profile=replace(job.profile, readings=readings, newest=1.0))
+    return changed(job, profile=replace(job.observed.profile, readings=readings, newest=1.0))
 
 
 def test_nothing_new_costs_nothing() -> None:
@@ -201,7 +235,7 @@ def test_nothing_new_costs_nothing() -> None:
         running(created_at=NOW - 9 * DAY),
     ],
 )
-def test_what_matters_is_seen(changed: JobState) -> None:
+def test_what_matters_is_seen(changed: Job) -> None:
     first = plan(fleet([running()]))
     assert plan(fleet([changed]), first).reused == 0
     assert plan(fleet([changed]), first).assessments == plan(fleet([changed])).assessments
@@ -231,206 +265,6 @@ def test_a_deadline_is_looked_at_again_every_minute() -> None:
     first = plan(fleet([running(made=made)]))
     assert plan(fleet([running(made=made)], now=NOW + 59), first).reused == 1
     assert plan(fleet([running(made=made)], now=NOW + 61), first).reused == 0
-
-
-def test_steps_pass_without_news() -> None:
-    profile = running().profile
-    assert profile is not None
-    readings = {**profile.readings, Field.STEPS: Reading(5.0, 5.0, 5.0, Quality.MEASURED)}
-    assert alike(profile, replace(profile, readings=readings))
-    assert not alike(profile, None)
-    assert alike(None, None)
-
-
-# --- properties ------------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def fleets(draw: st.DrawFn) -> Snapshot:
-    pools: dict[str, Pool] = {
-        "a100": pool("a100", A100_CHIP, draw(st.none() | st.floats(0.5, 8.0)), total=64, free=0),
-        "a10g": replace(A10G, price=replace(A10G.price, on_demand=draw(st.floats(0.1, 3.0))), total=64, free=0),
-        "twin": pool("twin", A100_CHIP, draw(st.floats(0.5, 8.0)), total=32, free=0, per_node=4, intra=20e9),
-    }
-    jobs: list[JobState] = []
-    used = dict.fromkeys(pools, 0)
-    for number in range(draw(st.integers(1, 5))):
-        made = spec(
-            targets={
-                "objective": draw(st.sampled_from(["MinimizeCost", "MinimizeTime", "Balanced"])),
-                "maxCostPerHour": draw(st.none() | st.just("12.00")),
-                "minScalingEfficiency": draw(st.none() | st.just("0.80")),
-            },
-            elasticity={"minChips": 1, "maxChips": 8, "batch": draw(st.sampled_from(["PerChip", "Global"]))},
-            adaptation={"maxMoves": 1000, "cooldown": "0s"},
-        )
-        name = f"job-{number}"
-        where = draw(st.none() | st.sampled_from(sorted(pools)))
-        chips = draw(st.sampled_from([1, 2, 4, 8]))
-        if where is None or used[where] + chips > 32:
-            jobs.append(fresh(name, made, created_at=NOW - DAY - number))
-            continue
-        per_pod = min(chips, pools[where].chips_per_node)
-        used[where] += chips
-        ratios: dict[str, float | None] = {
-            "chip_busy": draw(st.none() | st.floats(0.05, 1.0)),
-            "exposed_communication": draw(st.none() | st.floats(0.0, 0.9)),
-            "matrix_active": draw(st.none() | st.floats(0.0, 1.0)),
-            "memory_bandwidth": draw(st.none() | st.floats(0.0, 1.0)),
-            "memory_used": draw(st.none() | st.floats(1e9, 70e9)),
-        }
-        place = Placement(where, chips, chips // per_pod)
-        jobs.append(running(place, draw(st.floats(1.0, 1e5)), name, made, pools=pools, ratios=ratios))
-    spare = draw(st.integers(0, 16))
-    pools = {name: replace(p, free=max(p.total - used[name] - 16, 0) + spare) for name, p in pools.items()}
-    return fleet(jobs, pools, FREE)
-
-
-@given(snapshot=fleets())
-@settings(max_examples=150, deadline=None)
-def test_whatever_the_fleet(snapshot: Snapshot) -> None:
-    made = plan(snapshot)
-    taken = dict.fromkeys(snapshot.pools, 0)
-    for key, assessment in made.assessments.items():
-        decision, job = assessment.decision, snapshot.jobs[key]
-        assert decision.message
-        assert decision.reason in REASONS[decision.action] - {Reason.OPERATOR_FAILED}
-        for candidate in assessment.candidates:
-            assert candidate.rejection is None or candidate.rejection.message
-            assert candidate.cost_per_hour is None or candidate.cost_per_hour >= 0.0
-            assert candidate.cost_per_million is None or candidate.cost_per_million.median >= 0.0
-            assert candidate.probability is None or 0.0 <= candidate.probability <= 1.0
-        if decision.action in MIGRATING_ACTIONS or decision.action is Action.START:
-            target = decision.target
-            assert target is not None
-            assert [c.placement for c in assessment.candidates if c.eligible] == [target]
-            own = job.ref.placement.chips if job.ref is not None and job.ref.placement.pool == target.pool else 0
-            taken[target.pool] += max(target.chips - own, 0)
-    for name, chips in taken.items():
-        assert chips <= snapshot.pools[name].free
-
-
-@given(snapshot=fleets(), seed=st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_the_order_of_jobs_and_pools_does_not_matter(snapshot: Snapshot, seed: Any) -> None:
-    keys, names = list(snapshot.jobs), list(snapshot.pools)
-    seed.shuffle(keys)
-    seed.shuffle(names)
-    other = replace(
-        snapshot,
-        jobs={key: snapshot.jobs[key] for key in keys},
-        pools={name: snapshot.pools[name] for name in names},
-    )
-    assert dict(plan(other).assessments) == dict(plan(snapshot).assessments)
-
-
-@given(snapshot=fleets())
-@settings(max_examples=60, deadline=None)
-def test_what_is_remembered_changes_nothing(snapshot: Snapshot) -> None:
-    first = plan(snapshot)
-    freed = replace(snapshot, pools={n: replace(p, free=p.free + 3) for n, p in snapshot.pools.items()})
-    assert dict(plan(freed, first).assessments) == dict(plan(freed).assessments)
-
-
-@given(snapshot=fleets())
-@settings(max_examples=100, deadline=None)
-def test_with_constant_inputs_the_fleet_comes_to_rest(snapshot: Snapshot) -> None:
-    """Every move delivers exactly what was predicted; after a few rounds nothing moves any more, and stays that way."""
-    previous: Plan | None = None
-    quiet = 0
-    for _ in range(25):
-        previous = plan(snapshot, previous)
-        after = carried_out(snapshot, previous)
-        quiet = quiet + 1 if after.jobs == snapshot.jobs else 0
-        if quiet == 3:
-            return
-        snapshot = replace(after, now=after.now + 10.0)
-    raise AssertionError("still moving after 25 rounds")
-
-
-@pytest.mark.parametrize("price", [2.0, 4.0])
-@pytest.mark.parametrize("objective", ["MinimizeCost", "MinimizeTime"])
-def test_an_efficiency_that_looks_different_from_elsewhere_is_no_merry_go_round(price: float, objective: str) -> None:
-    made = spec(
-        targets={"objective": objective, "minScalingEfficiency": "0.80"},
-        adaptation={"maxMoves": 1000, "cooldown": "0s"},
-    )
-    pools = {"a10g": replace(A10G, free=46), "twin": pool("twin", A100_CHIP, price, free=16, per_node=4, intra=20e9)}
-    ratios = {"chip_busy": None, "exposed_communication": 0.25, "memory_used": 22.9e9}
-    job = running(Placement("a10g", 2, 1), 1.0, made=made, pools=pools, ratios=ratios)
-    snapshot, moves = fleet([job], pools, FREE), 0
-    for _ in range(8):
-        after = carried_out(snapshot, plan(snapshot))
-        moves += after.jobs != snapshot.jobs
-        snapshot = replace(after, now=after.now + 10.0)
-    assert 1 <= moves <= 3
-
-
-def carried_out(snapshot: Snapshot, made: Plan) -> Snapshot:
-    """The fleet after every decision of the plan was carried out and kept its promise."""
-    jobs = dict(snapshot.jobs)
-    free = {name: p.free for name, p in snapshot.pools.items()}
-    for key, assessment in made.assessments.items():
-        decision, job = assessment.decision, jobs[key]
-        if decision.target is None or not (decision.action in MIGRATING_ACTIONS or decision.action is Action.START):
-            continue
-        if job.ref is not None:
-            free[job.ref.placement.pool] += job.ref.placement.chips
-        free[decision.target.pool] -= decision.target.chips
-        assert free[decision.target.pool] >= 0
-        jobs[key] = arrived(job, assessment.decision.target or FOUR, assessment, snapshot)
-    return replace(snapshot, jobs=jobs, pools={n: replace(p, free=free[n]) for n, p in snapshot.pools.items()})
-
-
-def arrived(job: JobState, target: Placement, assessment: Any, snapshot: Snapshot) -> JobState:
-    candidate, pools = assessment.decision.candidate, snapshot.pools
-    if job.ref is None or candidate.samples_per_second is None:
-        rate, history = 100.0 * target.chips, job.history
-        ratios: Mapping[str, float | None] = {"chip_busy": 0.9, "memory_used": 5e9}
-    else:
-        rate = candidate.samples_per_second.median
-        ratios = _ratios(job.profile)
-        history = (*job.history, _delivered(job, target, assessment, snapshot.now))[-10:]
-    there = running(target, rate, job.key.name, job.spec, pools=pools, ratios=ratios, moves=job.moves + 1)
-    revision = 1 if job.ref is None else job.ref.revision + 1
-    assert there.ref is not None and there.profile is not None
-    key = replace(there.profile.key, revision=revision)
-    return replace(
-        there,
-        created_at=job.created_at,
-        ref=replace(there.ref, revision=revision, cost_per_hour=hourly_cost(target, pools[target.pool])),
-        revisions={revision: replace(there.revisions[1], revision=revision)},
-        profile=replace(there.profile, key=key),
-        history=history,
-    )
-
-
-def _ratios(profile: Profile | None) -> Mapping[str, float | None]:
-    assert profile is not None
-    names = ("chip_busy", "exposed_communication", "matrix_active", "memory_bandwidth", "memory_used")
-    return {name: profile.value(Field[name.upper()]) for name in names}
-
-
-def _delivered(job: JobState, target: Placement, assessment: Any, now: float) -> LedgerEntry:
-    assert job.ref is not None
-    rate = assessment.decision.candidate.samples_per_second.median
-    measured = assessment.current.samples_per_second.median
-    return LedgerEntry(
-        id="d-1",
-        action=assessment.decision.action,
-        source=job.ref.placement,
-        target=target,
-        predicted_samples_per_second=rate,
-        predicted_cost_per_million=None,
-        baseline_samples_per_second=measured,
-        baseline_cost_per_million=None,
-        realised_samples_per_second=rate,
-        realised_cost_per_million=None,
-        started_at=now,
-        finished_at=now,
-        outcome=Outcome.VERIFIED,
-        reason=Reason.DELIVERED,
-    )
 
 
 def test_the_default_policy_only_recommends() -> None:

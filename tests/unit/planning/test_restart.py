@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.hardware.placement import Placement
 from rightpool.hardware.pool import Pool
-from rightpool.planning.assess import Assessment, assess
-from rightpool.planning.decision import Action
-from rightpool.planning.ledger import Outcome
-from rightpool.planning.migration import Phase
-from rightpool.planning.start import late
-from tests.unit.planning.jobs import POOLS
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.readiness import late
+from tests.unit.planning.jobs import POOLS, assess, changed, decision_and_text
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 # Nothing that holds back the operator's own moves holds back a start.
@@ -24,7 +24,7 @@ STRICT = PlacementPolicySpec.model_validate(
 
 
 def judged(world: World, pools: dict[str, Pool]) -> Assessment:
-    return assess(world.observed(), pools, world.policy, world.now, {})
+    return assess(world.observed(), pools, world.policy, world.now)
 
 
 def stuck(*pools: str, **overrides: object) -> World:
@@ -43,7 +43,7 @@ def run(world: World, seconds: float, pools: dict[str, Pool] = POOLS) -> list[Pl
         world.live(30.0)
         world.cycle(judged(world, pools))
         world.check()
-        ref = world.job.ref
+        ref = world.job.state.revision
         if ref is not None and (not tried or tried[-1] != ref.placement):
             tried.append(ref.placement)
     return tried
@@ -60,22 +60,26 @@ def test_it_goes_elsewhere_and_stays_where_it_starts() -> None:
     world = stuck(bad)
     tried = run(world, 3600.0)
     assert len(tried) == 2 and tried[0].pool == bad != tried[1].pool
-    assert world.job.migration is None and world.job.ref is not None and world.job.ref.since is not None
-    entry = world.job.history[-1]
+    assert (
+        world.job.state.migration is None
+        and world.job.state.revision is not None
+        and world.job.state.revision.since is not None
+    )
+    entry = world.job.state.history[-1]
     assert (entry.action, entry.outcome, entry.reason) == (
         Action.START,
         Outcome.CARRIED_OUT,
         Reason.START_DEADLINE_EXCEEDED,
     )
     assert "does not start on" in entry.message
-    assert world.job.moves == 0 and [avoided.pool for avoided in world.job.avoid] == [bad]
+    assert world.job.state.moves == 0 and [avoided.pool for avoided in world.job.state.avoid] == [bad]
 
 
 def test_where_nothing_starts_each_place_is_tried_once_and_then_it_waits() -> None:
     world = stuck("a100", "a10g", "tpu")
     tried = run(world, 6 * 3600.0)
     assert len(tried) == len(set(tried)) >= 2
-    assert world.job.migration is None
+    assert world.job.state.migration is None
     decision = judged(world, POOLS).decision
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.STARTING)
     resting = world.job
@@ -86,15 +90,15 @@ def test_where_nothing_starts_each_place_is_tried_once_and_then_it_waits() -> No
 def test_what_starts_after_all_is_left_where_it_is() -> None:
     bad = first(stuck())
     world = stuck(bad)
-    while world.job.migration is None:
+    while world.job.state.migration is None:
         world.live(30.0)
         world.cycle(judged(world, POOLS))
-    assert world.job.migration.phase is Phase.PLANNED and world.job.ref is not None
+    assert world.job.state.migration.phase is Phase.PLANNED and world.job.state.revision is not None
     world.children[1].stuck = False
     world.live(30.0)
     run(world, 600.0)
-    assert world.job.ref.placement.pool == bad and world.job.avoid == ()
-    assert world.job.history[-1].outcome is Outcome.SUPERSEDED
+    assert world.job.state.revision.placement.pool == bad and world.job.state.avoid == ()
+    assert world.job.state.history[-1].outcome is Outcome.SUPERSEDED
 
 
 @pytest.mark.parametrize("pools", [{}, {"a10g": replace(POOLS["a10g"], free=0)}])
@@ -110,8 +114,8 @@ def test_being_slow_is_no_reason_to_go() -> None:
     world = stuck("a100", "a10g", "tpu")
     run(world, 120.0)
     slow = world.observed()
-    state = replace(slow.revisions[1], blocked=None)
-    assert not late(replace(slow, revisions={1: state}), STRICT, world.now + 1e6)
+    state = replace(slow.observed.revisions[1], blocked=None)
+    assert not late(changed(slow, revisions={1: state}), STRICT, world.now + 1e6)
 
 
 def test_who_waits_in_a_queue_or_is_suspended_is_not_late() -> None:
@@ -148,54 +152,58 @@ def lost_at_the_start() -> World:
 
 def test_a_job_whose_pool_is_gone_before_it_starts_goes_elsewhere_after_the_deadline() -> None:
     world = lost_at_the_start()
-    assert world.job.ref is not None
-    gone = world.job.ref.placement.pool
+    assert world.job.state.revision is not None
+    gone = world.job.state.revision.placement.pool
     left = lost(world, gone)
     run(world, 290.0, left)
-    decision = judged(world, left).decision
+    decision, text = decision_and_text(judged(world, left))
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
-    assert f"pool {gone} is gone" in decision.message and "startDeadline" in decision.message
+    assert f"pool {gone} is gone" in text and "startDeadline" in text
     tried = run(world, 600.0, left)
     assert [place.pool == gone for place in tried] == [True, False]
-    assert world.job.migration is None and world.job.ref.since is not None
-    assert [(entry.action, entry.outcome) for entry in world.job.history] == [(Action.START, Outcome.CARRIED_OUT)]
-    assert f"pool {gone} is gone" in world.job.history[-1].message
-    assert world.job.avoid == (), "nothing was tried there: it is welcome once it is back"
+    assert world.job.state.migration is None and world.job.state.revision.since is not None
+    assert [(entry.action, entry.outcome) for entry in world.job.state.history] == [(Action.START, Outcome.CARRIED_OUT)]
+    assert f"pool {gone} is gone" in world.job.state.history[-1].message
+    assert world.job.state.avoid == (), "nothing was tried there: it is welcome once it is back"
 
 
 def test_a_pool_that_is_back_in_time_is_started_on() -> None:
     world = lost_at_the_start()
-    assert world.job.ref is not None
-    gone = world.job.ref.placement.pool
+    assert world.job.state.revision is not None
+    gone = world.job.state.revision.placement.pool
     run(world, 200.0, lost(world, gone))
     world.gone_pools = set()
     assert [place.pool for place in run(world, 600.0)] == [gone]
-    assert world.job.history == () and world.job.ref.since is not None
+    assert world.job.state.history == () and world.job.state.revision.since is not None
 
 
 def test_where_nothing_else_is_allowed_it_waits_and_says_for_what() -> None:
     world = lost_at_the_start()
-    assert world.job.ref is not None
-    gone = world.job.ref.placement.pool
+    assert world.job.state.revision is not None
+    gone = world.job.state.revision.placement.pool
     only = {"placement": {"pools": {"allow": [gone]}}, "elasticity": {"minChips": 8, "maxChips": 8}}
     world.job = replace(world.job, spec=spec(**only))
     left = lost(world, gone)
     run(world, 3600.0, left)
-    decision = judged(world, left).decision
+    decision, text = decision_and_text(judged(world, left))
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
-    assert f"pool {gone} is gone: declare it again" in decision.message and "placement.pools.allow" in decision.message
+    assert f"pool {gone} is gone: declare it again" in text and "placement.pools.allow" in text
     resting = world.job
     run(world, 3600.0, left)
-    assert world.job == resting and world.job.history == ()
+    assert world.job == resting and world.job.state.history == ()
     world.gone_pools = set()
     run(world, 300.0)
-    assert world.job.ref.since is not None and world.created == [1]
+    assert world.job.state.revision.since is not None and world.created == [1]
 
 
 def running_on(pool: str, *others: str) -> World:
     world = stuck(placement={"pools": {"allow": [pool, *others]}})
     run(world, 120.0)
-    assert world.job.ref is not None and world.job.ref.placement.pool == pool and world.job.ref.since is not None
+    assert (
+        world.job.state.revision is not None
+        and world.job.state.revision.placement.pool == pool
+        and world.job.state.revision.since is not None
+    )
     return world
 
 
@@ -203,10 +211,10 @@ def edited_and_lost() -> World:
     """A user's edit has ended the old Revision, and the pool of the new one is gone."""
     world = running_on("a100", "a10g")
     world.job = replace(world.job, workload_hash="h2", generation=2)
-    while world.job.migration is None or world.job.migration.phase is not Phase.STARTING:
+    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.STARTING:
         world.live(5.0)
-        world.cycle(judged(world, POOLS), killed_before=0 if world.job.migration else None)
-        if world.job.migration is not None and world.job.migration.phase is Phase.DRAINING:
+        world.cycle(judged(world, POOLS), killed_before=0 if world.job.state.migration else None)
+        if world.job.state.migration is not None and world.job.state.migration.phase is Phase.DRAINING:
             world.gone_pools = {"a100"}
             world.cycle()
     return world
@@ -215,16 +223,16 @@ def edited_and_lost() -> World:
 def test_an_edit_whose_pool_is_gone_by_then_ends_and_the_job_starts_elsewhere() -> None:
     world = edited_and_lost()
     run(world, 250.0, without("a100"))
-    assert world.job.migration is not None and world.job.migration.action is Action.UPDATE
+    assert world.job.state.migration is not None and world.job.state.migration.action is Action.UPDATE
     run(world, 1200.0, without("a100"))
-    assert world.job.migration is None and world.job.ref is not None
-    assert world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None
-    assert [(entry.action, entry.outcome, entry.reason) for entry in world.job.history] == [
+    assert world.job.state.migration is None and world.job.state.revision is not None
+    assert world.job.state.revision.placement.pool == "a10g" and world.job.state.revision.since is not None
+    assert [(entry.action, entry.outcome, entry.reason) for entry in world.job.state.history] == [
         (Action.UPDATE, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED),
         (Action.START, Outcome.CARRIED_OUT, Reason.START_DEADLINE_EXCEEDED),
     ]
-    assert all("pool a100 is gone" in entry.message for entry in world.job.history)
-    assert set(world.children) == {world.job.ref.revision} and world.job.workload_hash == "h2"
+    assert all("pool a100 is gone" in entry.message for entry in world.job.state.history)
+    assert set(world.children) == {world.job.state.revision.revision} and world.job.workload_hash == "h2"
 
 
 def turning_back(**world_is: object) -> World:
@@ -234,10 +242,10 @@ def turning_back(**world_is: object) -> World:
     for name, value in world_is.items():
         setattr(world, name, value)
     world.cycle(decide(Action.MOVE, replace(A10G, replicas=1), 900.0, candidate(A100, 1000.0, 0.02)))
-    while world.job.migration is not None and not world.job.migration.rolling_back:
+    while world.job.state.migration is not None and not world.job.state.migration.rolling_back:
         world.live(5.0)
         world.cycle()
-    assert world.job.migration is not None
+    assert world.job.state.migration is not None
     world.gone_pools = {"a100"}
     return world
 
@@ -245,27 +253,34 @@ def turning_back(**world_is: object) -> World:
 def test_the_way_back_to_a_pool_that_is_gone_ends_on_what_was_only_slow() -> None:
     world = turning_back(rates={"a100": 1000.0, "a10g": 100.0})
     run(world, 1800.0, without("a100"))
-    assert world.job.migration is None and world.job.ref is not None
-    assert world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None
-    assert [(entry.action, entry.outcome) for entry in world.job.history] == [
+    assert world.job.state.migration is None and world.job.state.revision is not None
+    assert world.job.state.revision.placement.pool == "a10g" and world.job.state.revision.since is not None
+    assert [(entry.action, entry.outcome) for entry in world.job.state.history] == [
         (Action.MOVE, Outcome.FAILED),
         (Action.START, Outcome.CARRIED_OUT),
     ]
-    assert "pool a100 is gone" in world.job.history[0].message and "on the way back" in world.job.history[0].message
-    assert set(world.children) == {world.job.ref.revision}
+    assert (
+        "pool a100 is gone" in world.job.state.history[0].message
+        and "on the way back" in world.job.state.history[0].message
+    )
+    assert set(world.children) == {world.job.state.revision.revision}
 
 
 def test_the_way_back_to_a_pool_that_is_gone_does_not_try_again_what_did_not_start() -> None:
     world = turning_back(stuck_pools={"a10g"})
     run(world, 3600.0, without("a100"))
-    assert world.job.migration is None
-    assert [entry.outcome for entry in world.job.history] == [Outcome.FAILED]
-    decision = judged(world, without("a100")).decision
-    assert decision.reason is Reason.NO_FEASIBLE_POOL and "pool a100 is gone" in decision.message
-    assert "tried and left" in decision.message
+    assert world.job.state.migration is None
+    assert [entry.outcome for entry in world.job.state.history] == [Outcome.FAILED]
+    decision, text = decision_and_text(judged(world, without("a100")))
+    assert decision.reason is Reason.NO_FEASIBLE_POOL and "pool a100 is gone" in text
+    assert "tried and left" in text
     world.gone_pools = set()
     run(world, 600.0)
-    assert world.job.ref is not None and world.job.ref.placement.pool == "a100" and world.job.ref.since is not None
+    assert (
+        world.job.state.revision is not None
+        and world.job.state.revision.placement.pool == "a100"
+        and world.job.state.revision.since is not None
+    )
 
 
 def test_what_runs_where_the_pool_is_gone_is_left_alone() -> None:
@@ -273,7 +288,11 @@ def test_what_runs_where_the_pool_is_gone_is_left_alone() -> None:
     before = world.job
     left = lost(world, "a100")
     run(world, 3600.0, left)
-    assert replace(world.job, account=before.account) == before and set(world.children) == {1}
+    assert changed(world.job, account=before.state.account) == before and set(world.children) == {1}
     world.children.clear()  # and somebody deletes it
     run(world, 600.0, left)
-    assert world.job.ref is not None and world.job.ref.placement.pool == "a10g" and world.job.ref.since is not None
+    assert (
+        world.job.state.revision is not None
+        and world.job.state.revision.placement.pool == "a10g"
+        and world.job.state.revision.since is not None
+    )

@@ -1,12 +1,43 @@
 """The value of time: one score for every objective."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.api.choices import Objective
-from rightpool.planning.scoring import Offer, payback, saving, score, value_for_deadline, value_of_time
-from rightpool.planning.wording import chips, dollars, gibibytes, number, share, span
+from rightpool.planning.evaluate.scores import (
+    payback,
+    saving,
+    score,
+    value_for_balance,
+    value_for_deadline,
+    value_for_time,
+)
+from rightpool.prediction.columns import floats
+from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
+
+
+@dataclass(frozen=True)
+class Offer:
+    """samples/s, dollars an hour, and whether the deadline holds there."""
+
+    rate: float
+    price: float
+    in_time: bool = True
+
+
+def cost(value: float, offer: Offer) -> float:
+    """Its score."""
+    return float(score(floats(value), floats(offer.price), floats(offer.rate)))
+
+
+def deadline_value(offers: list[Offer]) -> float:
+    """What an hour is worth for the deadline's sake."""
+    rates, prices = floats([offer.rate for offer in offers]), floats([offer.price for offer in offers])
+    return value_for_deadline(rates, prices, np.array([offer.in_time for offer in offers]))
+
 
 PRICE = st.floats(0.01, 500.0)
 RATE = st.floats(0.1, 1e6)
@@ -14,13 +45,13 @@ RATE = st.floats(0.1, 1e6)
 
 @given(price=PRICE, rate=RATE)
 def test_without_value_of_time_the_score_is_dollars_per_million(price: float, rate: float) -> None:
-    assert score(0.0, price, rate) == pytest.approx(price / 3600 / rate * 1e6)
+    assert cost(0.0, Offer(rate, price)) == pytest.approx(price / 3600 / rate * 1e6)
 
 
 @given(offers=st.lists(st.builds(Offer, RATE, PRICE), min_size=1, max_size=8), now=PRICE)
 def test_minimize_time_prefers_the_fastest(offers: list[Offer], now: float) -> None:
-    value = value_of_time(Objective.MINIMIZE_TIME, offers, now)
-    best = min(offers, key=lambda offer: score(value, offer.price, offer.rate))
+    value = float(value_for_time(floats(max(offer.price for offer in offers)), floats(now)))
+    best = min(offers, key=lambda offer: cost(value, offer))
     assert best.rate >= max(offer.rate for offer in offers) * (1 - 2e-3)
 
 
@@ -30,7 +61,7 @@ def test_minimize_time_prefers_the_fastest(offers: list[Offer], now: float) -> N
 )
 def test_the_value_of_a_deadline_is_the_least_that_meets_it(offers: list[Offer], needed: float) -> None:
     judged = [Offer(offer.rate, offer.price, offer.rate >= needed) for offer in offers]
-    value = value_for_deadline(judged)
+    value = deadline_value(judged)
     in_time = [offer for offer in judged if offer.in_time]
     late = [offer for offer in judged if not offer.in_time]
     assert value >= 0.0
@@ -39,7 +70,7 @@ def test_the_value_of_a_deadline_is_the_least_that_meets_it(offers: list[Offer],
         return
 
     def best(chosen: list[Offer], worth: float) -> float:
-        return min(score(worth, offer.price, offer.rate) for offer in chosen)
+        return min(cost(worth, offer) for offer in chosen)
 
     assert best(in_time, value) <= best(late, value) * (1 + 1e-9)
     if value > 1e-6:
@@ -47,29 +78,27 @@ def test_the_value_of_a_deadline_is_the_least_that_meets_it(offers: list[Offer],
 
 
 def test_balanced_pays_three_times_as_much_for_twice_the_speed() -> None:
-    value = value_of_time(Objective.BALANCED, [], 1.0)
-    assert score(value, 3.0, 2.0) == pytest.approx(score(value, 1.0, 1.0))
-    assert value_of_time(Objective.MINIMIZE_COST, [Offer(1.0, 1.0)], 5.0) == 0.0
-    assert value_of_time(Objective.MINIMIZE_TIME, [], 0.0) > 0.0
+    value = float(value_for_balance(floats(1.0)))
+    assert cost(value, Offer(2.0, 3.0)) == pytest.approx(cost(value, Offer(1.0, 1.0)))
+    assert deadline_value([Offer(1.0, 1.0)]) == 0.0
+    assert value_for_time(floats(0.0), floats(0.0)) > 0.0
 
 
 def test_saving_is_a_share_and_free_work_can_not_be_saved() -> None:
-    assert saving(3.0, 4.0) == pytest.approx(0.25)
-    assert saving(5.0, 4.0) == pytest.approx(-0.25)
-    assert saving(5.0, 0.0) == 0.0
+    shares = saving(floats([3.0, 5.0, 5.0]), floats([4.0, 4.0, 0.0]))
+    assert shares.tolist() == pytest.approx([0.25, -0.25, 0.0])
 
 
 def test_payback() -> None:
-    bill = payback(0.0, (8.0, 4.0), 0.5, 3600.0, 60.0)
-    assert bill.gain == pytest.approx(4.0)
-    assert bill.cost == pytest.approx(4.0 / 60)
-    assert bill.pays
-    assert not payback(0.0, (8.0, 4.0), 0.5, 30.0, 60.0, lost=60.0).pays
-    assert payback(0.0, (8.0, 4.0), 0.5, 1.0, 0.0, lost=3600.0).cost == pytest.approx(8.0)
+    gain, paid = payback(*map(floats, (0.0, 8.0, 4.0, 0.5, 3600.0, 60.0)))
+    assert float(gain) == pytest.approx(4.0)
+    assert float(paid) == pytest.approx(4.0 / 60)
+    gain, paid = payback(*map(floats, (0.0, 8.0, 4.0, 0.5, 30.0, 60.0)))
+    assert gain < paid
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("shown", "text"),
     [
         (number(1180.4), "1180"),
         (number(0.21712), "0.217"),
@@ -88,5 +117,5 @@ def test_payback() -> None:
         (chips(8), "8 chips"),
     ],
 )
-def test_how_numbers_are_said(said: str, text: str) -> None:
-    assert said == text
+def test_how_numbers_are_said(shown: str, text: str) -> None:
+    assert shown == text

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightpool.planning.decision import Action
+from rightpool.api.action import Action
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 EVENTS = st.one_of(
@@ -35,7 +35,7 @@ def happen(world: World, event: tuple[str, object]) -> None:
         world.live(value)  # type: ignore[arg-type]
     elif kind == "decide":
         current = candidate(A100, 1000.0, 0.02)
-        action = Action.START if world.job.ref is None else Action.MOVE
+        action = Action.START if world.job.state.revision is None else Action.MOVE
         world.cycle(decide(action, value, 900.0, current))  # type: ignore[arg-type]
     elif kind in ("fail", "succeed") and number in world.children:
         child = world.children[number]
@@ -68,8 +68,8 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
     for event in events:
         happen(world, event)
         world.check()
-        assert world.job.account.spent >= spent
-        spent = world.job.account.spent
+        assert world.job.state.account.spent >= spent
+        spent = world.job.state.account.spent
     # Left alone with healthy pools, the job comes to rest: finished, or one running Revision and no migration.
     world.job = replace(world.job, spec=spec())
     world.answers, world.stuck_pools, world.gone_pools = True, set(), set()
@@ -77,10 +77,10 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
         child.stuck = False
     for _ in range(600):
         world.live()
-        world.cycle(decide(Action.START, A100, 1000.0) if world.job.ref is None else None)
+        world.cycle(decide(Action.START, A100, 1000.0) if world.job.state.revision is None else None)
         world.check()
-    assert world.job.migration is None
-    if world.job.finished is None:
-        assert world.job.ref is not None
-        assert list(world.children) == [world.job.ref.revision]
-        assert world.children[world.job.ref.revision].running == world.job.ref.placement.replicas
+    assert world.job.state.migration is None
+    if world.job.state.finished is None:
+        assert world.job.state.revision is not None
+        assert list(world.children) == [world.job.state.revision.revision]
+        assert world.children[world.job.state.revision.revision].running == world.job.state.revision.placement.replicas

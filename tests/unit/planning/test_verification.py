@@ -4,26 +4,40 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rightpool.api.action import Action
+from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
-from rightpool.api.profiledjob import Objective
-from rightpool.planning.decision import Action
-from rightpool.planning.migration import Migration, Phase
-from rightpool.planning.revision import RevisionRef
-from rightpool.planning.verification import Verdict, Verification, badness_ratio, cost_per_million, verify
-from rightpool.prediction.estimate import Estimate
-from rightpool.profiles.profile import Reading, Steadiness
-from rightpool.profiles.sample import Field, Quality
-from tests.unit.planning.world import A10G, A100, complete_profile, spec
+from rightpool.api.estimate import Estimate
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.api.variation import Variation
+from rightpool.planning.migration.verification import (
+    MOST_WINDOWS,
+    Verdict,
+    Verification,
+    measured_cost_per_million,
+    regression_ratio,
+    verify,
+    windows_until_settled,
+)
+from rightpool.profiles.profile import Steadiness
+from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.world import A10G, A100, complete_profile, spec, variation
+
+
+def quiet(rate: float, spread: float = 0.01) -> Variation:
+    return variation(2, rate, 100.0, spread)
+
 
 MOVE = Migration(
     id="d-1",
     action=Action.MOVE,
     phase=Phase.VERIFYING,
-    source=RevisionRef(1, A100, "h", (8, 1), 0.0, cost_per_hour=40.0),
-    target=RevisionRef(2, A10G, "h", (8, 1), 0.0, cost_per_hour=8.0),
+    source=Revision(1, A100, "h", 8, 1, 0.0, cost_per_hour=40.0),
+    target=Revision(2, A10G, "h", (8, 1), 0.0, cost_per_hour=8.0),
     created_at=0.0,
     phase_since=0.0,
     reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
@@ -32,11 +46,19 @@ MOVE = Migration(
     predicted_cost=Estimate(5.55, 0.2),
     baseline=1000.0,
     baseline_cost=11.1,
+    baseline_windows=3,
 )
 
 
 def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE) -> Verification:
-    return verify(move, complete_profile(2, rate, 100.0), spec(targets={"objective": objective}))
+    return verify(move, complete_profile(2, rate, 100.0), spec(targets={"objective": objective}), quiet(rate))
+
+
+def test_what_costs_nothing_is_better() -> None:
+    free = replace(MOVE, target=replace(MOVE.target, cost_per_hour=0.0))
+    result = judged(100.0, move=free)
+    assert result.verdict is Verdict.BETTER
+    assert "100% better than before" in MigrationTexts().verified(free, result)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +83,7 @@ def test_by_time_a_cheaper_and_slower_pool_is_worse() -> None:
 
 
 def test_balanced_is_between() -> None:
-    assert badness_ratio(MOVE, 400.0, 5.55, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
+    assert regression_ratio(MOVE, 400.0, 5.55, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +94,7 @@ def test_balanced_is_between() -> None:
         (Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, 400.0, Verdict.BETTER),
         (Reason.MAX_COST_PER_HOUR_EXCEEDED, 100.0, Verdict.SAME),
         (Reason.MIN_SCALING_EFFICIENCY_MISSED, 100.0, Verdict.SAME),
-        (Reason.NOT_ALLOWED_ANY_MORE, 100.0, Verdict.SAME),
+        (Reason.PLACEMENT_DISALLOWED, 100.0, Verdict.SAME),
     ],
 )
 @pytest.mark.parametrize("objective", ["MinimizeCost", "MinimizeTime", "Balanced"])
@@ -80,25 +102,60 @@ def test_what_was_made_for_a_target_is_judged_by_it(
     reason: Reason, rate: float, verdict: Verdict, objective: str
 ) -> None:
     dear = replace(MOVE.target, cost_per_hour=80.0) if reason is Reason.DEADLINE_MISSED else MOVE.target
-    result = judged(rate, objective, replace(MOVE, reason=reason, target=dear))
+    move = replace(MOVE, reason=reason, target=dear)
+    result = judged(rate, objective, move)
     assert result.verdict is verdict
     if verdict is Verdict.SAME:
-        assert "where it was" in result.message
+        assert "where it was" in MigrationTexts().verified(move, result)
 
 
 def test_without_a_baseline_nothing_is_claimed_and_nothing_undone() -> None:
-    result = judged(150.0, move=replace(MOVE, baseline=None, baseline_cost=None))
+    move = replace(MOVE, baseline=None, baseline_cost=None)
+    result = judged(150.0, move=move)
     assert (result.verdict, result.reason) == (Verdict.SAME, Reason.BELOW_PREDICTION)
-    assert "no baseline" in result.message
+    assert "no baseline" in MigrationTexts().verified(move, result)
 
 
 def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
-    profile = complete_profile(2, 180.0, 100.0)
-    assert verify(MOVE, profile, spec()).verdict is Verdict.WORSE
-    noisy = Reading(180.0, 120.0, 270.0, Quality.MEASURED)
-    result = verify(MOVE, replace(profile, readings={Field.SAMPLES_PER_SECOND: noisy}), spec())
+    profile = complete_profile(2, 150.0, 100.0)
+    assert verify(MOVE, profile, spec(), quiet(150.0)).verdict is Verdict.WORSE
+    result = verify(MOVE, profile, spec(), quiet(150.0, 0.4))
     assert (result.verdict, result.settled) == (Verdict.SAME, False)
     assert judged(200.0).settled, "a clear window that says the same is no reason to wait"
+
+
+def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
+    """The same chips at 15% less, and a job that varies by 20%."""
+    move = replace(
+        MOVE,
+        source=replace(MOVE.source, cost_per_hour=10.0),
+        target=replace(MOVE.target, cost_per_hour=8.5),
+        predicted=Estimate(1000.0, 0.02),
+        baseline_cost=measured_cost_per_million(1000.0, 10.0),
+    )
+    result = verify(move, complete_profile(2, 800.0, 100.0), spec(), quiet(800.0, 0.2))
+    assert result.ratio is not None and result.ratio > 1.05 and result.likely is not None and result.likely < 0.95
+    assert result.verdict is not Verdict.WORSE
+    steady = verify(move, complete_profile(2, 700.0, 100.0), spec(), quiet(700.0, 0.001))
+    assert steady.verdict is Verdict.WORSE, "where the job is steady, what was measured counts"
+
+
+def test_a_promise_does_not_prove_itself() -> None:
+    """Of a job that varies, one window that seems worse is no proof that what was promised was kept."""
+    move = replace(MOVE, predicted=Estimate(1000.0, 0.05), baseline_windows=12)
+    result = verify(move, complete_profile(2, 180.0, 100.0), spec(), variation(2, 180.0, 100.0, 0.8, windows=1))
+    assert result.likely is not None and result.likely < 0.5
+    assert not result.settled, "more windows are looked at"
+
+
+def test_what_is_likely_worse_when_the_time_is_over_is_undone() -> None:
+    """Windows of the same level on either side, which differ by 20%: not proven at 0.5%, and likely enough."""
+    noisy = variation(2, 165.0, 100.0, 0.12, windows=12)
+    profile = complete_profile(2, 165.0, 100.0)
+    move = replace(MOVE, predicted=Estimate(400.0, 0.5), baseline_windows=12)
+    assert verify(move, profile, spec(), noisy).verdict is not Verdict.WORSE
+    result = verify(move, profile, spec(), noisy, last=True)
+    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
 
 
 def test_another_revision_or_half_a_window_is_a_callers_mistake() -> None:
@@ -109,17 +166,40 @@ def test_another_revision_or_half_a_window_is_a_callers_mistake() -> None:
 
 
 def test_the_message_is_for_people() -> None:
-    message = judged(15_000.0).message
+    message = MigrationTexts().verified(MOVE, judged(15_000.0))
     assert "15000 samples/s" in message and "e+" not in message
     assert "predicted 400 (310–517)" in message
 
 
 def test_unknown_price_or_no_progress_has_no_cost() -> None:
-    assert cost_per_million(0.0, 8.0) is None
-    assert cost_per_million(100.0, None) is None
+    assert measured_cost_per_million(0.0, 8.0) is None
+    assert measured_cost_per_million(100.0, None) is None
 
 
 @given(st.floats(1.0, 1e6), st.floats(1.0, 1e6))
 def test_faster_on_the_same_chips_is_never_judged_worse(slow: float, more: float) -> None:
     order = [Verdict.WORSE, Verdict.SAME, Verdict.BETTER]
     assert order.index(judged(slow + more).verdict) >= order.index(judged(slow).verdict)
+
+
+@example(0.060546875, 0.0859375)
+@given(st.floats(0.05, 0.6), st.floats(0.0, 0.5))
+def test_a_move_that_delivers_is_judged_when_it_is_expected_to_be(saving: float, spread: float) -> None:
+    """By cost, of a job whose windows differ by `spread`: settled with that many windows, and not before."""
+    rate = 200.0 / (1.0 - saving)  # 200 samples a second cost there what 1,000 cost before
+    move = replace(MOVE, predicted=None, baseline_cost=40.0 / 3600.0 / 1000.0 * 1e6)
+    windows = windows_until_settled(variation(2, rate, 100.0, spread), MOVE.baseline_windows, saving)
+
+    def settled(count: int) -> bool:
+        seen = variation(2, rate, 100.0, spread, windows=count)
+        found = verify(move, complete_profile(2, rate, 100.0), spec(), seen)
+        return found.settled
+
+    assert settled(windows)
+    assert windows == 1 or not settled(windows - 1)
+
+
+def test_the_noisier_the_job_the_longer_a_move_is_looked_at() -> None:
+    spreads = [0.01, 0.05, 0.2, 0.5, 1.0]
+    waits = [windows_until_settled(variation(1, 100.0, 100.0, spread), 3, 0.15) for spread in spreads]
+    assert waits == sorted(waits) and waits[0] == 1 and waits[-1] == MOST_WINDOWS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rightpool.planning.wording import cents, dollars
+from rightpool.reporting.wording import cents, dollars
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,27 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.estimate import Estimate
+from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
-from rightpool.hardware.placement import Placement
-from rightpool.planning.candidate import Candidate
-from rightpool.planning.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
+from rightpool.api.variation import SpanDifference, Variation
+from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.contradiction import contradiction
-from rightpool.planning.decision import Action, Decision
-from rightpool.planning.revision import RevisionState
-from rightpool.planning.snapshot import JobKey, JobState
-from rightpool.planning.survey import Intent
-from rightpool.planning.transitions import advance, commands
-from rightpool.prediction.estimate import Estimate
+from rightpool.planning.decision import Decision
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.job import Job, JobKey
+from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.transitions import advance
 from rightpool.profiles.profile import Profile, Reading, Steadiness
-from rightpool.profiles.sample import Field, Quality, RevisionKey
+from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample
+from rightpool.profiles.track import Track
+from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.jobs import changed
 
 TEMPLATE = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
 A100 = Placement("a100", 8, 1)
@@ -40,14 +46,15 @@ def spec(**overrides: Any) -> ProfiledJobSpec:
     return ProfiledJobSpec.model_validate(document | overrides)
 
 
-def candidate(placement: Placement, rate: float, sd: float = 0.1) -> Candidate:
-    """An eligible candidate that promises `rate` samples/s."""
+def candidate(placement: Placement, rate: float, sd: float = 0.1, unit: WorkUnit = WorkUnit.SAMPLES) -> Candidate:
+    """An eligible candidate that promises `rate` units a second."""
     hourly = PRICES[placement.pool] * placement.chips
     return Candidate(
         placement=placement,
-        samples_per_second=Estimate(rate, sd),
+        throughput=Estimate(rate, sd),
         cost_per_hour=hourly,
         cost_per_million=Estimate(hourly / 3600 / rate * 1e6, sd),
+        unit=unit,
     )
 
 
@@ -57,8 +64,13 @@ def decide(action: Action, target: Placement, rate: float, current: Candidate | 
     return SimpleNamespace(
         current=current,
         candidates=(wanted,),
-        decision=Decision(action, Reason.CHEAPER_POOL_MEETS_TARGETS, "because", wanted),
+        decision=Decision(action, Reason.CHEAPER_POOL_MEETS_TARGETS, wanted),
         intent=Intent.SAVE,
+        unreachable=None,
+        withdrawn=False,
+        price=lambda placement: current.cost_per_hour if current and placement == current.placement else None,
+        way_back=None,
+        waits_for=None,
     )
 
 
@@ -74,30 +86,41 @@ class Child:
     succeeded: bool = False
     failed: bool = False
     stuck: bool = False  # its pods never run
+    stuck_since: float | None = None
     started_at: float | None = None
     finishing: bool = False  # its pods have ended, and the Job does not say so yet
+    ran: float = 0.0  # seconds since all its pods run
 
 
 @dataclass
 class World:
     """The cluster, the operator's persisted state, and time."""
 
-    job: JobState
+    job: Job
     children: dict[int, Child] = field(default_factory=dict)
     now: float = 1000.0
     policy: PlacementPolicySpec = field(default_factory=PlacementPolicySpec)
     saves: float | None = None
     answers: bool = True  # the program saves when asked
+    admits: bool = True  # its queue has quota for it, where it is in one
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
+    units: dict[str, WorkUnit] = field(default_factory=dict)  # what is counted on a pool, where not samples
     spread: float = 0.01  # of the samples/s in a window, to either side
     stuck_pools: set[str] = field(default_factory=set)
     gone_pools: set[str] = field(default_factory=set)
     created: list[int] = field(default_factory=list)
+    loading: float = 0.0  # seconds from when pods run until their first step
+    counts: bool = False  # whether samples are counted
+    tracks: dict[int, Track] = field(default_factory=dict)
+    counters: dict[int, float] = field(default_factory=dict)
+    paid: float = 0.0  # dollars, by the world's own meter
+    prices: dict[str, float] = field(default_factory=lambda: dict(PRICES))  # of a chip-hour
+    places: dict[int, Placement] = field(default_factory=dict)
 
     @classmethod
     def fresh(cls, **overrides: Any) -> "World":
         """A job that was never placed."""
-        job = JobState(
+        job = Job(
             key=JobKey("ns", "job"),
             uid="u",
             generation=1,
@@ -107,9 +130,9 @@ class World:
         )
         return cls(job)
 
-    def observed(self) -> JobState:
-        """The persisted state with what is seen now."""
-        revisions = {
+    def revisions(self) -> dict[int, RevisionState]:
+        """What is seen of the children now."""
+        return {
             n: RevisionState(
                 revision=n,
                 exists=True,
@@ -117,36 +140,55 @@ class World:
                 suspended=c.suspended,
                 active=c.pods,
                 running=c.running,
+                on_nodes=0 if c.stuck else c.pods,
                 succeeded=c.succeeded,
                 failed=c.failed,
                 started_at=c.started_at,
                 blocked="Unschedulable: 0/4 nodes" if c.stuck and not c.running else None,
+                unschedulable_since=c.stuck_since,
                 finishing=c.finishing,
             )
             for n, c in self.children.items()
         }
-        profile = absent = None
-        if self.job.ref is not None:
-            child = self.children.get(self.job.ref.revision)
-            pool = self.job.ref.placement.pool
+
+    def observed(self) -> Job:
+        """The persisted state with what is seen now."""
+        profile = absent = varies = None
+        if self.job.state.revision is not None:
+            child = self.children.get(self.job.state.revision.revision)
+            pool = self.job.state.revision.placement.pool
             if child is not None and child.running >= child.replicas and pool in self.rates:
-                profile = complete_profile(self.job.ref.revision, self.rates[pool], self.now, self.spread)
+                number = self.job.state.revision.revision
+                unit = self.units.get(pool, WorkUnit.SAMPLES)
+                profile = complete_profile(number, self.rates[pool], self.now, self.spread, unit)
+                varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)
             if pool in self.gone_pools:
                 absent = f"pool {pool} is gone: declare it again"
-        return replace(self.job, revisions=revisions, profile=profile, checkpoint_at=self.saves, absent=absent)
+        number = None if self.job.state.revision is None else self.job.state.revision.revision
+        track = self.tracks.setdefault(number, Track()) if self.counts and number is not None else None
+        return changed(
+            self.job,
+            revisions=self.revisions(),
+            profile=profile,
+            variation=varies,
+            checkpoint_at=self.saves,
+            pool_problem=absent,
+            track=track,
+        )
 
-    def persist(self, job: JobState) -> None:
+    def persist(self, job: Job) -> None:
         """What survives a kill: nothing observed."""
-        self.job = replace(job, revisions={}, profile=None, checkpoint_at=None, absent=None)
+        self.job = changed(
+            job, revisions={}, profile=None, variation=None, checkpoint_at=None, pool_problem=None, track=None
+        )
 
     def run(self, command: Command) -> None:
         """One command, with the executor's own look at the world."""
         if isinstance(command, EnsureRevision):
             number = command.ref.revision
+            suspended = command.suspend or (self.job.spec.queue_name is not None and not self.admits)
             if number in self.children:
-                self.children[number].suspended = command.suspend
-                if command.suspend:
-                    self.children[number].pods = self.children[number].running = 0
+                self.children[number].suspended = suspended
                 return
             if any(c.pods for n, c in self.children.items() if n != number):
                 return
@@ -154,7 +196,8 @@ class World:
                 return
             self.created.append(number)
             stuck = command.ref.placement.pool in self.stuck_pools
-            self.children[number] = Child(command.ref.placement.replicas, suspended=command.suspend, stuck=stuck)
+            self.places[number] = command.ref.placement
+            self.children[number] = Child(command.ref.placement.replicas, suspended=suspended, stuck=stuck)
         elif isinstance(command, EndRevision):
             child = self.children.get(command.revision)
             if child is not None and not child.succeeded:
@@ -167,6 +210,7 @@ class World:
         self.now += seconds
         for number in list(self.children):
             child = self.children[number]
+            self._work(number, child, seconds)
             if child.deleting:
                 if child.pods:
                     child.pods = child.running = 0
@@ -179,13 +223,33 @@ class World:
                 continue
             child.started_at = child.started_at or self.now
             child.running = 0 if child.stuck else child.pods
+            child.stuck_since = (child.stuck_since or self.now) if child.stuck else None
             child.pods = child.replicas
+
+    def _work(self, number: int, child: Child, seconds: float) -> None:
+        """What the pods that were there have cost and done meanwhile."""
+        place = self.places.get(number)
+        if place is None:
+            return  # not made by this operator
+        if not child.stuck:
+            self.paid += self.prices[place.pool] * place.chips_per_replica * child.pods * seconds / 3600
+        if child.running < child.replicas:
+            child.ran = 0.0
+            return
+        working = max(0.0, min(seconds, child.ran + seconds - self.loading))
+        child.ran += seconds
+        rate = self.rates.get(place.pool, 0.0)
+        self.counters[number] = self.counters.get(number, 0.0) + rate * working
+        values = {Field.SAMPLES: self.counters[number], Field.PODS: float(child.replicas)}
+        if self.saves is not None:
+            values[Field.CHECKPOINT_TIMESTAMP] = self.saves
+        self.tracks.setdefault(number, Track()).add(Sample(self.now, values), child.replicas)
 
     def cycle(self, assessment: Any = None, *, killed_before: int | None = None) -> None:
         """One planner cycle. killed_before: the operator dies before that command (0: right after persisting)."""
-        job = advance(self.observed(), assessment, self.policy, self.now)
+        job = advance(self.observed(), assessment, self.policy, self.now, MigrationTexts())
         self.persist(job)
-        for index, command in enumerate(commands(replace(self.job, revisions=self.observed().revisions))):
+        for index, command in enumerate(commands(changed(self.job, revisions=self.revisions()))):
             if killed_before is not None and index >= killed_before:
                 return
             self.run(command)
@@ -206,12 +270,21 @@ class World:
         """What must hold at every moment."""
         with_pods = [n for n, c in self.children.items() if c.pods]
         assert len(with_pods) <= 1, f"two Revisions have pods: {with_pods}"
-        assert self.job.account.spent >= 0
+        assert self.job.state.account.spent >= 0
         assert contradiction(self.observed()) is None
 
 
-def complete_profile(revision: int, rate: float, now: float, spread: float = 0.01) -> Profile:
-    """A steady window at `rate` samples/s."""
+def variation(revision: int, rate: float, now: float, spread: float = 0.01, windows: int = 3) -> Variation:
+    """What is known of a job whose windows differ by `spread`."""
+    spans = tuple(SpanDifference(length, 60.0, spread**2) for length in (1, 3))
+    return Variation(revision, now, (rate,) * windows, spans)
+
+
+def complete_profile(
+    revision: int, rate: float, now: float, spread: float = 0.01, unit: WorkUnit = WorkUnit.SAMPLES
+) -> Profile:
+    """A steady window at `rate` units a second."""
+    field = Field.SAMPLES_PER_SECOND if unit is WorkUnit.SAMPLES else Field.STEPS_PER_SECOND
     reading = Reading(rate, rate * (1 - spread), rate * (1 + spread), Quality.MEASURED)
     return Profile(
         key=RevisionKey("ns", "job", revision),
@@ -222,5 +295,18 @@ def complete_profile(revision: int, rate: float, now: float, spread: float = 0.0
         newest=now,
         pods=2,
         expected=1,
-        readings={Field.SAMPLES_PER_SECOND: reading},
+        readings={field: reading},
     )
+
+
+def on_a100(**overrides: object) -> World:
+    """A world whose job runs on the A100 pool, a tenth faster than it would on the A10G pool."""
+    world = World.fresh(**overrides)
+    world.rates = {"a100": 1000.0, "a10g": 900.0}
+    return world.placed(A100, 1000.0)
+
+
+def moved(world: World, rate: float = 900.0) -> World:
+    """The decision to go to the A10G pool, taken and written down."""
+    world.cycle(decide(Action.MOVE, A10G, rate, candidate(A100, 1000.0, 0.02)))
+    return world

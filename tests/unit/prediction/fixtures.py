@@ -3,9 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
-from rightpool.hardware.placement import Placement
+from rightpool.api.choices import Batch
+from rightpool.api.estimate import Estimate
+from rightpool.api.placement import Placement
+from rightpool.api.pool import LinkKind
+from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.google import GOOGLE
+from rightpool.hardware.vendors.nvidia import NVIDIA
+from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.prediction.features import features
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Destinations, Missing
+from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 
@@ -20,7 +30,7 @@ def chip(
     memory: float = 80 * GB,
     watts: float | None = 400.0,
     arch: str = "ampere-ga100",
-    vendor: Vendor = Vendor.NVIDIA,
+    vendor: Vendor = NVIDIA,
     precision: str = "bf16",
 ) -> Accelerator:
     """One catalog row."""
@@ -30,7 +40,7 @@ def chip(
 
 A100_CHIP = chip("A100-80GB", 312e12, 2.0e12)
 A10G_CHIP = chip("A10G-24GB", 70e12, 0.6e12, memory=24 * GB, watts=150.0, arch="ampere-ga102")
-TPU_CHIP = chip("TPU-v5e", 197e12, 0.82e12, memory=16 * GB, watts=None, arch="tpu-v5e", vendor=Vendor.GOOGLE)
+TPU_CHIP = chip("TPU-v5e", 197e12, 0.82e12, memory=16 * GB, watts=None, arch="tpu-v5e", vendor=GOOGLE)
 
 
 def pool(
@@ -85,3 +95,24 @@ def profile(chips: int, rate: float, noise: float = 0.0, *, revision: int = 1, *
 def without(made: Profile, *fields: Field) -> Profile:
     """The profile with some fields missing."""
     return replace(made, readings={name: value for name, value in made.readings.items() if name not in fields})
+
+
+def predicted(
+    made: Profile | None, source: tuple[Placement, Pool], *targets: tuple[Placement, Pool], batch: Batch
+) -> list[Estimate | Missing]:
+    """What the step model says of one job: a fleet of one, whose pools are told apart by identity."""
+    here, home = source
+    pools = {home.name: home} | {pool.name: pool for _, pool in targets if pool.name != home.name}
+    assert all(pools[pool.name] == pool for _, pool in targets)
+    machines = Machines.of(pools.values())
+    rows = Destinations.of([(0, place) for place, _ in targets], machines, [place == here for place, _ in targets])
+    made_from = features([made], [here], [batch], machines)
+    prediction = StepModelPredictor().predict(made_from, machines, rows)
+    return [prediction.estimate(row) for row in range(len(targets))]
+
+
+def predict(
+    made: Profile | None, source: tuple[Placement, Pool], target: tuple[Placement, Pool], *, batch: Batch
+) -> Estimate | Missing:
+    """Samples/s of one job on one placement."""
+    return predicted(made, source, target, batch=batch)[0]

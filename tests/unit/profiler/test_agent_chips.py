@@ -4,7 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rightpool_agent.chips import Reader, _Chip  # type: ignore[import-not-found]
+from rightpool_agent.chips import Reader, _Chip, find  # type: ignore[import-not-found]
+
+from rightpool import contract
+from rightpool_profiler.report import parse
+from tests.unit.profiler.test_report import encode
 
 pynvml = pytest.importorskip("pynvml")
 
@@ -19,6 +23,10 @@ class Nvml:
     NVML_VOLATILE_ECC = 0
     NVML_MEMORY_ERROR_TYPE_CORRECTED = 0
     NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
+    NVML_CLOCK_SM = 1
+    NVML_TEMPERATURE_GPU = 0
+    NVML_PAGE_RETIREMENT_CAUSE_COUNT = 2
+    nvmlEventTypeXidCriticalError = 8
     NVML_GPM_METRICS_GET_VERSION = pynvml.NVML_GPM_METRICS_GET_VERSION
     c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
 
@@ -36,7 +44,30 @@ class Nvml:
             "nvmlDeviceGetCurrentClocksEventReasons": 0x4,
             "nvmlDeviceGetCurrentClocksThrottleReasons": 0x20,
             "nvmlDeviceGetTotalEccErrors": 2,
+            "nvmlDeviceGetName": "NVIDIA H200",
+            "nvmlDeviceGetEnforcedPowerLimit": 500_000,
+            "nvmlDeviceGetMaxClockInfo": 1980,
+            "nvmlDeviceGetClockInfo": 990,
+            "nvmlDeviceGetTemperature": 61,
+            "nvmlDeviceGetRemappedRows": (3, 1, 1, 0),
+            "nvmlDeviceGetRetiredPages": [{}, {}],
+            "nvmlDeviceGetRetiredPagesPendingStatus": 0,
+            "nvmlEventSetCreate": None,
+            "nvmlDeviceRegisterEvents": None,
+            "nvmlDeviceGetCount": 1,
+            "nvmlDeviceGetHandleByIndex": "board",
+            "nvmlDeviceGetMigMode": [0, 0],
+            "nvmlDeviceGetMaxMigDeviceCount": 7,
+            "nvmlDeviceGetMigDeviceHandleByIndex": "part",
+            "nvmlDeviceGetGpuInstanceId": 3,
+            "nvmlGpmMigSampleGet": None,
         }
+        self.events = [13, 79, 48]  # one of the program's own, and two of the chip
+
+    def nvmlEventSetWait_v2(self, events: Any, milliseconds: int) -> Any:
+        if not self.events or "nvmlEventSetWait_v2" in self._broken:
+            raise Unsupported("timeout")
+        return SimpleNamespace(eventType=self.nvmlEventTypeXidCriticalError, eventData=self.events.pop())
 
     def nvmlGpmMetricsGet(self, query: Any) -> None:
         for metric in query.metrics[: query.numMetrics]:
@@ -61,10 +92,18 @@ def read(*broken: str) -> dict[str, Any]:
 
 def test_everything() -> None:
     found = read()
-    assert (found["uuid"], found["busy"], found["power"], found["energy"]) == ("GPU-1", 0.97, 350.0, 5.0)
+    assert (found["uuid"], found["busy"], found["power"], found["energy"]) == ("GPU-1", 0.5, 350.0, 5.0)
     assert (found["memory_used"], found["memory_total"]) == (3 << 30, 80 << 30)
     assert (found["compute_active"], found["matrix_active"]) == (0.5, 0.5)
     assert "occupancy" not in found and "memory_bandwidth" not in found, "an error code, and no number"
+    assert "utilization" not in found, "GPM counts what is active; utilization only whether a kernel was there"
+    assert set(found["pipes"]) == {*contract.PIPES} and found["pipes"]["fp32"] == 0.5
+    assert (found["clock"], found["power_limit"], found["temperature"]) == (0.5, 500.0, 61.0)
+    assert (found["xid"], found["repair"]) == (79, 1)
+    assert set(found["errors"]) == {*contract.ERRORS} - {"retired_pages"}
+    assert (found["name"], found["sharing"]) == ("NVIDIA-H200", "none")
+    assert parse(encode(chips=[found])).chips[0].pipes["fp32"] == 0.5
+    assert set(found["throttle"]) == {*contract.REASONS}
     assert found["throttle"]["power_cap"] is True and found["throttle"]["software_thermal"] is False
     assert {tuple(link[:2]) for link in found["links"]} == {
         ("pcie", "tx"),
@@ -76,24 +115,67 @@ def test_everything() -> None:
 
 def test_a_chip_before_hopper() -> None:
     found = read("nvmlGpmQueryDeviceSupport")
-    assert found["busy"] == 0.97
-    assert "compute_active" not in found and "links" not in found
+    assert found["utilization"] == 0.97 and "busy" not in found
+    assert not {"compute_active", "links", "pipes"} & set(found)
 
 
 @pytest.mark.parametrize(
     ("broken", "field"),
     [
         ("nvmlDeviceGetMemoryInfo", "memory_used"),
-        ("nvmlDeviceGetUtilizationRates", "busy"),
         ("nvmlDeviceGetPowerUsage", "power"),
         ("nvmlDeviceGetTotalEnergyConsumption", "energy"),
         ("nvmlGpmSampleGet", "compute_active"),
+        ("nvmlGpmSampleGet", "pipes"),
+        ("nvmlDeviceGetEnforcedPowerLimit", "power_limit"),
+        ("nvmlDeviceGetMaxClockInfo", "clock"),
+        ("nvmlDeviceGetClockInfo", "clock"),
+        ("nvmlDeviceGetTemperature", "temperature"),
+        ("nvmlEventSetCreate", "xid"),
+        ("nvmlDeviceRegisterEvents", "xid"),
+        ("nvmlDeviceGetName", "name"),
     ],
 )
-def test_one_unsupported_call_costs_one_field(broken: str, field: str) -> None:
+def test_an_unsupported_call_affects_one_field(broken: str, field: str) -> None:
     found = read(broken)
     assert field not in found
     assert len(found) > 4
+
+
+def test_pages_are_retired_before_ampere() -> None:
+    found = read("nvmlDeviceGetRemappedRows")
+    assert found["errors"]["retired_pages"] == 4 and found["repair"] == 0
+    assert "repair" not in read("nvmlDeviceGetRemappedRows", "nvmlDeviceGetRetiredPages")
+    assert read("nvmlDeviceGetTotalEccErrors")["errors"].keys() == {
+        "remapped_rows_corrected",
+        "remapped_rows_uncorrected",
+    }
+
+
+def test_a_part_of_a_chip_has_no_power_of_its_own() -> None:
+    nvml = Nvml()
+    nvml._answers["nvmlDeviceGetMigMode"] = [1, 1]
+    [*parts] = find(nvml)
+    assert len(parts) == 7
+    parts[0].read()
+    found = parts[0].read()
+    assert found["sharing"] == "mig" and found["compute_active"] == 0.5
+    assert not {"power", "energy", "power_limit", "utilization"} & set(found)
+
+
+def test_a_client_of_mps_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
+    assert read()["sharing"] == "mps"
+
+
+def test_chips_have_the_ranks_that_a_launcher_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LOCAL_WORLD_SIZE", "2"), ("RANK", "4"), ("LOCAL_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    reader = Reader()
+    reader._chips = find(Nvml()) * 2
+    assert [chip["rank"] for chip in reader.read("cuda")["chips"]] == [4, 5]
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    assert "rank" not in reader.read("cuda")["chips"][0], "not one process a chip"
 
 
 def test_an_old_driver_has_the_old_name_of_the_reasons() -> None:

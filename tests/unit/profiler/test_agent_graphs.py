@@ -15,7 +15,7 @@ class Optimizer:
 
 
 class Program:
-    """What PyTorch calls, and the steps that are counted of it."""
+    """The calls of PyTorch, and the steps that are counted."""
 
     def __init__(self) -> None:
         self.capturing = False
@@ -67,7 +67,7 @@ def test_each_replay_is_a_step_and_the_capture_is_none(program: Program) -> None
     assert program.steps == [optimizer] * 3
 
 
-def test_steps_beside_a_graph_count_once(program: Program) -> None:
+def test_eager_steps_beside_a_graph_count_once(program: Program) -> None:
     """Passes alone are captured, the optimizer steps as ever; then comes another graph with two optimizers in it."""
     optimizer, other = program.optimizer(), program.optimizer()
     passes = program.capture()
@@ -87,7 +87,7 @@ def test_a_graph_that_is_captured_anew_forgets(program: Program) -> None:
     assert program.steps == []
 
 
-def test_a_replay_that_fails_is_no_step_and_fails_as_ever(program: Program) -> None:
+def test_a_failed_replay_is_no_step_and_raises_its_error(program: Program) -> None:
     graph = program.capture(program.optimizer())
     graph.broken = True  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="CUDA error") as caught:
@@ -96,7 +96,7 @@ def test_a_replay_that_fails_is_no_step_and_fails_as_ever(program: Program) -> N
     assert program.steps == []
 
 
-def test_nothing_is_kept_alive(program: Program) -> None:
+def test_the_hooks_keep_no_references(program: Program) -> None:
     optimizer = program.optimizer()
     graph = program.capture(optimizer)
     del optimizer

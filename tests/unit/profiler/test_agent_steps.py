@@ -1,4 +1,4 @@
-"""Which of several things is the step, and what is counted of it."""
+"""Which of several functions is the step, and how it is counted."""
 
 from rightpool_agent.steps import StepLog, Track  # type: ignore[import-not-found]
 
@@ -14,7 +14,7 @@ def play(log: StepLog, *tracks: Track, steps: int, each: float = 0.1, rows: int 
     return at
 
 
-def test_the_heaviest_of_those_called_once_a_step() -> None:
+def test_the_step_is_the_heaviest_function_called_once_per_step() -> None:
     log, light, heavy = StepLog(), Track(1.0, True), Track(1000.0, True)
     play(log, light, heavy, light, steps=10)
     assert log.dominant is heavy
@@ -22,7 +22,7 @@ def test_the_heaviest_of_those_called_once_a_step() -> None:
     assert sum(log.counts) == 9, "the first call has no interval"
 
 
-def test_set_up_is_no_step() -> None:
+def test_setup_is_no_step() -> None:
     log, start = StepLog(), Track(1e9, True)
     log.add(start, 0.0, 1)
     log.add(start, 100.0, 1)
@@ -54,8 +54,8 @@ def test_a_helper_that_was_counted_too_early() -> None:
     assert (log.steps, log.samples) == (20, 80)
 
 
-def test_the_time_of_a_compilation_is_nobodys() -> None:
-    """The step's first call compiles and is not seen: what passes then is not the helper's that was called before."""
+def test_compilation_time_is_not_counted() -> None:
+    """The first call of the step compiles and is not counted; its time is not the helper's that was called before."""
     log, helper, step = StepLog(), Track(1.0, False), Track(1000.0, True)
     at = play(log, helper, steps=2, each=0.001)
     log.interruptions.append(at + 60.0)

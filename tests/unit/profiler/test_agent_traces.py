@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jax
 
 @pytest.fixture
 def backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """What this process' JAX runs on, as JAX itself keeps it."""
+    """The platform of this process' JAX, as stored by JAX."""
     import jax._src.profiler
     import jax._src.xla_bridge as bridge
 
@@ -37,7 +37,7 @@ def test_a_program_with_a_gpu_is_not(backends: dict[str, Any], platform: str) ->
     assert jax_trace.begin() is None
 
 
-def test_nothing_is_traced_before_the_program_has_a_device(backends: dict[str, Any]) -> None:
+def test_no_trace_before_the_program_has_a_device(backends: dict[str, Any]) -> None:
     """To ask JAX would make it look for one."""
     backends.clear()
     assert jax_trace.begin() is None
@@ -50,8 +50,8 @@ def test_a_jax_that_keeps_it_elsewhere_is_not_traced(monkeypatch: pytest.MonkeyP
     assert jax_trace.begin() is None
 
 
-def test_nothing_is_left_of_a_trace_that_found_no_room(tmp_path: Path) -> None:
-    """Kineto of PyTorch 2.11 writes beside the name that it is given, and says nothing to its caller."""
+def test_a_trace_without_space_is_deleted(tmp_path: Path) -> None:
+    """Kineto of PyTorch 2.11 writes to a file beside the given name, without an error."""
     session = torch_trace.Session()
     session.result = SimpleNamespace(save=lambda path: Path(path + ".tmp").touch())
     session.ended = True

@@ -31,5 +31,5 @@ def test_histogram_buckets_are_cumulative() -> None:
     ]
 
 
-def test_what_is_no_number_is_left_out() -> None:
+def test_invalid_numbers_are_omitted() -> None:
     assert render([Sample(contract.CHIP_BUSY, {}, float("nan")), Sample(contract.CHIP_POWER, {}, float("inf"))]) == ""

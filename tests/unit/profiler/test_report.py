@@ -58,6 +58,10 @@ def test_a_good_one() -> None:
         {"command": "d-7"},
         {"command": {"id": 1, "state": "x"}},
         {"chips": [{}]},
+        {"model": []},
+        {"model": {"precision": "quantum"}},
+        {"model": {"parameters": -1}},
+        {"model": {"data": 1.5}},
         {"chips": [{"uuid": "GPU\n1"}]},
         {"chips": [{"uuid": "GPU-1", "busy": -0.1}]},
         {"chips": [{"uuid": "GPU-1", "busy": 97}]},
@@ -78,7 +82,7 @@ def test_bad_fields_are_refused(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[]", b"null", b"\xff\xfe", b"[" * 30000, b" " * 40000, b'{"pid": 1e999}']
 )
-def test_what_is_no_report_is_refused(data: bytes) -> None:
+def test_invalid_reports_are_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
         parse(data)
 

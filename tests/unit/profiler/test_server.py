@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 
 from rightpool import contract
+from rightpool.pod_client import PodRequest, exchange
 from rightpool_profiler.checkpoint import Checkpoints, Mode
 from rightpool_profiler.server import MAX_CONNECTIONS, Server
 from rightpool_profiler.state import State
+from rightpool_profiler.traces.requested import Requested
 
 from .test_state import report
 
@@ -27,7 +29,8 @@ class Site:
         self.state = State(10.0, 1)
         self.directory = directory
         self.checkpoints = Checkpoints(mode, "SIGUSR1", directory)
-        self.server = Server(self.state, self.checkpoints, hashlib.sha256(TOKEN.encode()).hexdigest())
+        requested = Requested(directory, directory, 0.0)
+        self.server = Server(self.state, self.checkpoints, requested, hashlib.sha256(TOKEN.encode()).hexdigest())
         self.port = 0
 
     async def ask(self, raw: str) -> tuple[int, str, str]:
@@ -44,11 +47,11 @@ class Site:
         head, _, body = answer.partition("\r\n\r\n")
         return (int(head.split(" ")[1]) if head else 0), head, body
 
-    async def post(self, body: str, headers: str = AUTHORIZED, length: int | None = None) -> tuple[int, dict[str, str]]:
+    async def post(
+        self, body: str, headers: str = AUTHORIZED, length: int | None = None, path: str = "/checkpoint"
+    ) -> tuple[int, dict[str, str]]:
         size = len(body.encode()) if length is None else length
-        status, _, answer = await self.ask(
-            f"POST /checkpoint HTTP/1.1\r\n{headers}Content-Length: {size}\r\n\r\n{body}"
-        )
+        status, _, answer = await self.ask(f"POST {path} HTTP/1.1\r\n{headers}Content-Length: {size}\r\n\r\n{body}")
         return status, json.loads(answer)
 
 
@@ -84,6 +87,15 @@ async def test_pages(site: Site) -> None:
     assert profile["checkpoint"] == {"mode": "Signal", "savedAt": None}
 
 
+async def test_the_operators_client_reads_it(site: Site) -> None:
+    live(site)
+    page = PodRequest("127.0.0.1", contract.PATH_METRICS)
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    save = PodRequest("127.0.0.1", contract.PATH_CHECKPOINT, "POST", headers, b'{"id": "m-1"}', range(200, 300))
+    assert contract.STEPS in await asyncio.to_thread(exchange, page, site.port, 60.0, 2**20)
+    assert "m-1" in await asyncio.to_thread(exchange, save, site.port, 60.0, 2**20)
+
+
 @pytest.mark.parametrize(
     ("raw", "status"),
     [
@@ -104,14 +116,31 @@ async def test_refusals(site: Site, raw: str, status: int) -> None:
 @pytest.mark.parametrize(
     "headers", ["", "Authorization: Bearer wrong\r\n", f"Authorization: Basic {TOKEN}\r\n", "Authorization: Bearer\r\n"]
 )
-async def test_without_the_token_nothing_is_asked(site: Site, headers: str) -> None:
+async def test_a_request_without_the_token_is_refused(site: Site, headers: str) -> None:
     live(site)
     assert (await site.post('{"id": "d-7"}', headers))[0] == 401
+    assert (await site.post('{"id": "now"}', headers, path="/trace"))[0] == 401
     assert list(site.directory.iterdir()) == []
 
 
-async def test_without_a_digest_nobody_is_let_in(tmp_path: Path) -> None:
-    server = await Server(State(10, 1), Checkpoints(Mode.SIGNAL, "SIGUSR1", tmp_path), "").start(0)
+async def test_a_trace_is_asked_for_and_a_repeat_is_the_same_request(site: Site) -> None:
+    (site.directory / "commands").mkdir()
+    live(site)
+    status, answer = await site.post('{"id": "now", "rank": 0}', path="/trace")
+    assert (status, answer["state"]) == (202, "waiting")
+    assert await site.post('{"id": "now"}', path="/trace") == (202, answer), "rank 0 is the default"
+    assert (await site.ask("GET /trace HTTP/1.1\r\n\r\n"))[0] == 405
+
+
+@pytest.mark.parametrize("rank", ["-1", "true", "1.5", '"0"', "1000001", "null", "1e400"])
+async def test_ranks_that_are_none(site: Site, rank: str) -> None:
+    assert (await site.post(f'{{"id": "now", "rank": {rank}}}', path="/trace"))[0] == 400
+
+
+async def test_without_a_digest_every_request_is_refused(tmp_path: Path) -> None:
+    server = await Server(
+        State(10, 1), Checkpoints(Mode.SIGNAL, "SIGUSR1", tmp_path), Requested(tmp_path, tmp_path, 0.0), ""
+    ).start(0)
     probe = Site(Mode.SIGNAL, tmp_path)
     probe.port = port_of(server)
     assert (await probe.post('{"id": "d-7"}', "Authorization: Bearer \r\n"))[0] == 401
@@ -121,7 +150,7 @@ async def test_without_a_digest_nobody_is_let_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", ["", "[]", "{", "[" * 4000, '{"id": 7}', '{"id": ""}', '{"id": "a\\nb"}', json.dumps({"id": "x" * 65})]
 )
-async def test_bodies_that_are_no_request(site: Site, body: str) -> None:
+async def test_invalid_bodies(site: Site, body: str) -> None:
     live(site)
     assert (await site.post(body))[0] == 400
 
@@ -130,7 +159,7 @@ async def test_a_body_that_is_too_long_is_not_read(site: Site) -> None:
     assert (await site.post("", length=5000))[0] == 413
 
 
-async def test_a_request_is_left_for_the_agent_once(site: Site) -> None:
+async def test_a_request_is_passed_to_the_agent_once(site: Site) -> None:
     assert (await site.post('{"id": "d-7"}'))[0] == 409, "there is nothing to save yet"
     live(site)
     assert await site.post('{"id": "d-7"}') == (202, {"id": "d-7", "state": "requested"})

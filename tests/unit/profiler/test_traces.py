@@ -1,8 +1,10 @@
-"""Traces into shares: real ones of the example program, and made ones whose answer is known."""
+"""Shares from traces: recorded ones of the example program, and synthetic ones with known shares."""
 
 import gzip
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,7 +64,7 @@ def steps(*templates: Event) -> list[Event]:
     ]
 
 
-def test_every_part_is_told_from_the_others() -> None:
+def test_each_share_is_recognised() -> None:
     compute = steps(op("fusion.1", 0, 50))
     communication = steps(op("all-reduce.2", 30, 70))
     found = shares(host(compute, communication))
@@ -132,7 +134,7 @@ def test_lines_of_a_tpu_and_streams_of_a_gpu() -> None:
     assert found == pytest.approx({COMPUTE: 0.4, OVERLAPPED: 0, EXPOSED: 0.0, MEMCPY: 0.1, IDLE: 0.5})
 
 
-def test_a_trace_without_a_whole_step_says_nothing() -> None:
+def test_a_trace_without_a_whole_step_gives_no_shares() -> None:
     assert shares(host([op("fusion", 0, 10)])) is None
     assert shares([]) is None
 
@@ -175,14 +177,14 @@ def test_kernels_of_pytorch() -> None:
         kernel("void bad", 1e30, 2e30),
         {"ph": "X", "cat": ["kernel"], "name": "void bad", "pid": 0, "tid": 7, "ts": 0, "dur": 900},
     )
-    found = shares(kineto.read(trace))
+    found = shares(kineto.read([trace]))
     assert found == pytest.approx({COMPUTE: 0.42, OVERLAPPED: 0.2, EXPOSED: 0.3, MEMCPY: 0.05, IDLE: 0.03})
 
 
 def test_a_recorded_trace_of_two_gpus(shared: Path) -> None:
     """Against plain sets of moments over its 3,116 kernels."""
     data = gzip.decompress((shared / "fixtures" / "kineto_h200_ddp2.json.gz").read_bytes())
-    found = shares(kineto.read(data))
+    found = shares(kineto.read([data]))
     work = [e for e in json.loads(data)["traceEvents"] if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     start = min(e["ts"] for e in work)
     busy: dict[str, set[int]] = {"communication": set(), "compute": set()}
@@ -201,9 +203,20 @@ def test_a_recorded_trace_of_two_gpus(shared: Path) -> None:
 def test_any_bytes_are_a_chrome_trace_or_a_value_error(data: bytes) -> None:
     for whole in (data, b'{"traceEvents": [' + data, chrome(kernel("a", 0, 1))[:-20] + data):
         try:
-            kineto.read(whole)
+            kineto.read([whole])
         except ValueError:
             pass
+
+
+@pytest.mark.parametrize("time", ["1" + "0" * 400, "-1", "1e400", "NaN", "Infinity", "true", '"5"', "null", "[]"])
+def test_a_time_that_can_not_be_is_passed_over(time: str, tmp_path: Path) -> None:
+    """Such a file once ended the reading of all traces of the pod."""
+    whole = chrome(kernel("a", 0, 1))
+    event = f'{{"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 7, "ts": {time}, "dur": 1}}, '
+    data = whole.replace(b'"traceEvents": [', b'"traceEvents": [' + event.encode())
+    assert kineto.read([data]) == kineto.read([whole])
+    (tmp_path / "41.kineto.json").write_bytes(data)
+    assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
 
 
 _spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
@@ -219,7 +232,7 @@ def test_intervals_agree_with_sets_of_moments(left: list[tuple[int, int]], right
     assert intervals.length(intervals.intersection(one, two)) == len(moments(left) & moments(right))
 
 
-def test_the_collector_takes_what_is_right_and_sweeps_the_rest(tmp_path: Path) -> None:
+def test_the_collector_reads_valid_traces_and_deletes_all_others(tmp_path: Path) -> None:
     (tmp_path / "41.xplane.pb").write_bytes(load("cpu_one_process"))
     (tmp_path / "42.xplane.pb").write_bytes(b"nonsense")
     (tmp_path / "43.xplane.pb").symlink_to("/etc/passwd")
@@ -232,3 +245,77 @@ def test_the_collector_takes_what_is_right_and_sweeps_the_rest(tmp_path: Path) -
     assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
     assert {path.name for path in tmp_path.iterdir()} == {"47.xplane.pb", "48.xplane.pb.tmp"}
     assert collector.collect(tmp_path / "absent") == []
+
+
+# A program changes its trace while the sidecar reads it: in a process of its own, which a signal may end.
+_CHANGED = """
+import os, sys
+from pathlib import Path
+from rightpool_profiler.traces import collector, {module}
+
+path, read = Path(sys.argv[1]), {module}.read
+
+def changed(data):
+    {change}
+    return read(data)
+
+{module}.read = changed
+print([pid for pid, _ in collector.collect(path.parent)], sorted(os.listdir(path.parent)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("os.truncate(path, 0)", []),
+        ("os.truncate(path, 300_000)", []),
+        ("path.unlink(); os.mkfifo(path)", [41]),
+        ("path.unlink(); path.symlink_to('/dev/zero')", [41]),
+        ("os.truncate(path, 1 << 40)", [41]),
+    ],
+)
+def test_a_trace_that_is_changed_while_it_is_read_ends_nothing(change: str, found: list[int], tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    path = folder / "41.kineto.json"
+    path.write_bytes(chrome(*(kernel("a" * 60, 2 * at, 2 * at + 1) for at in range(20_000))))
+    assert path.stat().st_size > 2_000_000
+    ended = subprocess.run(
+        [sys.executable, "-c", _CHANGED.format(module="kineto", change=change), str(path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{found} []\n"
+
+
+@pytest.mark.parametrize("kind", collector.MAX_BYTES)
+def test_a_trace_that_grows_is_read_up_to_its_limit(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a descriptor that the program has kept open."""
+    monkeypatch.setitem(collector.MAX_BYTES, kind, 300_000)
+    path = tmp_path / f"41.{kind}"
+    path.write_bytes(chrome(kernel("a", 0, 1))[:-10])
+    read = os.read
+
+    def growing(handle: int, count: int) -> bytes:
+        with path.open("ab") as file:
+            file.write(b" " * 100_000)
+        assert path.stat().st_size < 1_000_000, "it is read on and on"
+        return read(handle, min(count, 100_000))
+
+    monkeypatch.setattr(os, "read", growing)
+    assert collector.collect(tmp_path) == []
+
+
+def test_a_folder_of_traces_that_leads_elsewhere_is_left_alone(tmp_path: Path) -> None:
+    """Else the program could have files of the sidecar deleted."""
+    other = tmp_path / "kept"
+    other.mkdir()
+    (other / "41.xplane.pb").write_bytes(load("cpu_one_process"))
+    (other / "newest.json.gz").write_bytes(b"kept")
+    os.utime(other / "newest.json.gz", (0, 0))
+    (tmp_path / "traces").symlink_to(other)
+    assert collector.collect(tmp_path / "traces") == []
+    assert len(list(other.iterdir())) == 2

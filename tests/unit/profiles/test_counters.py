@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rightpool.hardware.accelerator import Link, LinkKind
+from rightpool.api.pool import LinkKind
+from rightpool.hardware.accelerator import Link
 from rightpool.hardware.catalog import load_catalog
-from rightpool.profiles.diagnosis import Bottleneck, Diagnosis, diagnose
+from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.shares import decompose
 from tests.unit.profiles.windows import profile
 
@@ -56,7 +58,7 @@ def test_small_batches_are_host_bound_on_the_whole_chip(
     assert slices[workload, FULL].bottleneck is Bottleneck.HOST_BOUND
 
 
-def test_what_fills_the_chip_is_not_host_bound(slices: dict[tuple[str, str], Diagnosis]) -> None:
+def test_a_busy_chip_is_not_host_bound(slices: dict[tuple[str, str], Diagnosis]) -> None:
     for (workload, part), diagnosis in slices.items():
         if any(batch in workload for batch in ("/b64/", "/b128/", "/b256/", "/b32768/", "/b16/infer", "/b8/")):
             assert diagnosis.bottleneck is not Bottleneck.HOST_BOUND, (workload, part, diagnosis.evidence)

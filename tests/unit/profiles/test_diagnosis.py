@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.hardware.accelerator import Link, LinkKind
+from rightpool.api.pool import LinkKind
+from rightpool.hardware.accelerator import Link
 from rightpool.hardware.catalog import load_catalog
-from rightpool.profiles.diagnosis import Bottleneck, Diagnosis, diagnose
+from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.shares import Attainable
 from tests.unit.profiles.windows import profile
@@ -33,7 +35,7 @@ def found(chips: int = 1, /, **fields: float) -> Diagnosis:
         (Steadiness.WARMING_UP, "cover 100% of the 300 s window"),
     ],
 )
-def test_nothing_is_said_of_what_is_not_steady(steadiness: Steadiness, evidence: str) -> None:
+def test_an_unsteady_profile_is_unknown(steadiness: Steadiness, evidence: str) -> None:
     diagnosis = diagnose(profile(1, steadiness, **WORK), H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
     assert evidence in diagnosis.evidence
@@ -90,7 +92,7 @@ def test_waiting_for_input_and_for_the_host() -> None:
     assert unknown.evidence == "2 chips are idle 50% of the step, input wait not measured"
 
 
-def test_input_wait_that_the_chip_does_not_notice_is_no_bottleneck() -> None:
+def test_input_wait_of_a_busy_chip_is_no_bottleneck() -> None:
     assert found(**WORK, input_wait=0.6).bottleneck is Bottleneck.COMPUTE
 
 
@@ -117,9 +119,20 @@ def test_throttled_but_not_at_the_power_limit() -> None:
     hot = found(**WORK, throttle=0.6, power=420.0)
     assert hot.bottleneck is Bottleneck.THROTTLED
     assert hot.evidence == "clocks are held down 60% of the time at 420 W of 700 W"
+    heat = {"throttle": 0.6, "thermal_throttle": 0.6, "temperature": 91.0, "power": 420.0, "power_limit": 500.0}
+    assert found(**WORK, **heat, clock=0.45).evidence == (
+        "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W, at 45% of their maximum"
+    )
+    assert "by a hardware slowdown or a power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).evidence
     assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED
-    assert found(**WORK, throttle=0.6, power=690.0).bottleneck is Bottleneck.COMPUTE, "all that the board allows"
     assert found(**WORK, throttle=0.1, power=420.0).bottleneck is Bottleneck.COMPUTE
+
+
+def test_a_power_cap_is_no_fault() -> None:
+    capped = found(**WORK, throttle=0.0, power_capped=1.0, power=446.0, power_limit=450.0)
+    assert capped.bottleneck is Bottleneck.COMPUTE
+    assert capped.evidence.endswith("; the board is limited to 450 of 700 W")
+    assert "limited" not in found(**WORK, power_capped=1.0, power=690.0, power_limit=700.0).evidence
 
 
 def test_a_straggler() -> None:
@@ -136,7 +149,7 @@ def test_arithmetic_beside_the_matrix_units() -> None:
     assert single.bottleneck is Bottleneck.COMPUTE
     assert "lower precision" in single.lever
     assert found(chip_busy=0.99, compute_active=0.3, matrix_active=0.0, memory_bandwidth=0.05).bottleneck is (
-        Bottleneck.UNKNOWN
+        Bottleneck.HOST_BOUND
     )
 
 
@@ -162,7 +175,7 @@ def test_busy_that_is_not_measured() -> None:
     assert found(1, input_wait=0.9).bottleneck is Bottleneck.UNKNOWN, "the chip may work meanwhile"
 
 
-def test_what_is_attainable_decides_between_the_roofs() -> None:
+def test_attainable_ratios_decide_between_the_roofs() -> None:
     fields = {"chip_busy": 1.0, "matrix_active": 0.4, "memory_bandwidth": 0.45}
     assert diagnose(profile(**fields), A10G).bottleneck is Bottleneck.MEMORY_BANDWIDTH
     learned = Attainable(matrix=0.5, bandwidth=0.9)
@@ -170,24 +183,75 @@ def test_what_is_attainable_decides_between_the_roofs() -> None:
 
 
 names = ["chip_busy", "compute_active", "matrix_active", "memory_bandwidth", "exposed_communication", "input_wait"]
-names += ["throttle", "slowest_chip_busy"]
+names += ["throttle", "slowest_chip_busy", "most_compute_active", "least_compute_active", "least_exposed"]
+names += ["least_input_wait", "launch_gaps", "fp32_active", "clock", "power_capped", "memory_used", "memory_total"]
+names += ["peer_sent", "pcie_sent", "xid"]
 
 
 @given(st.integers(1, 8), st.dictionaries(st.sampled_from(names), st.floats(0, 1)))
 def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> None:
     diagnosis = found(chips, **fields)
     needs = {
-        Bottleneck.COMPUTE: {"matrix_active"},
+        Bottleneck.COMPUTE: set(),
         Bottleneck.MEMORY_BANDWIDTH: {"memory_bandwidth"},
         Bottleneck.COMMUNICATION_BOUND: {"exposed_communication"},
         Bottleneck.INPUT_BOUND: {"input_wait", "chip_busy"},
         Bottleneck.HOST_BOUND: {"chip_busy"},
         Bottleneck.THROTTLED: {"throttle"},
-        Bottleneck.STRAGGLER: {"slowest_chip_busy", "chip_busy"},
+        Bottleneck.STRAGGLER: set(),
         Bottleneck.IDLE: {"chip_busy"},
+        Bottleneck.MEMORY_CAPACITY: {"memory_used", "memory_total"},
+        Bottleneck.UNHEALTHY: {"xid"},
         Bottleneck.UNKNOWN: set(),
     }
     assert needs[diagnosis.bottleneck] <= set(fields)
+    if diagnosis.bottleneck is Bottleneck.COMPUTE:
+        assert {"matrix_active", "fp32_active"} & set(fields)
+    if diagnosis.bottleneck is Bottleneck.STRAGGLER:
+        pairs = [("slowest_chip_busy", "chip_busy"), ("most_compute_active", "least_compute_active")]
+        pairs += [("exposed_communication", "least_exposed"), ("input_wait", "least_input_wait")]
+        assert any(set(pair) <= set(fields) for pair in pairs)
     assert diagnosis.evidence and diagnosis.lever
     for percent in re.findall(r"(-?[0-9]+)%", diagnosis.evidence):
         assert 0 <= int(percent) <= 100
+
+
+# --- hysteresis ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "chips", "fields", "other"),
+    [
+        (Bottleneck.COMMUNICATION_BOUND, 4, {**WORK, "exposed_communication": 0.19}, Bottleneck.COMPUTE),
+        (Bottleneck.INPUT_BOUND, 1, {**WORK, "chip_busy": 0.81, "input_wait": 0.19}, Bottleneck.COMPUTE),
+        (Bottleneck.HOST_BOUND, 1, {"chip_busy": 0.5, "input_wait": 0.26}, Bottleneck.INPUT_BOUND),
+        (Bottleneck.INPUT_BOUND, 1, {"chip_busy": 0.5, "input_wait": 0.24}, Bottleneck.HOST_BOUND),
+        (Bottleneck.HOST_BOUND, 4, {"chip_busy": 0.7, "exposed_communication": 0.31}, Bottleneck.COMMUNICATION_BOUND),
+        (Bottleneck.THROTTLED, 1, {**WORK, "throttle": 0.19}, Bottleneck.COMPUTE),
+        (Bottleneck.MEMORY_BANDWIDTH, 1, {"chip_busy": 1.0, "matrix_active": 0.5, "memory_bandwidth": 0.48},
+         Bottleneck.COMPUTE),
+        (Bottleneck.STRAGGLER, 8, {**WORK, "exposed_communication": 0.05, "slowest_chip_busy": 0.80},
+         Bottleneck.COMPUTE),
+    ],
+)  # fmt: skip
+def test_a_class_is_kept_at_the_edge(
+    before: Bottleneck, chips: int, fields: dict[str, float], other: Bottleneck
+) -> None:
+    """Without a previous diagnosis the evidence gives another class; with `before` it does not suffice to change it."""
+    at_the_edge = profile(chips, **fields)
+    assert diagnose(at_the_edge, H200).bottleneck is other
+    assert diagnose(at_the_edge, H200, before=before).bottleneck is before
+    assert diagnose(at_the_edge, H200, before=other).bottleneck is other
+
+
+@given(st.integers(1, 8), st.dictionaries(st.sampled_from(names), st.floats(0, 1)), st.sampled_from(Bottleneck))
+def test_a_kept_class_is_kept_again(chips: int, fields: dict[str, float], before: Bottleneck) -> None:
+    """The same readings never move the diagnosis a second time."""
+    once = diagnose(profile(chips, **fields), H200, before=before).bottleneck
+    assert diagnose(profile(chips, **fields), H200, before=once).bottleneck is once
+
+
+def test_clear_evidence_is_not_held_up() -> None:
+    assert diagnose(profile(4, **WORK, exposed_communication=0.02), H200, before=Bottleneck.COMMUNICATION_BOUND) == (
+        found(4, **WORK, exposed_communication=0.02)
+    )

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.work_unit import WorkUnit
 from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
-from rightpool.profiles.sample import Field, Quality, Sample
+from rightpool.profiles.sample import PER_STEP, Field, Quality, Sample
 from rightpool.profiles.window import Window
 from tests.unit.profiles.windows import KEY, window
 
@@ -49,6 +50,19 @@ def test_staleness(interval: float, limit: float) -> None:
     assert build(samples, now=1300.1 + limit, **long).steadiness is Steadiness.STALE
 
 
+def test_a_steady_profile_stays_steady_within_the_hysteresis() -> None:
+    """A late scrape or a gap does not change the verdict; a long one does, and it changes back by the full measure."""
+    full = window(step_seconds=0.2)
+    late, gone = 1300.0 + 1.5 * stale_after(10.0), 1300.1 + 2 * stale_after(10.0)
+    assert build(full, now=late).steadiness is Steadiness.STALE
+    assert build(full, now=late, before=Steadiness.STEADY).steadiness is Steadiness.STEADY
+    assert build(full, now=gone, before=Steadiness.STEADY).steadiness is Steadiness.STALE
+    three_quarters = window(23, 10.0, 1075.0, step_seconds=0.2)
+    assert build(three_quarters).steadiness is Steadiness.WARMING_UP
+    assert build(three_quarters, before=Steadiness.STALE).steadiness is Steadiness.WARMING_UP
+    assert build(three_quarters, before=Steadiness.STEADY).steadiness is Steadiness.STEADY
+
+
 def test_stale_readings_are_shown_until_they_leave_the_window() -> None:
     samples = window(step_seconds=0.2)
     assert build(samples, now=1400.0).value(Field.STEP_SECONDS) == 0.2
@@ -76,7 +90,7 @@ def test_a_gap_is_not_covered() -> None:
     assert built.steadiness is Steadiness.WARMING_UP
 
 
-def test_scrapes_rarer_than_asked_for_cover_all_the_same() -> None:
+def test_scrapes_rarer_than_the_interval_cover_the_window() -> None:
     assert build(window(11, 30.0, 1000.0, step_seconds=0.2)).steadiness is Steadiness.STEADY
 
 
@@ -130,6 +144,19 @@ def test_a_silent_pod_leaves_sums_out() -> None:
     assert never.value(Field.STEP_SECONDS) == 0.2
 
 
+def test_throughput_in_steps_is_the_mean_over_readings_of_all_pods() -> None:
+    """Steps that take longer than readings are apart come in whole numbers."""
+    samples = Window()
+    for number in range(31):
+        fields = {Field.PODS: 2.0, Field.STEPS_PER_SECOND: 0.4 if number % 4 == 0 else 0.0, Field.STEP_SECONDS: 10.0}
+        samples.append(Sample(1000.0 + 10 * number, fields))
+    built = build(samples, expected_pods=2)
+    assert built.unit is WorkUnit.STEPS and built.complete
+    assert built.throughput is not None and built.throughput.value == pytest.approx(0.1, rel=0.1)
+    alone = build(window(pods=1.0, steps_per_second=2.0, step_seconds=0.5), expected_pods=2)
+    assert alone.throughput is None, "half the pods are not the job"
+
+
 def test_states_are_the_newest_and_memory_is_the_highest() -> None:
     samples = Window()
     for number in range(31):
@@ -163,7 +190,7 @@ def test_readings_before_the_window_do_not_count() -> None:
     assert build(early).readings[Field.CHIP_BUSY].low == 0.9
 
 
-def test_a_profile_costs_little() -> None:
+def test_building_a_profile_is_cheap() -> None:
     fields = {field.name.lower(): 0.5 for field in Field if field is not Field.STEPS}
     samples = window(**fields)
     started = time.process_time()
@@ -186,10 +213,13 @@ def test_readings_invent_nothing(stream: list[dict[Field, float]], now: float, p
     kept = list(samples.samples())
     assert 0.0 <= built.covered <= 1.0
     for field, reading in built.readings.items():
+        if field in PER_STEP.values():
+            continue
         seen = [entry.values[field] for entry in kept if field in entry.values and entry.at > now - 300.0]
         assert min(seen) <= reading.low <= reading.high <= max(seen)
         assert min(seen) <= reading.value <= max(seen)
         assert math.isfinite(reading.value)
-    assert set(built.readings) <= {field for entry in kept for field in entry.values}
+    made = {made for rate, made in PER_STEP.items() if rate in built.readings}
+    assert set(built.readings) <= {field for entry in kept for field in entry.values} | made
     if built.steadiness is Steadiness.STEADY:
         assert built.covered >= 0.8 and built.newest is not None and now - built.newest <= 30.0

@@ -1,4 +1,4 @@
-"""Shares of a step: they sum to 1, and no counter says more than it measures."""
+"""Shares of a step: they sum to 1, and each counter is used only for what it measures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rightpool.profiles.shares import Attainable, decompose
 from tests.unit.profiles.windows import profile
 
 
-def test_what_collectives_hold_is_busy() -> None:
+def test_collectives_keep_the_chip_busy() -> None:
     """VGG-16 on 4 H200 over PCIe: 99.5% busy, 25.5% exposed, and the trace shows 73.3% computation."""
     shares = decompose(profile(4, chip_busy=0.99461, exposed_communication=0.255))
     assert shares is not None
@@ -33,12 +33,12 @@ def test_input_wait_counts_only_while_the_chip_waits_too() -> None:
     assert shares.host == pytest.approx(0.0)
 
 
-def test_one_chip_communicates_with_nobody() -> None:
+def test_one_chip_has_no_communication() -> None:
     shares = decompose(profile(1, chip_busy=0.9))
     assert shares is not None and shares.communication == 0.0
 
 
-def test_what_is_not_known_is_not_guessed() -> None:
+def test_missing_counters_give_no_shares() -> None:
     assert decompose(profile(1)) is None
     assert decompose(profile(4, chip_busy=0.9)) is None
     assert decompose(profile(4, exposed_communication=0.1)) is None

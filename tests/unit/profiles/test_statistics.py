@@ -62,7 +62,7 @@ def test_the_warm_up_is_cut_off() -> None:
     assert stationary_from([1.0] * 30) == 0
 
 
-def test_what_still_moves_has_no_steady_part() -> None:
+def test_a_drifting_series_has_no_stationary_part() -> None:
     assert stationary_from([1.5**-number for number in range(24)]) is None
 
 

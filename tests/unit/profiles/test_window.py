@@ -1,4 +1,4 @@
-"""The window: order, bounds, what is refused, and that it never mixes runs of a Revision."""
+"""The window: order, bounds, rejected samples, and that it never mixes runs of a Revision."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_old_and_repeated_samples_are_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_is_missing(bad: float) -> None:
+def test_values_that_are_not_finite_are_missing(bad: float) -> None:
     window = Window()
     assert window.append(sample(10.0, chip_busy=bad, power=100.0))
     assert list(window.samples()) == [sample(10.0, power=100.0)]
@@ -72,7 +72,7 @@ def test_processes_that_start_anew_start_the_window_anew() -> None:
     assert list(window.times) == [30.0, 40.0], "no step is no restart"
 
 
-def test_a_pod_that_answers_again_is_no_restart() -> None:
+def test_a_returning_pod_is_no_restart() -> None:
     window = Window()
     window.append(sample(10.0, steps=100.0, pods=2.0))
     window.append(sample(20.0, steps=112.0, pods=1.0))
@@ -110,9 +110,20 @@ def test_trimming() -> None:
 
 def test_ten_thousand_jobs_fit() -> None:
     window = Window()
+    few = list(Field)[:20]  # as many as most sources know
     for at in range(31):
-        window.append(Sample(float(at), dict.fromkeys(Field, 1.0 + at)))
+        window.append(Sample(float(at), dict.fromkeys(few, 1.0 + at)))
     assert sum(sys.getsizeof(part) for part in (window, window._cells)) < 7_000, "bytes: 70 MB for 10,000"
+
+
+def test_a_field_that_appears_later_is_missing_before() -> None:
+    window = Window()
+    window.append(Sample(1.0, {Field.POWER: 300.0}, frozenset({Field.POWER})))
+    window.append(Sample(2.0, {Field.STEPS: 5.0, Field.CLOCK: 0.5}, frozenset({Field.CLOCK})))
+    assert [dict(one.values) for one in window.samples()] == [{Field.POWER: 300.0}, {Field.STEPS: 5, Field.CLOCK: 0.5}]
+    assert window.derived() == {Field.POWER, Field.CLOCK} and window.derived(1) == {Field.CLOCK}
+    assert math.isnan(window.column(Field.CLOCK)[0]) and len(window.column(Field.XID, 1)) == 1
+    assert set(window.fields) == {Field.POWER, Field.STEPS, Field.CLOCK}
 
 
 samples = st.builds(

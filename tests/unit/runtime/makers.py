@@ -1,4 +1,4 @@
-"""Short ways to objects of the cluster, as the API server would send them."""
+"""Builders of objects as the API server sends them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from typing import Any
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 
 Body = dict[str, Any]
+
+
+class Leading:
+    """A Lease that this process always holds."""
+
+    transitions = 0
+
+    def held_for(self, seconds: float) -> bool:
+        return True
+
+
+LEADING = Leading()
 
 
 def profiled_job(

@@ -1,5 +1,7 @@
-"""Pods and Jobs that wear a Revision's labels and are not the operator's, as anybody in the namespace can make them
-where no admission policy keeps them out: they end no work, let no two Revisions run, and hide no chips."""
+"""Foreign pods and Jobs with a Revision's labels, which users can create where no admission policy prevents it.
+
+They end no work, never let two Revisions run, and hide no chips.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,26 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.cluster.resources import JOBS, PODS
+from rightpool.api.migration import Migration, Phase
+from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.planning.commands import EndRevision, EnsureRevision
-from rightpool.planning.decision import Action
-from rightpool.planning.migration import Migration, Phase
-from rightpool.planning.snapshot import JobKey, JobState
-from rightpool.planning.stranger import stranger
-from rightpool.planning.transitions import advance, commands, next_revision
-from rightpool.runtime.conditions import Circumstances, conditions_of
-from rightpool.runtime.fence import Fence, Refused
-from rightpool.runtime.store import Store
-from rightpool.runtime.usage import ChipUsage
-from tests.unit.planning.jobs import AUTO, NOW, judged, running
-from tests.unit.runtime.makers import Body, child, pod
+from rightpool.planning.foreign_pod import foreign_pod
+from rightpool.planning.job import Job, JobKey
+from rightpool.planning.migration.beginning import next_revision
+from rightpool.planning.migration.commands import EndRevision, EnsureRevision, commands
+from rightpool.planning.migration.transitions import advance
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.table import conditions_of
+from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.workloads.kinds.job import JOBS
+from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running
+from tests.unit.planning.jobs import decision_and_text as decision_of
+from tests.unit.runtime.makers import LEADING, Body, child, pod
 from tests.unit.runtime.test_usage import GPU, Lister
 
 KEY = JobKey("research", "bert")
@@ -42,16 +49,16 @@ def forged_pod(labels: dict[str, str], **metadata: Any) -> Body:
     return pod(uid="forged", metadata=about)
 
 
-def state(store: Store) -> JobState:
-    """A job on r1, with what the store shows."""
-    return replace(running(), key=KEY, uid="uid-1", revisions=store.revisions(KEY, "uid-1"))
+def state(store: Store) -> Job:
+    """A job on r1, observed by the store."""
+    return changed(running(), key=KEY, uid="uid-1", revisions=store.revisions(KEY, "uid-1"))
 
 
 # --- Jobs ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [COMPLETE, {"conditions": [{"type": "Failed", "status": "True"}]}, {}])
-def test_a_job_of_another_name_is_no_revision_whatever_it_says(store: Store, status: dict[str, Any]) -> None:
+def test_a_job_with_another_name_is_never_a_revision(store: Store, status: dict[str, Any]) -> None:
     before = store.revisions(KEY, "uid-1")
     for revision in (1, 2):
         body = child(revision, uid=f"forged-{revision}", status=status)
@@ -59,81 +66,83 @@ def test_a_job_of_another_name_is_no_revision_whatever_it_says(store: Store, sta
         store.observe(JOBS, "ADDED", body)
     assert store.revisions(KEY, "uid-1") == before
     job = state(store)
-    assert advance(job, None, AUTO, NOW).finished is None, "it neither ends nor fails the job"
+    assert advance(job, None, AUTO, NOW, MigrationTexts()).state.finished is None, "it neither ends nor fails the job"
     kept = store.child(KEY, "uid-1", 1)
     assert kept is not None and kept.name == "bert-r1"
 
 
-def test_a_job_of_an_earlier_owner_is_ended_under_the_childs_name_alone(store: Store) -> None:
+def test_a_job_of_an_earlier_owner_is_ended_only_under_the_childs_name(store: Store) -> None:
     body = child(3, owner="uid-0", uid="forged")
     store.observe(JOBS, "ADDED", body)
     assert EndRevision(3) in commands(state(store))
     body["metadata"].update(name="somebodys", resourceVersion="21")
     store.observe(JOBS, "MODIFIED", body)
-    assert commands(state(store)) == (EnsureRevision(state(store).ref, False),)  # type: ignore[arg-type]
+    assert commands(state(store)) == (EnsureRevision(state(store).state.revision, False),)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", ["999999999", "9" * 63, "-1", "1.5", "abc", ""])
-def test_numbers_that_no_revision_has_are_counted_on_by_nobody(store: Store, number: str) -> None:
+def test_forged_revision_numbers_do_not_affect_the_next_number(store: Store, number: str) -> None:
     body = child(1, uid="forged")
     body["metadata"].update(name=f"bert-r{number}", labels={LABEL_JOB: "bert", LABEL_REVISION: number})
     store.observe(JOBS, "ADDED", body)
     store.observe(PODS, "ADDED", forged_pod({LABEL_REVISION: number}))
     job = state(store)
-    assert set(job.revisions) == {1} and next_revision(job) == 2
+    assert set(job.observed.revisions) == {1} and next_revision(job) == 2
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", ["1", "2", "77"])
-def test_a_pod_beside_a_job_that_runs_has_nothing_ended_and_is_named(store: Store, number: str) -> None:
+def test_a_foreign_pod_beside_a_running_job_is_named_and_nothing_is_ended(store: Store, number: str) -> None:
     """Neither its own Revision's pods nor a reason to end it for a start that would be held up."""
     store.observe(PODS, "ADDED", forged_pod({LABEL_REVISION: number}))
     job = state(store)
-    assert job.revisions[1].running == 1
+    assert job.observed.revisions[1].running == 1
     assert next_revision(job) == 2
-    assert commands(job) == (EnsureRevision(job.ref, False),)  # type: ignore[arg-type]
-    decision = judged(job).decision
+    assert commands(job) == (EnsureRevision(job.state.revision, False),)  # type: ignore[arg-type]
+    decision, text = decision_of(judged(job))
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.FOREIGN_POD)
-    assert "pod forged wears the labels of r" + number in decision.message
-    assert LABEL_REVISION in decision.message
+    assert "pod forged has the labels of r" + number in text
+    assert LABEL_REVISION in text
 
 
-def told(job: JobState) -> dict[str, tuple[str, str, str]]:
-    around = Circumstances(None, None, None, True, NOW)
-    return {said.type: (said.status, said.reason, said.message) for said in conditions_of(job, around)}
+def conditions_by_type(job: Job) -> dict[str, tuple[str, str, str]]:
+    context = Context(None, None, True, NOW)
+    return {c.type: (c.status, c.reason, c.message) for c in conditions_of(job, context)}
 
 
-def test_a_pod_that_holds_up_a_start_is_named(store: Store) -> None:
+def test_a_foreign_pod_that_blocks_a_start_is_named(store: Store) -> None:
     store.observe(PODS, "ADDED", forged_pod({LABEL_REVISION: "7"}))
     store.observe(PODS, "DELETED", pod(version=31))
-    status, reason, message = told(state(store))["Placed"]
-    assert (status, reason) == ("False", "ForeignPod") and "pod forged wears the labels of r7" in message
+    status, reason, message = conditions_by_type(state(store))["Placed"]
+    assert (status, reason) == ("False", "ForeignPod") and "pod forged has the labels of r7" in message
 
 
-def test_a_pod_that_holds_up_a_migration_is_named(store: Store) -> None:
+def test_a_foreign_pod_that_blocks_a_migration_is_named(store: Store) -> None:
     store.observe(PODS, "ADDED", forged_pod({LABEL_REVISION: "1"}))
     store.observe(PODS, "DELETED", pod(version=31))
     store.observe(JOBS, "DELETED", child(version=31))
     job = state(store)
-    assert job.ref is not None
-    target = replace(job.ref, revision=2)
-    draining = Migration("d-2", Action.UPDATE, Phase.DRAINING, job.ref, target, NOW, NOW, Reason.UPDATING, "")
-    job = replace(job, migration=draining)
-    assert advance(job, None, AUTO, NOW + 1e4) is job, "it may be writing to the checkpoint"
-    assert "pod forged wears the labels of r1" in told(job)["Migrating"][2]
+    assert job.state.revision is not None
+    target = replace(job.state.revision, revision=2)
+    draining = Migration(
+        "d-2", Action.UPDATE, Phase.DRAINING, job.state.revision, target, NOW, NOW, Reason.UPDATING, ""
+    )
+    job = changed(job, migration=draining)
+    assert advance(job, None, AUTO, NOW + 1e4, MigrationTexts()) is job, "it may be writing to the checkpoint"
+    assert "pod forged has the labels of r1" in conditions_by_type(job)["Migrating"][2]
 
 
-def test_pods_of_ones_own_that_still_end_are_no_strangers(store: Store) -> None:
+def test_own_pods_that_are_ending_are_not_foreign(store: Store) -> None:
     store.observe(JOBS, "DELETED", child(version=31))
     job = state(store)
-    assert job.revisions[1].active == 1 and stranger(job) is None
+    assert job.observed.revisions[1].active == 1 and foreign_pod(job) is None
 
 
-def test_who_only_wears_the_job_label_holds_up_nothing(store: Store) -> None:
+def test_a_pod_with_the_job_label_only_blocks_nothing(store: Store) -> None:
     store.observe(PODS, "ADDED", forged_pod({LABEL_REVISION: "none"}))
-    assert stranger(state(store)) is None
+    assert foreign_pod(state(store)) is None
 
     class Reader:
         def __init__(self, body: Body) -> None:
@@ -145,10 +154,10 @@ def test_who_only_wears_the_job_label_holds_up_nothing(store: Store) -> None:
         def list_all(self, *_: Any, **__: Any) -> list[Body]:
             return [self.body]
 
-    ensure = EnsureRevision(running().ref, False)  # type: ignore[arg-type]
-    Fence(Reader(forged_pod({})), lambda _: True).single_writer(KEY, ensure, "job-1")
-    with pytest.raises(Refused, match="forged of r1 is still there"):
-        Fence(Reader(forged_pod({LABEL_REVISION: "1"})), lambda _: True).single_writer(KEY, ensure, "job-1")
+    ensure = EnsureRevision(running().state.revision, False)  # type: ignore[arg-type]
+    Fence(Reader(forged_pod({})), LEADING).single_writer(KEY, ensure, "job-1")
+    with pytest.raises(Fenced, match="forged of r1 is still there"):
+        Fence(Reader(forged_pod({LABEL_REVISION: "1"})), LEADING).single_writer(KEY, ensure, "job-1")
 
 
 @pytest.mark.parametrize("labels", [{}, {LABEL_REVISION: "1"}, {LABEL_REVISION: "x"}, {LABEL_JOB: ""}])

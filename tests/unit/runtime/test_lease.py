@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightpool.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
@@ -54,8 +54,23 @@ class Clock:
         return self.now
 
 
-def elector(server: Server, clock: Clock, identity: str) -> LeaseElector:
-    return LeaseElector(server, namespace="n", name="l", identity=identity, duration=15.0, clock=clock)
+def elector(
+    server: Server,
+    clock: Clock,
+    identity: str,
+    eligible: Callable[[], bool] = lambda: True,
+    on_change: Callable[[bool], None] | None = None,
+) -> LeaseElector:
+    return LeaseElector(
+        server,
+        namespace="n",
+        name="l",
+        identity=identity,
+        duration=15.0,
+        eligible=eligible,
+        on_change=on_change,
+        clock=clock,
+    )
 
 
 def test_the_first_leads_and_the_second_follows() -> None:
@@ -66,7 +81,7 @@ def test_the_first_leads_and_the_second_follows() -> None:
     assert (b.holder, a.transitions) == ("a", 0)
 
 
-def test_a_leader_that_is_stopped_does_not_believe_in_its_lease_when_it_goes_on() -> None:
+def test_a_paused_leader_does_not_hold_the_lease_when_it_resumes() -> None:
     server, clock = Server(), Clock()
     a, b = elector(server, clock, "a"), elector(server, clock, "b")
     a.step()
@@ -78,7 +93,7 @@ def test_a_leader_that_is_stopped_does_not_believe_in_its_lease_when_it_goes_on(
     assert not a.step()
 
 
-def test_no_instant_has_two_leaders_even_if_the_follower_looks_as_late_as_it_can() -> None:
+def test_there_are_never_two_leaders_even_with_the_latest_possible_observation() -> None:
     server, clock = Server(), Clock()
     a, b = elector(server, clock, "a"), elector(server, clock, "b")
     for _ in range(400):
@@ -89,7 +104,7 @@ def test_no_instant_has_two_leaders_even_if_the_follower_looks_as_late_as_it_can
         clock.now += 1.7
 
 
-def test_an_api_server_that_is_away_costs_the_lease_only_when_it_has_run_out() -> None:
+def test_without_an_api_server_the_lease_is_held_until_it_expires() -> None:
     server, clock = Server(), Clock()
     a = elector(server, clock, "a")
     a.step()
@@ -97,10 +112,10 @@ def test_an_api_server_that_is_away_costs_the_lease_only_when_it_has_run_out() -
     clock.now += 5
     assert a.step()
     clock.now += 8
-    assert not a.step(), "12 of 15 seconds are over: somebody else might be leader before long"
+    assert not a.step(), "12 of 15 seconds are over: another process may be leader soon"
 
 
-def test_losing_the_race_for_the_write_is_not_leading() -> None:
+def test_a_conflicting_write_does_not_make_a_leader() -> None:
     server, clock = Server(), Clock()
     a, b, c = (elector(server, clock, name) for name in "abc")
     a.step()
@@ -112,7 +127,7 @@ def test_losing_the_race_for_the_write_is_not_leading() -> None:
     assert b.held
 
 
-def test_the_promise_counts_from_when_the_request_was_sent() -> None:
+def test_the_lease_is_held_from_the_time_of_the_request() -> None:
     server, clock = Server(), Clock()
     a = elector(server, clock, "a")
     a.step()
@@ -126,7 +141,7 @@ def test_the_promise_counts_from_when_the_request_was_sent() -> None:
     assert not a.held_for(2.5)
 
 
-def test_stopping_gives_it_back_at_once() -> None:
+def test_stopping_releases_the_lease() -> None:
     server, clock = Server(), Clock()
     a, b = elector(server, clock, "a"), elector(server, clock, "b")
     a.step()
@@ -137,7 +152,7 @@ def test_stopping_gives_it_back_at_once() -> None:
     assert b.transitions == 1
 
 
-def test_a_lease_that_is_not_ours_any_more_is_not_given_back() -> None:
+def test_the_lease_of_another_holder_is_not_released() -> None:
     server, clock = Server(), Clock()
     a, b = elector(server, clock, "a"), elector(server, clock, "b")
     a.step()
@@ -147,3 +162,28 @@ def test_a_lease_that_is_not_ours_any_more_is_not_given_back() -> None:
     a.stop()
     assert server.lease is not None
     assert server.lease["spec"]["holderIdentity"] == "b"
+
+
+def test_an_ineligible_process_does_not_take_the_lease() -> None:
+    server, clock, able = Server(), Clock(), [False]
+    first = elector(server, clock, "a", lambda: able[0])
+    assert not first.step()
+    assert server.lease is None
+    able[0] = True
+    assert first.step()
+
+
+def test_a_leader_that_becomes_ineligible_writes_nothing_and_lets_the_lease_expire() -> None:
+    server, clock, able = Server(), Clock(), [True]
+    changes: list[bool] = []
+    first = elector(server, clock, "a", lambda: able[0], changes.append)
+    other = elector(server, clock, "b")
+    assert first.step()
+    able[0] = False
+    assert not first.step()
+    assert not first.held and changes == [True, False]
+    assert not other.step(), "a request of the first one may be under way"
+    clock.now += 16.0
+    assert other.step()
+    able[0] = True
+    assert not first.step()

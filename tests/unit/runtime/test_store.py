@@ -1,15 +1,16 @@
-"""The store: newer wins, what is gone stays gone, and what nobody decides on wakes nobody."""
+"""The store: newer versions win, deleted objects stay deleted, irrelevant changes do not wake the planner."""
 
 from __future__ import annotations
 
 import pytest
 
 from rightpool.cluster.client import Listing
-from rightpool.cluster.resources import ACCELERATOR_POOLS, JOBS, NODES, PODS, PROFILED_JOBS
-from rightpool.planning.snapshot import JobKey
-from rightpool.runtime.fleet import foreign_fields
-from rightpool.runtime.relist import Relister
-from rightpool.runtime.store import Store
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
+from rightpool.planning.job import JobKey
+from rightpool.runtime.observe.pool_inventory import foreign_fields
+from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.store import Store
+from rightpool.workloads.kinds.job import JOBS
 from tests.unit.runtime.makers import Body, child, pod, profiled_job
 
 KEY = JobKey("research", "bert")
@@ -26,37 +27,47 @@ def test_an_older_event_does_not_undo_an_assumed_write(store: Store) -> None:
     store.observe(PROFILED_JOBS, "MODIFIED", profiled_job(version=11))
     job = store.job(KEY)
     assert job is not None
-    assert job.state.spec.suspend
+    assert job.job.spec.suspend
     assert job.resource_version == "12"
 
 
-def test_a_late_answer_does_not_bring_back_what_was_deleted(store: Store) -> None:
+def test_a_late_response_does_not_restore_a_deleted_object(store: Store) -> None:
     store.observe(JOBS, "ADDED", child(version=20))
     store.observe(JOBS, "DELETED", child(version=25))
     store.assume(JOBS, child(version=24))
     assert store.child(KEY, "uid-1", 1) is None
 
 
-def test_a_job_that_was_made_anew_under_its_name_is_another_one(store: Store) -> None:
+def test_a_recreated_job_is_another_job(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="old", version=10))
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="new", version=15))
     store.observe(PROFILED_JOBS, "DELETED", profiled_job(uid="old", version=14))
     job = store.job(KEY)
     assert job is not None
-    assert job.state.uid == "new"
+    assert job.job.uid == "new"
 
 
-@pytest.mark.parametrize(("decided", "said"), [("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")])
-def test_how_a_job_ends_is_decided_before_it_is_said(store: Store, decided: str, said: str) -> None:
+def test_a_cycle_that_began_before_a_job_was_created_again_does_not_hide_its_child(store: Store) -> None:
+    store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="uid-1", version=1))
+    store.observe(JOBS, "ADDED", child())
+    store.observe(PROFILED_JOBS, "DELETED", profiled_job(uid="uid-1", version=2))
+    assert store.revisions(KEY, "uid-1")[1].exists, "asked by a cycle that still has the deleted job"
+    store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="uid-2", version=3))
+    state = store.revisions(KEY, "uid-2")[1]
+    assert (state.exists, state.earlier) == (False, True)
+
+
+@pytest.mark.parametrize(("decided", "reported"), [("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")])
+def test_the_outcome_is_decided_before_it_is_reported(store: Store, decided: str, reported: str) -> None:
     conditions = [{"type": decided, "status": "True"}]
     store.observe(JOBS, "ADDED", child(status={"conditions": conditions}))
     store.observe(PODS, "ADDED", pod(metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
     state = store.revisions(KEY, "uid-1")[1]
     assert (state.finishing, state.succeeded, state.failed) == (True, False, False)
-    conditions.append({"type": said, "status": "True"})
+    conditions.append({"type": reported, "status": "True"})
     store.observe(JOBS, "MODIFIED", child(version=40, status={"conditions": conditions}))
     state = store.revisions(KEY, "uid-1")[1]
-    assert (state.finishing, state.succeeded, state.failed) == (False, said == "Complete", said == "Failed")
+    assert (state.finishing, state.succeeded, state.failed) == (False, reported == "Complete", reported == "Failed")
 
 
 def test_revisions_follow_children_and_pods(store: Store) -> None:
@@ -71,21 +82,21 @@ def test_revisions_follow_children_and_pods(store: Store) -> None:
     assert (state.active, state.running) == (1, 0), "a terminating pod may still write to the checkpoint"
     store.observe(PODS, "MODIFIED", pod(version=33, phase="Succeeded"))
     state = store.revisions(KEY, "uid-1")[1]
-    assert (state.active, state.succeeded, state.finishing) == (0, False, True), "the Job itself has not told yet"
+    assert (state.active, state.succeeded, state.finishing) == (0, False, True), "the Job has not reported it yet"
     store.observe(JOBS, "DELETED", child(version=33))
     assert store.revisions(KEY, "uid-1")[1].exists is False
     store.observe(PODS, "DELETED", pod(version=34))
     assert store.revisions(KEY, "uid-1") == {}
 
 
-def test_pods_of_an_earlier_job_of_the_name_hold_the_place_and_do_not_count_as_running(store: Store) -> None:
+def test_pods_of_an_earlier_job_of_the_name_are_active_but_not_running(store: Store) -> None:
     store.observe(JOBS, "ADDED", child(uid="new-job"))
     store.observe(PODS, "ADDED", pod(owner="old-job"))
     state = store.revisions(KEY, "uid-1")[1]
     assert (state.active, state.running) == (1, 0)
 
 
-def test_why_pods_do_not_run_is_told(store: Store) -> None:
+def test_the_reason_why_pods_do_not_run_is_kept(store: Store) -> None:
     store.observe(JOBS, "ADDED", child())
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes"}
     store.observe(PODS, "ADDED", pod(phase="Pending", status={"conditions": [unschedulable]}))
@@ -97,7 +108,61 @@ def test_why_pods_do_not_run_is_told(store: Store) -> None:
     assert store.revisions(KEY, "uid-1")[1].blocked == "container trainer: ImagePullBackOff: no such image"
 
 
-def test_a_heartbeat_wakes_nobody(store: Store) -> None:
+def ended(code: int, message: str = "", at: str = "2026-11-21T10:00:00Z", reason: str = "Error") -> Body:
+    return {"terminated": {"exitCode": code, "reason": reason, "message": message, "finishedAt": at}}
+
+
+def test_a_program_that_fails_and_is_started_again_is_a_crash(store: Store) -> None:
+    store.observe(JOBS, "ADDED", child(status={"failed": 1}))
+    trace = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
+    statuses = [{"name": "trainer", "state": ended(1, trace)}]
+    store.observe(PODS, "ADDED", pod(phase="Failed", status={"containerStatuses": statuses}))
+    state = store.revisions(KEY, "uid-1")[1]
+    assert state.crash is not None
+    assert (state.active, state.blocked) == (0, None)
+    assert (state.crash.count, state.crash.allowed, state.crash.exit_code) == (1, 6, 1)
+    assert state.crash.output == trace.strip()
+    assert str(state.crash) == "container trainer exited with 1 (Error)"
+    store.observe(JOBS, "MODIFIED", child(version=40, status={"conditions": [{"type": "Failed", "status": "True"}]}))
+    assert store.revisions(KEY, "uid-1")[1].crash is None, "the child's failure says it from now on"
+
+
+def test_restarts_in_place_are_counted_and_the_last_failure_is_told(store: Store) -> None:
+    store.observe(JOBS, "ADDED", child())
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    late = "2026-11-21T10:05:00Z"
+    statuses = [
+        {"name": "rightpool-profiler", "restartCount": 9, "state": waiting, "lastState": ended(2, at=late)},
+        {"name": "trainer", "restartCount": 3, "state": waiting, "lastState": ended(137, reason="OOMKilled")},
+    ]
+    store.observe(PODS, "ADDED", pod(ready=False, status={"containerStatuses": statuses}))
+    crash = store.revisions(KEY, "uid-1")[1].crash
+    assert crash is not None
+    assert (crash.count, str(crash)) == (3, "container trainer exited with 137 (OOMKilled)")
+
+
+def test_a_drained_pod_is_no_crash(store: Store) -> None:
+    store.observe(JOBS, "ADDED", child())
+    status = {
+        "containerStatuses": [{"name": "trainer", "state": ended(143)}],
+        "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+    store.observe(PODS, "ADDED", pod(phase="Failed", status=status))
+    assert store.revisions(KEY, "uid-1")[1].crash is None
+
+
+def test_the_end_of_a_long_output_is_kept_in_whole_lines(store: Store) -> None:
+    store.observe(JOBS, "ADDED", child())
+    lines = "\n".join(f"line {number}" for number in range(500))
+    statuses = [{"name": "trainer", "state": ended(1, lines)}]
+    store.observe(PODS, "ADDED", pod(phase="Failed", status={"containerStatuses": statuses}))
+    crash = store.revisions(KEY, "uid-1")[1].crash
+    assert crash is not None
+    assert len(crash.output) <= 401
+    assert crash.output.startswith("…line ") and crash.output.endswith("\nline 499")
+
+
+def test_a_heartbeat_does_not_wake_the_planner(store: Store) -> None:
     node: Body = {
         "metadata": {"name": "n", "uid": "n", "resourceVersion": "5", "labels": {"a": "b"}},
         "status": {
@@ -117,16 +182,20 @@ def test_a_heartbeat_wakes_nobody(store: Store) -> None:
     assert store.wait(0)
 
 
-def test_our_own_status_wakes_nobody_and_the_users_edit_does(store: Store) -> None:
+def test_only_the_users_changes_wake_the_planner(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job())
     assert store.wait(0)
     store.observe(PROFILED_JOBS, "MODIFIED", {**profiled_job(version=11), "status": {"moves": 1}})
     assert not store.wait(0)
     store.observe(PROFILED_JOBS, "MODIFIED", profiled_job(version=12, generation=2, suspend=True))
     assert store.wait(0)
+    traced = profiled_job(version=13, generation=2, suspend=True)
+    traced["metadata"]["annotations"] = {"rightpool.dev/trace": "now"}
+    store.observe(PROFILED_JOBS, "MODIFIED", traced)
+    assert store.wait(0)
 
 
-def test_what_is_not_ours_is_not_kept(store: Store) -> None:
+def test_objects_without_our_labels_are_not_kept(store: Store) -> None:
     foreign = pod()
     foreign["metadata"]["labels"] = {"app": "x"}
     store.observe(PODS, "ADDED", foreign)
@@ -134,10 +203,10 @@ def test_what_is_not_ours_is_not_kept(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job())
     job = store.job(KEY)
     assert job is not None
-    assert b"managedFields" not in job.said
+    assert b"managedFields" not in job.status_text
 
 
-def test_who_wrote_a_pools_fields_is_kept(store: Store) -> None:
+def test_field_managers_of_a_pool_are_kept(store: Store) -> None:
     price = {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:price": {"f:perChipHour": {}}}}}
     pool = {"metadata": {"name": "a10g", "uid": "p", "resourceVersion": "5", "managedFields": [price]}, "spec": {}}
     store.observe(ACCELERATOR_POOLS, "ADDED", pool)
@@ -157,21 +226,58 @@ class Lists:
         yield Listing(self.bodies if resource is PROFILED_JOBS else [], self.version, "")
 
 
-def test_nothing_is_decided_before_the_watch_has_what_the_list_had(store: Store) -> None:
+def test_not_ready_before_the_watch_has_delivered_the_list(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
     assert not relister.ready
     relister.run()
     assert not relister.ready, "the watch may be about to say that the job is gone"
     store.observe(PROFILED_JOBS, None, profiled_job())
+    relister.run()
     assert relister.ready
 
 
-def test_what_was_deleted_between_list_and_watch_does_not_close_the_gate_for_ever(store: Store) -> None:
+def test_not_ready_while_a_watch_is_missing(store: Store) -> None:
+    now, missing = [0.0], ["pods"]
+    server = Lists(profiled_job())
+    relister = Relister(server, store, interval=600, missing=lambda: missing, clock=lambda: now[0])  # type: ignore[arg-type]
+    store.observe(PROFILED_JOBS, None, profiled_job())
+    relister.run()
+    assert not relister.ready, "an empty resource looks like one without a watch"
+    missing.clear()
+    relister.run()
+    assert relister.ready
+
+
+def test_after_a_lost_watch_ready_again_when_it_is_open_and_all_is_listed(store: Store) -> None:
+    now, missing = [0.0], list[str]()
+    server = Lists(profiled_job())
+    relister = Relister(server, store, interval=600, missing=lambda: missing, clock=lambda: now[0])  # type: ignore[arg-type]
+    store.observe(PROFILED_JOBS, None, profiled_job())
+    relister.run()
+    assert relister.ready
+    missing.append("pods")
+    assert not relister.ready
+    listed = server.calls
+    relister.run()
+    now[0] = 1000.0
+    relister.run()
+    assert server.calls == listed, "a list from before the watch is back says nothing of what it will miss"
+    server.bodies.append(profiled_job("other", uid="u2", version=51))
+    missing.clear()
+    assert not relister.ready
+    relister.run()
+    assert not relister.ready, "listed, and not seen by the watch yet"
+    store.observe(PROFILED_JOBS, "ADDED", profiled_job("other", uid="u2", version=51))
+    relister.run()
+    assert relister.ready
+
+
+def test_an_object_deleted_between_list_and_watch_does_not_block_readiness(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
     relister.run()
     server.bodies.clear()
     now[0] = 20.0
@@ -180,10 +286,10 @@ def test_what_was_deleted_between_list_and_watch_does_not_close_the_gate_for_eve
     assert store.size(PROFILED_JOBS) == 0
 
 
-def test_a_list_repairs_what_a_silent_watch_has_missed(store: Store) -> None:
+def test_a_list_repairs_what_a_watch_has_missed(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
     store.observe(PROFILED_JOBS, None, profiled_job())
     relister.run()
     assert relister.ready
@@ -196,10 +302,10 @@ def test_a_list_repairs_what_a_silent_watch_has_missed(store: Store) -> None:
     assert relister.missed == 2
     job = store.job(KEY)
     assert job is not None
-    assert job.state.spec.suspend
+    assert job.job.spec.suspend
 
 
-def test_an_object_newer_than_the_list_is_not_called_gone(store: Store) -> None:
+def test_an_object_newer_than_the_list_is_kept(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(version=150))
     assert store.reconcile(PROFILED_JOBS, [], "100").lost == 0
     assert store.reconcile(PROFILED_JOBS, [], "200").lost == 1

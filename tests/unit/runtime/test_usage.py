@@ -1,22 +1,23 @@
-"""Other people's chips: who is asked about them, and what is made of a refusal."""
+"""Chips of other pods: which pods are listed, and how errors are handled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Forbidden, Unavailable
-from rightpool.cluster.resources import PODS, Resource
+from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB
-from rightpool.runtime.usage import ChipUsage
+from rightpool.runtime.observe.usage import ChipUsage
 from tests.unit.runtime.makers import Body, pod
 
 GPU = "nvidia.com/gpu"
 
 
 class Lister:
-    """Pods by namespace; None stands for all."""
+    """Pods by namespace; under None those of all namespaces."""
 
     def __init__(self, pods: dict[str | None, list[Body]]) -> None:
         self.pods = pods
@@ -32,7 +33,7 @@ class Lister:
             yield Listing([body], "1", "")
 
 
-def test_all_namespaces_are_asked_about_at_once() -> None:
+def test_pods_of_all_namespaces_are_listed_at_once() -> None:
     lister = Lister({None: [pod(uid="a"), pod(uid="b")]})
     usage = ChipUsage(lister, interval=0.0)
     assert usage.refresh({GPU})
@@ -40,7 +41,7 @@ def test_all_namespaces_are_asked_about_at_once() -> None:
     assert lister.asked == [None]
 
 
-def test_only_watched_namespaces_are_asked_about() -> None:
+def test_only_pods_of_watched_namespaces_are_listed() -> None:
     """There may be no right to list the others, and a refusal would hide those that there is a right to."""
     lister = Lister({"research": [pod()], "prod": [pod()]})
     usage = ChipUsage(lister, interval=0.0, namespaces=("research", "prod"))
@@ -49,7 +50,7 @@ def test_only_watched_namespaces_are_asked_about() -> None:
     assert lister.asked == ["research", "prod"]
 
 
-def test_the_last_count_outlives_trouble() -> None:
+def test_the_last_count_is_kept_after_an_error() -> None:
     lister = Lister({None: [pod()]})
     usage = ChipUsage(lister, interval=0.0)
     usage.refresh({GPU})

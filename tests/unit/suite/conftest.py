@@ -1,4 +1,4 @@
-"""Programs here are interrupted, also where the shell that began it all ignores interrupts."""
+"""Tests interrupt programs, also if the shell that started pytest ignores SIGINT."""
 
 from __future__ import annotations
 

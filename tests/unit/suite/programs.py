@@ -1,11 +1,11 @@
-"""Small real programs that behave as tests do: they pass, fail, hang, and leave things behind."""
+"""Small programs that behave like tests: they pass, fail, hang, and leave processes behind."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from suite.parts import Command
+from tools.suite.parts import Command
 
 SECONDS = 120.0  # longer than anything here takes on the busiest machine
 
@@ -19,7 +19,7 @@ def says(text: str, status: int = 0) -> Command:
 
 
 def hangs(ready: Path) -> Command:
-    """Until it is asked to end."""
+    """A program that runs until it is interrupted."""
     return python(
         "import pathlib, time\n"
         "try:\n"
@@ -31,7 +31,7 @@ def hangs(ready: Path) -> Command:
 
 
 def stubborn(pids: Path) -> Command:
-    """It ignores the request, and has a child in a session of its own that ignores it too."""
+    """A program that ignores interrupts, with a child in another session that ignores them too."""
     return python(
         "import os, pathlib, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

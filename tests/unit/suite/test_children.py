@@ -1,4 +1,4 @@
-"""One command: its log, its status, and its end where it does not end by itself."""
+"""One command: its log, its status, and its end on a timeout or interrupt."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from devcluster.processes import start_ticks
-from suite import children
-from suite.children import End
 from tests.unit.suite.programs import SECONDS, hangs, python, says, stubborn
+from tools.suite import children
+from tools.suite.children import End
 
 
 def stop_when(path: Path) -> threading.Event:
@@ -36,25 +36,25 @@ def test_status_and_output(tmp_path: Path) -> None:
     assert log.read_text() == "first\nsecond\n"
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_program(tmp_path: Path) -> None:
     assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127)
     assert "/no/such/program: No such file" in (tmp_path / "log").read_text()
 
 
-def test_one_that_hangs_is_asked_to_end(tmp_path: Path) -> None:
+def test_a_hanging_command_is_interrupted(tmp_path: Path) -> None:
     log = tmp_path / "log"
     end, _ = children.run(hangs(tmp_path / "ready"), log, seconds=SECONDS, stop=stop_when(tmp_path / "ready"))
     assert end is End.INTERRUPTED
     assert log.read_text() == "torn down\n"
 
 
-def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_command_is_ended_after_its_time_limit(tmp_path: Path) -> None:
     end, status = children.run(python("import time; time.sleep(600)"), tmp_path / "log", seconds=0.0, grace=SECONDS)
     assert end is End.TOO_LONG
     assert status != 0
 
 
-def test_what_ignores_the_request_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_command_that_ignores_interrupts_is_killed_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     end, status = children.run(stubborn(pids), tmp_path / "log", seconds=SECONDS, stop=stop_when(pids), grace=0.2)
     assert (end, status) == (End.INTERRUPTED, -signal.SIGKILL)
@@ -66,12 +66,12 @@ def test_what_ignores_the_request_is_killed_with_all_that_it_started(tmp_path: P
 
 
 def test_children_can_be_interrupted_where_the_shell_ignores_it(tmp_path: Path) -> None:
-    """A shell's background job ignores SIGINT, and so would everything that it starts."""
+    """A shell's background job ignores SIGINT, and its children inherit that."""
     asks = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     program = (
         "import pathlib, signal\n"
-        "from suite import __main__ as suite\n"
-        "from suite.parts import Lane, Part\n"
+        "from tools.suite import __main__ as suite\n"
+        "from tools.suite.parts import Lane, Part\n"
         f"suite.LANES = (Lane((Part('one', ((__import__('sys').executable, '-c', {asks!r}),)),)),)\n"
         f"suite.FOLDER = pathlib.Path({str(tmp_path)!r})\n"
         "raise SystemExit(suite.main())\n"

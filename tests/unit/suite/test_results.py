@@ -1,4 +1,4 @@
-"""Counts are what pytest says, and never silently nothing."""
+"""Counts are those of pytest, and never empty without a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.results import Result, counts, table, tail, total
+from tools.suite.results import FAILURE_LINES, FAILURE_WIDTH, Result, counts, failures, table, tail, total
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,19 @@ def test_the_tail_of_a_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("\n".join(map(str, range(100))))
     assert tail(tmp_path / "log").splitlines() == [str(n) for n in range(40, 100)]
     assert tail(tmp_path / "none") == "(it wrote nothing)"
+
+
+def test_the_failures_of_a_log_are_those_it_names(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("a\nFAILED one - assert False\nERROR two\n1 failed, 1 error in 2s\n")
+    assert failures(log) == "FAILED one - assert False\nERROR two"
+    log.write_text("\n".join(f"FAILED {n} {'x' * 1000}" for n in range(FAILURE_LINES + 5)))
+    *lines, last = failures(log).splitlines()
+    assert len(lines) == FAILURE_LINES and all(len(line) == FAILURE_WIDTH for line in lines)
+    assert last == "and 5 more"
+
+
+def test_the_failures_of_a_log_that_names_none_are_its_end(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\n".join(map(str, range(100))))
+    assert failures(tmp_path / "log").splitlines() == [str(n) for n in range(100 - FAILURE_LINES, 100)]
+    assert failures(tmp_path / "none") == "(it wrote nothing)"

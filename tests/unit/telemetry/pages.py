@@ -1,4 +1,4 @@
-"""HTTP servers that behave as a test says, each on a loopback address of its own and all on one port."""
+"""HTTP servers with behaviour set by tests, each on its own loopback address and all on one port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = tuple[int, bytes] | str
 
 @dataclass
 class Page:
-    """What a server says. answer: given the path with its query; may be replaced while the server runs."""
+    """The behaviour of a server. `answer` gets the path with its query, and may be replaced while the server runs."""
 
     answer: Callable[[str], Answer]
     asked: list[str] = field(default_factory=list)

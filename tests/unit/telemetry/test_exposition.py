@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from rightpool.telemetry.exposition import BadPage, parse
-from rightpool.telemetry.fields import LARGEST
+from rightpool.telemetry.samples import LARGEST
 
 # Time limits would measure the machine, which other tests share.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,7 +37,7 @@ def test_the_contracts_series_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e999", "1.7e308", "-1e19"])
-def test_what_can_not_have_been_measured_is_missing(value: str) -> None:
+def test_impossible_values_are_missing(value: str) -> None:
     assert parse(f"rightpool_samples_total {value}\n") == []
 
 
@@ -87,7 +87,7 @@ def escape(text: str) -> str:
 
 @unhurried
 @given(labels, st.floats(-LARGEST, LARGEST))
-def test_it_reads_what_the_reference_parser_reads(given_labels: dict[str, str], value: float) -> None:
+def test_agrees_with_the_reference_parser(given_labels: dict[str, str], value: float) -> None:
     inner = ",".join(f'{name}="{escape(text)}"' for name, text in given_labels.items())
     page = f"rightpool_chip_busy_ratio{{{inner}}} {value!r}\n"
     [series] = parse(page)
@@ -116,7 +116,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         "rightpool_x{" + "{" * 4000 + "} 1\n",
     ],
 )
-def test_a_megabyte_of_anything_costs_little(line: str) -> None:
+def test_any_megabyte_is_parsed_fast(line: str) -> None:
     page = line * (2**20 // len(line))
     started = time.process_time()
     with pytest.raises(BadPage):

@@ -1,4 +1,4 @@
-"""Prometheus gone, slow, or answering nonsense: what fails is missing and told, never zero and never raised.
+"""Prometheus is unavailable, slow or invalid: failed fields are missing and reported, never zero and never raised.
 
 What a real Prometheus answers to the queries is tested in tests/integration/telemetry.
 """
@@ -17,8 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.telemetry.prometheus import PrometheusSource
-from rightpool.telemetry.source import Target, TelemetryReading
+from rightpool.telemetry.prometheus import PrometheusReader
+from rightpool.telemetry.reader import Target, TelemetryReading
 from tests.unit.telemetry.pages import Answer, Page, free_port, raw_server, serving
 
 LABELS = {"namespace": "ml", "profiledjob": "bert", "revision": "2"}
@@ -49,14 +49,14 @@ def read(answer: Callable[[str], Answer], targets: list[Target] = TARGETS, **opt
 
 
 def read_from(url: str, targets: list[Target] = TARGETS, **options: Any) -> TelemetryReading:
-    source = PrometheusSource(url, **options)
+    source = PrometheusReader(url, **options)
     try:
         return source.read(targets, now=1001.0)
     finally:
         source.close()
 
 
-def test_what_prometheus_does_not_know_is_missing() -> None:
+def test_series_that_prometheus_lacks_are_missing() -> None:
     reading = read(healthy)
     assert reading.failures == ()
     sample = reading.samples[KEY]
@@ -71,14 +71,14 @@ def test_as_many_queries_for_a_thousand_jobs_as_for_one() -> None:
         with serving(page) as url:
             read_from(url, [Target(RevisionKey("ml", f"job-{number}", 1), (), 10.0) for number in range(jobs)])
         counts.append(len(page.asked))
-    assert counts == [7, 7, 7]
+    assert counts == [11, 11, 11]
 
 
-def test_jobs_that_nobody_asked_for_are_not_answered() -> None:
+def test_jobs_that_were_not_requested_are_dropped() -> None:
     assert read(healthy, [Target(RevisionKey("ml", "other", 2), (), 10.0)]).samples == {}
 
 
-def test_a_query_that_fails_costs_its_own_fields_alone() -> None:
+def test_a_failed_query_affects_only_its_own_fields() -> None:
     def answer(path: str) -> Answer:
         return (503, b"overloaded") if "samplesPerSecond" in path else healthy(path)
 
@@ -129,7 +129,7 @@ def test_garbage_after_the_start(body: str) -> None:
     reading = read(lambda path: healthy(path) if "pods" in path else body)
     assert reading.up
     assert reading.samples[KEY].values == {Field.PODS: 1}
-    assert len(reading.failures) == 6
+    assert len(reading.failures) == 10
 
 
 @pytest.mark.parametrize("status", [302, 401, 404, 500])
@@ -138,7 +138,7 @@ def test_other_answers(status: int) -> None:
     assert len(read(lambda _: (status, b"x" * 10_000)).failures[0]) < 400
 
 
-def test_rows_without_a_revision_and_fields_of_nobody_are_passed_over() -> None:
+def test_rows_without_revision_and_unknown_fields_are_ignored() -> None:
     def answer(path: str) -> str:
         return (
             healthy(path).replace('"result": [', '"result": [' + STRANGE, 1) if "[]" not in healthy(path) else vector()
@@ -224,7 +224,7 @@ def test_a_packed_answer_is_read() -> None:
     assert reading.samples[KEY].values == {Field.PODS: 1}
 
 
-def test_a_packed_answer_is_bounded_by_what_it_unpacks_to() -> None:
+def test_a_compressed_response_is_bounded_by_its_decompressed_size() -> None:
     with raw_server(packed(b" " * 2**28)) as port:
         reading = read_from(f"http://127.0.0.1:{port}", timeout=60.0, budget=60.0)
     assert not reading.up

@@ -9,15 +9,16 @@ from contextlib import ExitStack
 import pytest
 
 from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.telemetry.scrape import ScrapeSource
-from rightpool.telemetry.source import Target, TelemetryReading
+from rightpool.profiles.traits import ModelTraits, Parallelism
+from rightpool.telemetry.reader import Target, TelemetryReading
+from rightpool.telemetry.scrape import ScrapeReader
 from tests.unit.telemetry.pages import Page, free_port, serving
 
 KEY = RevisionKey("ml", "bert", 2)
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -33,7 +34,7 @@ class Fleet:
         self.clock = Clock()
         self.port = free_port()
         self.stack = stack
-        self.source = ScrapeSource(port=self.port, timeout=timeout, budget=budget, clock=self.clock)
+        self.source = ScrapeReader(port=self.port, timeout=timeout, budget=budget, clock=self.clock)
         stack.callback(self.source.close)
         self.pods: list[tuple[str, str]] = []
 
@@ -68,7 +69,7 @@ def test_gauges_at_once_and_rates_from_the_second_reading(fleet: Fleet) -> None:
         for _ in range(2)
     ]
     first = fleet.read().samples[KEY]
-    assert first.values == {Field.CHIP_BUSY: 0.25, Field.SLOWEST_CHIP_BUSY: 0.25, Field.PODS: 2}
+    assert first.values == {Field.CHIP_BUSY: 0.25, Field.SLOWEST_CHIP_BUSY: 0.25, Field.PODS: 2, Field.SAMPLES: 200}
     assert first.at == 11_000.0
     fleet.clock.now += 10
     for page, samples in zip(pages, (600, 1100), strict=True):
@@ -77,7 +78,12 @@ def test_gauges_at_once_and_rates_from_the_second_reading(fleet: Fleet) -> None:
             f"rightpool_samples_total {samples}\nrightpool_step_seconds_sum 15\nrightpool_step_seconds_count 40\n",
         )
     second = fleet.read().samples[KEY]
-    assert second.values == {Field.SAMPLES_PER_SECOND: 150.0, Field.STEP_SECONDS: 0.25, Field.PODS: 2}
+    assert second.values == {
+        Field.SAMPLES_PER_SECOND: 150.0,
+        Field.STEP_SECONDS: 0.25,
+        Field.PODS: 2,
+        Field.SAMPLES: 1700,
+    }
     assert second.at == 11_010.0
 
 
@@ -98,7 +104,7 @@ def test_jobs_that_are_read_in_turn_have_rates_too(fleet: Fleet) -> None:
 def test_numbers_at_the_limits_of_arithmetic_are_missing(fleet: Fleet, value: str) -> None:
     for _ in range(2):
         fleet.pod(f'rightpool_chip_power_watts{{chip="0"}} {value}\nrightpool_samples_total 1\n')
-    assert fleet.read().samples[KEY].values == {Field.PODS: 2}
+    assert fleet.read().samples[KEY].values == {Field.PODS: 2, Field.SAMPLES: 2}
 
 
 def test_a_counter_that_fell_was_started_anew(fleet: Fleet) -> None:
@@ -109,11 +115,11 @@ def test_a_counter_that_fell_was_started_anew(fleet: Fleet) -> None:
     assert fleet.read().samples[KEY].values[Field.SAMPLES_PER_SECOND] == 3.0
 
 
-def test_a_counter_that_stands_still_is_zero_and_no_step_is_no_step_time(fleet: Fleet) -> None:
+def test_a_constant_counter_is_a_zero_rate_and_gives_no_step_time(fleet: Fleet) -> None:
     fleet.pod("rightpool_samples_total 5\nrightpool_step_seconds_sum 1\nrightpool_step_seconds_count 2\n")
     fleet.read()
     fleet.clock.now += 10
-    assert fleet.read().samples[KEY].values == {Field.SAMPLES_PER_SECOND: 0.0, Field.PODS: 1}
+    assert fleet.read().samples[KEY].values == {Field.SAMPLES_PER_SECOND: 0.0, Field.PODS: 1, Field.SAMPLES: 5}
 
 
 def test_a_rate_over_a_long_gap_is_missing(fleet: Fleet) -> None:
@@ -130,7 +136,7 @@ def test_throughput_waits_for_a_pod_that_is_new(fleet: Fleet) -> None:
     fleet.clock.now += 10
     fleet.pod("rightpool_samples_total 5\n")
     values = fleet.read().samples[KEY].values
-    assert values == {Field.PODS: 2}, "half of the pods' samples are not the job's"
+    assert values == {Field.PODS: 2, Field.SAMPLES: 10}, "half of the pods' samples are not the job's"
     fleet.clock.now += 10
     assert Field.SAMPLES_PER_SECOND in fleet.read().samples[KEY].values
 
@@ -141,7 +147,34 @@ def test_a_pod_that_counts_no_samples_is_not_waited_for(fleet: Fleet) -> None:
     fleet.read()
     fleet.clock.now += 10
     say(page, "rightpool_samples_total 70\n")
-    assert fleet.read().samples[KEY].values[Field.SAMPLES_PER_SECOND] == 7.0
+    values = fleet.read().samples[KEY].values
+    assert values[Field.SAMPLES_PER_SECOND] == 7.0
+    assert Field.SAMPLES not in values, "not of all pods"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "rightpool_steps_total 5\n",
+        "rightpool_step_seconds_sum 2\nrightpool_step_seconds_count 4\n",
+        'rightpool_field_quality{field="rightpool_samples_total",quality="missing"} 1\n',
+    ],
+)
+def test_samples_of_some_of_the_pods_that_step_are_not_the_jobs(fleet: Fleet, steps: str) -> None:
+    page = fleet.pod("rightpool_samples_total 0\nrightpool_steps_total 1\nrightpool_step_samples 8\n")
+    other = fleet.pod(steps)
+    fleet.read()
+    fleet.clock.now += 10
+    say(page, "rightpool_samples_total 70\nrightpool_steps_total 10\nrightpool_step_samples 8\n")
+    sample = fleet.read().samples[KEY]
+    assert not {Field.SAMPLES_PER_SECOND, Field.SAMPLES} & sample.values.keys()
+    assert sample.traits is None, "nor are those of a step"
+    fleet.clock.now += 10
+    say(page, "rightpool_samples_total 140\nrightpool_steps_total 20\nrightpool_step_samples 8\n")
+    say(other, "")
+    sample = fleet.read().samples[KEY]
+    assert sample.values[Field.SAMPLES_PER_SECOND] == 7.0, "a pod without steps has no samples to count"
+    assert sample.traits is not None and sample.traits.batch == 8
 
 
 def test_a_pod_replaced_under_its_name_has_no_past(fleet: Fleet) -> None:
@@ -155,7 +188,7 @@ def test_a_pod_replaced_under_its_name_has_no_past(fleet: Fleet) -> None:
     assert Field.SAMPLES_PER_SECOND not in fleet.read().samples[KEY].values
 
 
-def test_pods_that_do_not_answer_are_told_and_the_others_read(fleet: Fleet) -> None:
+def test_failed_pods_are_reported_and_the_others_are_read(fleet: Fleet) -> None:
     fleet.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
     fleet.pod(None)
     fleet.pod("<html>\n")
@@ -170,19 +203,19 @@ def test_pods_that_do_not_answer_are_told_and_the_others_read(fleet: Fleet) -> N
     assert [failure.split(":")[0] for failure in failures] == [f"pod ml/pod-{number}" for number in (1, 2, 3)]
 
 
-def test_nobody_answers(fleet: Fleet) -> None:
+def test_no_pod_responds(fleet: Fleet) -> None:
     fleet.pod(None)
     reading = fleet.read()
     assert (dict(reading.samples), reading.up) == ({}, True)
 
 
-def test_nobody_to_ask() -> None:
-    source = ScrapeSource()
+def test_without_targets() -> None:
+    source = ScrapeReader()
     assert source.read([], 0.0) == TelemetryReading()
     source.close()
 
 
-def test_derived_is_told_and_nonsense_is_missing(fleet: Fleet) -> None:
+def test_derived_fields_are_marked_and_invalid_values_are_missing(fleet: Fleet) -> None:
     fleet.pod(
         'rightpool_chip_busy_ratio{chip="cpu"} 0.5\n'
         'rightpool_field_quality{field="rightpool_chip_busy_ratio",quality="derived"} 1\n'
@@ -217,9 +250,25 @@ def test_a_reading_ends_with_its_budget_and_reaches_the_others_next_time() -> No
 
 
 def test_a_thousand_silent_pods_are_one_fact() -> None:
-    source = ScrapeSource(port=free_port(), timeout=5.0, budget=60.0)
+    source = ScrapeReader(port=free_port(), timeout=5.0, budget=60.0)
     pods = tuple((f"pod-{number}", f"127.0.1.{number % 250 + 1}") for number in range(100))
     reading = source.read([Target(KEY, pods, 10.0)], 0.0)
     source.close()
     assert len(reading.failures) == 21
     assert reading.failures[-1] == "and 80 more failures"
+
+
+def test_what_the_programs_say_of_the_model(fleet: Fleet) -> None:
+    for _ in range(2):
+        fleet.pod(
+            'rightpool_model_info{precision="bf16",parameter_dtype="fp32",data="2",tensor="1"} 1\n'
+            "rightpool_model_parameters 110000000\nrightpool_model_parameter_bytes 440000000\n"
+            "rightpool_step_samples 32\nrightpool_steps_total 9\n"
+        )
+    expected = ModelTraits("bf16", "fp32", 110_000_000, 440_000_000, 64, Parallelism(data=2, tensor=1))
+    assert fleet.read().samples[KEY].traits == expected
+
+
+def test_a_program_that_says_nothing_of_its_model_has_no_traits(fleet: Fleet) -> None:
+    fleet.pod("rightpool_steps_total 9\n")
+    assert fleet.read().samples[KEY].traits is None

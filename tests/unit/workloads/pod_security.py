@@ -1,4 +1,4 @@
-"""The restricted Pod Security Standard, as far as it concerns what the builders touch or carry along.
+"""The restricted Pod Security Standard, as far as the builders set or copy its fields.
 
 Rules: https://kubernetes.io/docs/concepts/security/pod-security-standards/ (restricted includes baseline).
 """
@@ -18,7 +18,7 @@ ALLOWED_VOLUMES = {
 
 
 def violations(template: dict[str, Any]) -> list[str]:
-    """What the restricted standard has against a pod template, in words; empty where it is kept."""
+    """Violations of the restricted standard by a pod template; empty if there are none."""
     spec = template["spec"]
     pod = spec.get("securityContext") or {}
     found = [f"{field} is set" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rightpool.hardware.accelerator import Accelerator, Link, LinkKind, Price, Vendor
-from rightpool.hardware.placement import CapacityType, Placement
-from rightpool.hardware.pool import Pool, Slice
-from rightpool.planning.revision import RevisionRef
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.pool import LinkKind, Slice
+from rightpool.api.revision import Revision
+from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.google import GOOGLE
+from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.token import revision_token, token_digest
@@ -14,7 +17,7 @@ from rightpool.workloads.token import revision_token, token_digest
 _LINK = Link(LinkKind.PCIE, 24e9)
 _A10G = Accelerator(
     key="A10G-24GB",
-    vendor=Vendor.NVIDIA,
+    vendor=NVIDIA,
     arch="ampere-ga102",
     peak_flops={"bf16": 70e12},
     memory_bytes=24 * 10**9,
@@ -41,13 +44,13 @@ GPU_POOL = Pool(
 TPU_POOL = replace(
     GPU_POOL,
     name="v5e",
-    accelerator=replace(_A10G, key="TPU-v5e", vendor=Vendor.GOOGLE, arch="tpu-v5e"),
+    accelerator=replace(_A10G, key="TPU-v5e", vendor=GOOGLE, arch="tpu-v5e"),
     resource_name="google.com/tpu",
     node_selector={
         "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
         "cloud.google.com/gke-tpu-topology": "4x4",
     },
-    slice=Slice("4x4", 16, 4),
+    slice=Slice(topology="4x4", chips=16),
     tolerations=(),
 )
 OWNER = Owner("research", "bert", "0b8f6d6e-0000-4000-8000-000000000001")
@@ -66,6 +69,9 @@ INJECTION = Injection(
 class Work:
     template: dict[str, Any]
     chip_container: str | None = None
+    backoff_limit: int | None = None
+    active_deadline_seconds: int | None = None
+    failure_rules: tuple[dict[str, Any], ...] = ()
 
 
 def ref(
@@ -74,12 +80,13 @@ def ref(
     revision: int = 3,
     pool: str = "a10g",
     capacity: CapacityType = CapacityType.ON_DEMAND,
-) -> RevisionRef:
-    return RevisionRef(
+) -> Revision:
+    return Revision(
         revision=revision,
         placement=Placement(pool, chips, replicas, capacity),
         workload_hash="h",
-        requested=(chips // replicas, replicas),
+        requested_chips=chips // replicas,
+        requested_replicas=replicas,
         created_at=0.0,
     )
 

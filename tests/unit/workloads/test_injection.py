@@ -1,5 +1,6 @@
-"""The profiler in the pod: what is added, in which order, and what the user keeps."""
+"""The profiler in the pod: what is added, in which order, and which user fields are kept."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from rightpool import contract
 from rightpool.workloads.injection import Injected, inject
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
-from rightpool.workloads.resources import is_guaranteed, quantity
+from rightpool.workloads.resources import is_guaranteed
 from rightpool.workloads.template import InvalidTemplate
 from rightpool.workloads.token import revision_token, token_digest
 from tests.unit.workloads.pod_security import violations
@@ -23,7 +24,7 @@ def trainer(template: dict[str, Any]) -> dict[str, Any]:
     return next(container for container in template["spec"]["containers"] if container["name"] == "trainer")
 
 
-def test_sidecar_then_installer_then_the_users_own() -> None:
+def test_order_of_init_containers() -> None:
     template = plain()
     template["spec"]["initContainers"] = [{"name": "fetch"}, {"name": "unpack"}]
     names = [container["name"] for container in injected(template).template["spec"]["initContainers"]]
@@ -50,6 +51,20 @@ def test_all_containers_see_the_directory_at_one_path() -> None:
     assert len(contract.SHARED_DIR) <= 54, "Kineto's socket names leave no more"
 
 
+def test_the_sidecar_alone_has_a_volume_for_traces() -> None:
+    template = injected(plain()).template
+    assert {"name": "rightpool-traces", "emptyDir": {"sizeLimit": "128Mi"}} in template["spec"]["volumes"]
+    mounting = [
+        container["name"]
+        for container in [*template["spec"]["initContainers"], *template["spec"]["containers"]]
+        if {"name": "rightpool-traces", "mountPath": contract.KEPT_DIR} in container["volumeMounts"]
+    ]
+    assert mounting == ["rightpool-profiler"]
+    template["spec"]["volumes"] = [{"name": "rightpool-traces", "emptyDir": {}}]
+    with pytest.raises(InvalidTemplate, match="rightpool-traces is the profiler's"):
+        injected(template)
+
+
 def test_environment() -> None:
     template = injected(plain()).template
     sidecar = template["spec"]["initContainers"][0]
@@ -65,6 +80,13 @@ def test_environment() -> None:
     assert shared.items() <= env_of(sidecar).items()
     without = inject(plain(), None, replace(INJECTION, checkpoint_path=None), 1).template
     assert "RIGHTPOOL_CHECKPOINT_PATH" not in env_of(trainer(without))
+
+
+def test_patterns_of_checkpoints_are_passed_as_a_list() -> None:
+    assert contract.ENV_CHECKPOINT_FILES not in env_of(trainer(injected(plain()).template))
+    patterns = ("step_*/model.pt", "*/DONE")
+    template = inject(plain(), None, replace(INJECTION, checkpoint_files=patterns), 1).template
+    assert json.loads(env_of(trainer(template))[contract.ENV_CHECKPOINT_FILES]) == list(patterns)
 
 
 def test_the_pod_holds_the_digest_of_the_token_and_never_the_token() -> None:
@@ -87,38 +109,38 @@ class TestPythonPath:
             ("/tmp/rightpool/agent2", "/tmp/rightpool/agent:/tmp/rightpool/agent2"),
         ],
     )
-    def test_the_agent_goes_in_front(self, users: str, expected: str) -> None:
+    def test_the_agent_is_prepended_to_the_path(self, users: str, expected: str) -> None:
         env = [{"name": "HOME", "value": "/h"}, {"name": "PYTHONPATH", "value": users}]
         result = trainer(injected(plain(env=env)).template)
         assert env_of(result)["PYTHONPATH"] == expected
         assert [variable["name"] for variable in result["env"][-2:]] == ["HOME", "PYTHONPATH"]
 
-    def test_of_several_the_last_counts(self) -> None:
+    def test_the_last_of_several_variables_counts(self) -> None:
         env = [{"name": "PYTHONPATH", "value": "/a"}, {"name": "PYTHONPATH", "value": "/b"}]
         assert env_of(trainer(injected(plain(env=env)).template))["PYTHONPATH"] == "/tmp/rightpool/agent:/b"
 
-    def test_a_reference_is_left_alone_and_the_user_base_used(self) -> None:
+    def test_a_path_by_reference_is_kept_and_the_user_base_used(self) -> None:
         variable = {"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "paths", "key": "python"}}}
         result = injected(plain(env=[variable]))
         assert result.notes == ()
         assert variable in trainer(result.template)["env"]
         assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/tmp/rightpool/userbase"
 
-    def test_with_a_user_base_of_the_users_the_agent_stays_out(self) -> None:
+    def test_with_the_users_own_user_base_there_is_no_agent(self) -> None:
         result = injected(plain(env=[{"name": "PYTHONUSERBASE", "value": "/opt/user"}]))
         assert result.notes == (InjectionNote.USER_BASE_TAKEN,)
         assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/opt/user"
         names = [container["name"] for container in result.template["spec"]["initContainers"]]
         assert names == ["rightpool-profiler"], "chip counters and traces need no agent"
 
-    def test_a_path_of_the_users_helps_there(self) -> None:
+    def test_with_the_users_own_path_there_is_an_agent(self) -> None:
         env = [{"name": "PYTHONUSERBASE", "value": "/opt/user"}, {"name": "PYTHONPATH", "value": ""}]
         result = injected(plain(env=env))
         assert result.notes == ()
         assert env_of(trainer(result.template))["PYTHONPATH"] == "/tmp/rightpool/agent"
 
 
-def test_on_the_nodes_network_the_profiler_stays_out() -> None:
+def test_with_host_network_there_is_no_profiler() -> None:
     template = plain()
     template["spec"]["hostNetwork"] = True
     result = injected(template)
@@ -133,7 +155,7 @@ class TestSecurity:
         assert violations(restricted()) == []
         assert violations(injected(restricted()).template) == []
 
-    def test_ours_are_restricted_whatever_the_users_are(self) -> None:
+    def test_our_containers_are_always_restricted(self) -> None:
         assert all(violation.startswith("trainer:") for violation in violations(injected(plain()).template))
 
     @pytest.mark.parametrize(("pod", "ours"), [({}, 65532), ({"runAsUser": 1000}, None), ({"runAsUser": 0}, 65532)])
@@ -162,7 +184,7 @@ class TestQuality:
             {"limits": {"cpu": 0, "memory": "1Gi"}},
         ],
     )
-    def test_another_one_gets_small_requests(self, resources: dict[str, Any]) -> None:
+    def test_a_pod_that_is_not_guaranteed_gets_small_requests(self, resources: dict[str, Any]) -> None:
         template = plain(resources=resources)
         assert not is_guaranteed(template)
         sidecar = injected(template).template["spec"]["initContainers"][0]
@@ -173,32 +195,19 @@ class TestQuality:
         template["spec"]["initContainers"] = [{"name": "fetch"}]
         assert not is_guaranteed(template)
 
-    def test_a_pod_that_divides_its_own_resources_is_not_made_larger(self) -> None:
+    def test_pod_level_resources_are_not_increased(self) -> None:
         template = plain()
         template["spec"]["resources"] = {"requests": {"cpu": "4"}}
         assert "resources" not in injected(template).template["spec"]["initContainers"][0]
 
-    @pytest.mark.parametrize(
-        ("text", "number"),
-        [("1500m", 1.5), ("1Gi", 2**30), ("1e3", 1000), ("2", 2), (3, 3), ("1E", 10**18), (".5k", 500), ("0.5", 0.5)],
-    )
-    def test_quantities(self, text: object, number: float) -> None:
-        value = quantity(text)
-        assert value is not None
-        assert float(value) == number
 
-    @pytest.mark.parametrize("text", ["", "x", "1.2.3", "1kk", True, None, [], "1_0", "٣"])
-    def test_what_is_no_quantity(self, text: object) -> None:
-        assert quantity(text) is None
-
-
-def test_twice_is_once() -> None:
+def test_injection_is_idempotent() -> None:
     template = restricted(env=[{"name": "PYTHONPATH", "value": "/app"}])
     once = injected(template).template
     assert injected(once).template == once
 
 
-def test_a_name_that_is_the_profilers_is_refused() -> None:
+def test_names_of_the_profiler_are_refused() -> None:
     template = plain()
     template["spec"]["initContainers"] = [{"name": "rightpool-agent", "image": "mine"}]
     with pytest.raises(InvalidTemplate, match="rightpool-agent"):
@@ -228,7 +237,7 @@ OFF, ISOLATED = InjectionNote.USER_SITE_OFF, InjectionNote.PYTHON_ISOLATED
         ({"env": [{"name": "PYTHONNOUSERSITE", "value": "1"}, {"name": "PYTHONPATH", "value": "/src"}]}, ()),
     ],
 )
-def test_what_shuts_the_agent_out_is_seen(container: dict[str, Any], notes: tuple[InjectionNote, ...]) -> None:
+def test_notes_name_what_prevents_the_agent(container: dict[str, Any], notes: tuple[InjectionNote, ...]) -> None:
     template = plain()
     template["spec"]["containers"][0] |= container
     assert notes_for(template, None) == notes

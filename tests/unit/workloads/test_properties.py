@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rightpool import contract
-from rightpool.hardware.placement import CapacityType
+from rightpool.api.placement import CapacityType
 from rightpool.workloads.injection import inject
-from rightpool.workloads.job import build_job
+from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.names import check_names, child_name, service_name, workload_hash
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.resources import is_guaranteed
@@ -101,8 +101,8 @@ def without_python_path(template: dict[str, Any]) -> dict[str, Any]:
 
 @unhurried
 @given(templates(), placements, st.booleans())
-def test_what_the_user_wrote_survives(template: dict[str, Any], placement: Any, profiled: bool) -> None:
-    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION if profiled else None)
+def test_the_users_fields_are_kept(template: dict[str, Any], placement: Any, profiled: bool) -> None:
+    built = JOB.build(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION if profiled else None)
     assert survives(without_python_path(template), without_python_path(built["spec"]["template"]))
 
 
@@ -110,24 +110,24 @@ def test_what_the_user_wrote_survives(template: dict[str, Any], placement: Any, 
 @given(templates(), placements)
 def test_a_restricted_template_stays_restricted(template: dict[str, Any], placement: Any) -> None:
     assert violations(template) == []
-    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
+    built = JOB.build(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
     assert violations(built["spec"]["template"]) == []
 
 
 @unhurried
 @given(templates(), placements)
 def test_the_class_of_service_is_kept(template: dict[str, Any], placement: Any) -> None:
-    built = build_job(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
+    built = JOB.build(OWNER, Work(template, "main"), None, placement, GPU_POOL, INJECTION)
     assert is_guaranteed(built["spec"]["template"]) == is_guaranteed(template)
 
 
 @unhurried
 @given(templates(), placements)
-def test_building_twice_is_building_once(template: dict[str, Any], placement: Any) -> None:
+def test_building_is_idempotent(template: dict[str, Any], placement: Any) -> None:
     before = copy.deepcopy(template)
-    first = build_job(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION)
+    first = JOB.build(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION)
     assert template == before
-    assert build_job(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION) == first
+    assert JOB.build(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION) == first
     once = inject(template, "main", INJECTION, 1).template
     assert inject(once, "main", INJECTION, 1).template == once
 
@@ -150,8 +150,8 @@ def test_the_users_python_path_is_kept(template: dict[str, Any]) -> None:
 
 @unhurried
 @given(templates(), placements)
-def test_no_variable_is_there_twice(template: dict[str, Any], placement: Any) -> None:
-    built = build_job(OWNER, Work(template, "main"), None, placement, TPU_POOL, INJECTION)
+def test_no_variable_is_duplicated(template: dict[str, Any], placement: Any) -> None:
+    built = JOB.build(OWNER, Work(template, "main"), None, placement, TPU_POOL, INJECTION)
     spec = built["spec"]["template"]["spec"]
     for container in [*spec["initContainers"], *spec["containers"]]:
         found = [variable["name"] for variable in container["env"]]
@@ -168,7 +168,7 @@ def test_names_fit_or_are_refused(name: str, placement: Any) -> None:
         assert len(name) > 50
         return
     child = child_name(name, placement.revision)
-    service = build_service(owner, placement)
+    service = build_service(owner, placement, owner.reference)
     assert len(f"{child}-{placement.placement.replicas - 1}") <= 63
     assert len(service_name(child)) <= 63
     assert service is None or service["metadata"]["name"] == service_name(child)
@@ -210,7 +210,7 @@ PLACES = [
 
 @unhurried
 @given(st.sampled_from(PLACES), json_values, placements)
-def test_whatever_is_written_is_built_or_refused_in_words(place: tuple[Any, ...], value: Any, placement: Any) -> None:
+def test_any_template_is_built_or_refused_with_a_message(place: tuple[Any, ...], value: Any, placement: Any) -> None:
     template = plain(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": "1"}}, volumeMounts=[])
     template["metadata"] = {}
     template["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
@@ -219,7 +219,7 @@ def test_whatever_is_written_is_built_or_refused_in_words(place: tuple[Any, ...]
         target = target[step]
     target[place[-1]] = value
     try:
-        build_job(OWNER, Work(template), None, placement, GPU_POOL, INJECTION)
+        JOB.build(OWNER, Work(template), None, placement, GPU_POOL, INJECTION)
         workload_hash(template, None)
     except InvalidTemplate as refusal:
         assert refusal.message
@@ -237,5 +237,5 @@ def test_normalising_is_stable(value: Any) -> None:
 
 def test_a_template_of_a_megabyte() -> None:
     template = plain(args=["é" * 1000] * 1000)
-    built = build_job(OWNER, Work(template), None, ref(), GPU_POOL, INJECTION)
+    built = JOB.build(OWNER, Work(template), None, ref(), GPU_POOL, INJECTION)
     assert built["spec"]["template"]["spec"]["containers"][0]["args"] == template["spec"]["containers"][0]["args"]

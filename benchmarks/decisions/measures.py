@@ -1,0 +1,92 @@
+"""The measures: what a story's counts say over all jobs and seeds, with an interval, against a bar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+Z95: Final = 1.96
+# Student's t for a 95% interval, by degrees of freedom.
+T95: Final = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What a measure has to be."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    share: bool = True
+    """Whether it counts cases; else it is a ratio of amounts."""
+
+    def holds(self, value: float) -> bool:
+        """Whether the value is within it."""
+        return self.least <= value <= self.most
+
+    def __str__(self) -> str:
+        if math.isinf(self.least) and math.isinf(self.most):
+            return "–"
+        if math.isinf(self.least):
+            return f"<= {self.most:g}"
+        return f">= {self.least:g}" if math.isinf(self.most) else f"{self.least:g} to {self.most:g}"
+
+
+BARS: Final = {
+    "false moves": Bar(most=0.01),
+    "right moves made within 2 h": Bar(least=0.95),
+    "right moves undone": Bar(most=0.02),
+    "wrong moves undone within 6 h": Bar(least=0.95),
+    "moved for a deadline in time, slack 15%": Bar(most=0.01),
+    "moved for a deadline in time, slack 30%": Bar(most=0.01),
+    "true misses repaired in time": Bar(least=0.95),
+    "saved": Bar(least=0.95, most=1.05, share=False),
+    "hours without a pod beyond the moves' need": Bar(most=0.0, share=False),
+    "share of the oracle's saving": Bar(least=0.80, share=False),
+    "cost against staying": Bar(share=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    noise: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    bar: str
+    ok: bool
+
+
+def row(noise: str, measure: str, counts: Sequence[tuple[float, float]]) -> Row:
+    """All seeds together. A share has Wilson's interval of all cases, a ratio Student's over jobs."""
+    bar = BARS[measure]
+    events, cases = sum(count for count, _ in counts), sum(of for _, of in counts)
+    value = events / cases if cases else math.nan
+    low, high = _wilson(value, cases) if bar.share else _student([count / of for count, of in counts if of])
+    return Row(noise, measure, value, low, high, str(bar), bar.holds(value))
+
+
+def _wilson(share: float, cases: float) -> tuple[float, float]:
+    if not cases:
+        return math.nan, math.nan
+    share = min(max(share, 0.0), 1.0)
+    scale = 1.0 + Z95**2 / cases
+    middle = (share + Z95**2 / (2.0 * cases)) / scale
+    half = Z95 / scale * math.sqrt(share * (1.0 - share) / cases + Z95**2 / (4.0 * cases**2))
+    return max(middle - half, 0.0), middle + half
+
+
+def _student(values: Sequence[float]) -> tuple[float, float]:
+    count = len(values)
+    if not count:
+        return math.nan, math.nan
+    mean = sum(values) / count
+    if count == 1:
+        return math.nan, math.nan
+    sd = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = T95.get(count - 1, 2.0) * sd / math.sqrt(count)
+    return mean - half, mean + half

@@ -1,6 +1,0 @@
-"""Grafana dashboards as code. `python -m dashboards` writes the JSON files that the chart ships."""
-
-from pathlib import Path
-from typing import Final
-
-FOLDER: Final = Path(__file__).resolve().parents[2] / "charts" / "rightpool" / "files" / "dashboards"

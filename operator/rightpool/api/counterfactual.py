@@ -1,0 +1,78 @@
+"""The counterfactual: where a job would be without its moves, and what its work would cost there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
+
+from rightpool.api.placement import Placement
+from rightpool.api.record import Record
+from rightpool.api.units import WORD, Balance, Count, Dollars, Quantity, UnixTime
+from rightpool.api.work_unit import WorkUnit, counts_samples
+
+
+def _none(count: int) -> bool:
+    return count == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual(Record):
+    """Where a job would be without its moves. Absent while it is there.
+
+    saved = savedBefore + dollars ÷ speed − (spent − spentBefore).
+    """
+
+    placement: Placement
+    """Where it was before the first move that the user did not ask for, since the last edit."""
+
+    cost_per_hour: Quantity | None = None
+    """Dollars an hour there, at the pool's price of today. Absent where that is unknown."""
+
+    per_hour: Quantity = 0.0
+    """The same for as many of the chips as are at work here now. 0 while nothing is, or nothing can be compared."""
+
+    since: UnixTime | None = None
+    """When the job's steps had caught up here, later by as long as it was stopped since. From then dollars counts."""
+
+    dollars: Dollars = 0.0
+    """What the hours of work here would have cost there."""
+
+    speed: Quantity | None = None
+    """Throughput there ÷ here. Absent until the move is verified."""
+
+    predicted: Quantity | None = None
+    """Throughput there ÷ here, as it was predicted before the move."""
+
+    predicted_doubt: Quantity = 0.0
+    """Standard deviation of the logarithm of that."""
+
+    windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    """Windows that baseline was taken over. Absent: one."""
+
+    unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
+    """What baseline counts: Samples or Steps. Absent: Samples."""
+
+    baseline: Quantity | None = None
+    """Throughput there around measuredAt, units a second."""
+
+    baseline_at: Annotated[UnixTime | None, Field(alias="measuredAt")] = None
+    """The middle of the time in which that was measured, later by as long as the job was stopped since."""
+
+    readings: Count = 0
+    """How often speed was measured. Later readings cover more time."""
+
+    spent_before: Dollars = 0.0
+    """Dollars spent before dollars began to count."""
+
+    saved_before: Balance = 0.0
+    """Dollars saved before dollars began to count."""
+
+    def later(self, seconds: float) -> Counterfactual:
+        """The same after the job was stopped for so long: neither it nor its rate went on meanwhile."""
+        return replace(
+            self,
+            since=None if self.since is None else self.since + seconds,
+            baseline_at=None if self.baseline_at is None else self.baseline_at + seconds,
+        )

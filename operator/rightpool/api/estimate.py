@@ -1,0 +1,139 @@
+"""An Estimate: a predicted positive quantity, lognormal, with the part of its doubt that it shares with others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from rightpool.api.model import ATOMIC
+from rightpool.api.record import Record
+from rightpool.api.units import Quantity, write_quantity
+
+Z80: Final = 1.2815515655446004
+"""Standard normal quantile of the 80% interval's upper end."""
+
+WINDOW: Final = "window"
+"""The source of doubt that all predictions from one profile share: how far its rate may be off."""
+
+Loadings = tuple[tuple[str, float], ...]
+"""Names of sources of doubt, each with its loading."""
+
+
+def normal_cdf(z: float) -> float:
+    """P(Z ≤ z) of a standard normal."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+def _read_loadings(body: Any) -> Loadings:
+    if not isinstance(body, Mapping):
+        raise ValueError("must be numbers by name")
+    loadings = tuple((str(name), float(text)) for name, text in sorted(body.items()))
+    if not all(math.isfinite(loading) for _, loading in loadings):
+        raise ValueError("must be finite numbers")
+    return loadings
+
+
+def _write_loadings(loadings: Loadings) -> dict[str, str]:
+    return {name: write_quantity(loading) for name, loading in loadings}
+
+
+def _empty(value: tuple[object, ...]) -> bool:
+    return not value
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Record):
+    """A predicted number with its 80% interval. Its logarithm is normal.
+
+    Two Estimates that name the same source of doubt err together, and what they share cancels when they are compared.
+    The loadings' squares are part of sd²; what is left is this Estimate's own. A model with a joint posterior gives its
+    columns here.
+    """
+
+    median: Quantity
+    """As likely to be exceeded as not. 0 only where it is certain, as the cost of chips that cost nothing."""
+
+    sd: Quantity
+    """Standard deviation of the natural logarithm. 0: measured, without doubt."""
+
+    basis: Annotated[tuple[str, ...], Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
+    """What it was derived from."""
+
+    shared: Annotated[
+        Loadings,
+        PlainValidator(_read_loadings),
+        PlainSerializer(_write_loadings),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+        Field(exclude_if=_empty),
+    ] = ()
+    """Sources of doubt, each an independent standard normal, with its loading on the logarithm."""
+
+    @property
+    def low(self) -> float:
+        """10th percentile."""
+        return self.median * math.exp(-Z80 * self.sd)
+
+    @property
+    def high(self) -> float:
+        """90th percentile."""
+        return self.median * math.exp(Z80 * self.sd)
+
+    def times(self, factor: float, sd: float = 0.0, *basis: str) -> Estimate:
+        """The product with an independent lognormal factor."""
+        return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis + basis, self.shared)
+
+    def reciprocal(self, numerator: float) -> Estimate:
+        """numerator / X, with nothing shared: to compare two reciprocals, compare what they are reciprocals of."""
+        return Estimate(numerator / self.median, self.sd, self.basis)
+
+    def probability_above(self, threshold: float) -> float:
+        """P(X > threshold)."""
+        if threshold <= 0:
+            return 1.0
+        if self.sd == 0:
+            return 1.0 if self.median > threshold else 0.0
+        return normal_cdf((math.log(self.median) - math.log(threshold)) / self.sd)
+
+    def ratio_sd(self, other: Estimate) -> float:
+        """Standard deviation of log(self / other), their common doubt cancelled."""
+        variance = self.sd * self.sd + other.sd * other.sd
+        for name, loading in other.shared:
+            for mine, own in self.shared:
+                if mine == name:
+                    variance -= 2.0 * loading * own
+        return math.sqrt(variance) if variance > 1e-18 else 0.0
+
+    @model_serializer(mode="wrap")
+    def _with_interval(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The interval is written for readers. It follows from what is written beside it, digit by digit."""
+        body: dict[str, Any] = handler(self)
+        written = Estimate(float(body["median"]), float(body["sd"]))
+        return {
+            "median": body.pop("median"),
+            "low": write_quantity(written.low),
+            "high": write_quantity(written.high),
+            **body,
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        document = handler.resolve_ref_schema(handler(schema))
+        median, *others = document["properties"].items()
+        low = {"type": "string", "description": "Exceeded with 90% probability."}
+        high = {"type": "string", "description": "Exceeded with 10% probability."}
+        document["properties"] = dict([median, ("low", low), ("high", high), *others])
+        return document

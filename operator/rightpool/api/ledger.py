@@ -1,0 +1,104 @@
+"""The ledger: every decision with what it promised and what it delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from rightpool.api.action import Action
+from rightpool.api.placement import Placement
+from rightpool.api.record import Record
+from rightpool.api.units import WORD, Dollars, Quantity, Size, UnixTime
+from rightpool.api.work_unit import WorkUnit, counts_samples
+
+MAX_HISTORY: Final = 10
+
+
+class Outcome(StrEnum):
+    """How a Migration ended."""
+
+    VERIFIED = "Verified"  # delivered, or at least no worse than before
+    ROLLED_BACK = "RolledBack"  # undone
+    FAILED = "Failed"  # neither proven nor undone: the job runs where it was moved to
+    HELD = "Held"  # given up before anything was touched
+    SUPERSEDED = "Superseded"  # the user's edit or the job's end came first
+    CARRIED_OUT = "CarriedOut"  # what the user asked for was done; it promised nothing
+
+
+def _is_one(count: int) -> bool:
+    return count == 1
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry(Record):
+    """A decision with what it promised and what it delivered."""
+
+    id: str
+    """Decision id."""
+
+    action: Annotated[Action, WORD]
+    """Start, Move, Resize or Update."""
+
+    source: Annotated[Placement, Field(alias="from")]
+    """The placement before."""
+
+    target: Annotated[Placement, Field(alias="to")]
+    """The placement after."""
+
+    started_at: UnixTime
+    """When the decision was taken."""
+
+    finished_at: UnixTime
+    """When it was over."""
+
+    outcome: Outcome
+    """How it ended."""
+
+    reason: str = ""
+    """Why, in one CamelCase word."""
+
+    message: str = ""
+    """The evidence in numbers."""
+
+    unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
+    """What throughput and costs count: Samples or Steps. Absent: Samples."""
+
+    predicted_throughput: Quantity | None = None
+    """Promised throughput, units a second."""
+
+    predicted_cost_per_million: Quantity | None = None
+    """Promised dollars for a million units."""
+
+    baseline_throughput: Quantity | None = None
+    """Throughput before."""
+
+    baseline_cost_per_million: Quantity | None = None
+    """Dollars for a million units before."""
+
+    realised_throughput: Quantity | None = None
+    """Delivered throughput."""
+
+    realised_cost_per_million: Quantity | None = None
+    """Delivered dollars for a million units."""
+
+    doubt: Quantity | None = None
+    """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ."""
+
+    attempts: Annotated[Size, Field(exclude_if=_is_one)] = 1
+    """How often in a row the same was tried and held for the same reason; only the last time is kept."""
+
+    lost_seconds: Quantity = 0.0
+    """Seconds from the end of the old Revision until the steps of the new one had caught up, over both ways."""
+
+    cost: Dollars = 0.0
+    """What the move itself cost, dollars: what was paid in lostSeconds."""
+
+    @property
+    def prediction_error(self) -> float | None:
+        """Measured throughput against the predicted one: -0.1 is 10% slower. None where one of them is not known."""
+        if not self.predicted_throughput or self.realised_throughput is None:
+            return None
+        return self.realised_throughput / self.predicted_throughput - 1.0

@@ -1,0 +1,184 @@
+"""A migration: the persisted state of carrying out one decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.estimate import Estimate
+from rightpool.api.record import Record
+from rightpool.api.revision import Revision
+from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Quantity, UnixTime, UnixTimeUp, write_money
+from rightpool.api.work_unit import WorkUnit, counts_samples
+
+
+def _is_zero(value: float) -> bool:
+    return write_money(value) == NO_MONEY
+
+
+def _none_counted(value: int) -> bool:
+    return value == 0
+
+
+_REPAIRS: Final = frozenset(
+    {
+        Reason.MAX_COST_PER_HOUR_EXCEEDED,
+        Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
+        Reason.BUDGET_EXCEEDED,
+        Reason.DEADLINE_MISSED,
+        Reason.MIN_SCALING_EFFICIENCY_MISSED,
+    }
+)
+
+
+class Phase(StrEnum):
+    """Where a migration stands. Each is persisted before anything that belongs to it is done."""
+
+    PLANNED = "Planned"  # written down; waits for approval where that is required
+    CHECKPOINTING = "Checkpointing"  # a save was asked for; the old Revision runs on
+    DRAINING = "Draining"  # the old Revision is being ended; nothing new is created
+    STARTING = "Starting"  # the old Revision is gone; the new one is created and must come up
+    WARMING_UP = "WarmingUp"  # all pods run; the Profile is not steady yet
+    VERIFYING = "Verifying"  # a full window on the new Revision is being measured
+
+
+@dataclass(frozen=True, slots=True)
+class Migration(Record):
+    """A decision that is being carried out. Written before each step, so that it can be continued after a crash.
+
+    Rolling back goes through the same phases, to the placement of `from` as a Revision of its own.
+    """
+
+    id: str
+    """Decision id."""
+
+    action: Annotated[Action, WORD]
+    """Start, Move, Resize or Update."""
+
+    phase: Annotated[Phase, WORD]
+    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying."""
+
+    source: Annotated[Revision, Field(alias="from")]
+    """The Revision before."""
+
+    target: Annotated[Revision, Field(alias="to")]
+    """The Revision that is being created; while rolling back with the placement of `from`."""
+
+    created_at: Annotated[UnixTime, Field(alias="startedAt")]
+    """When the decision was taken."""
+
+    phase_since: Annotated[UnixTime, Field(alias="phaseStartedAt")]
+    """When this phase began."""
+
+    reason: Annotated[Reason, WORD]
+    """Why, in one CamelCase word."""
+
+    message: str = ""
+    """What is being waited for."""
+
+    unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
+    """What throughput and costs count: Samples or Steps. Absent: Samples."""
+
+    predicted: Estimate | None = None
+    """Predicted throughput, units a second."""
+
+    predicted_cost: Annotated[Estimate | None, Field(alias="predictedCostPerMillion")] = None
+    """Predicted dollars for a million units."""
+
+    baseline: Annotated[Quantity | None, Field(alias="baselineThroughput")] = None
+    """Throughput before."""
+
+    baseline_cost: Annotated[Quantity | None, Field(alias="baselineCostPerMillion")] = None
+    """Dollars for a million units before."""
+
+    baseline_windows: Annotated[Count, Field(exclude_if=_none_counted)] = 0
+    """Windows that the baseline is the mean of. Absent: one."""
+
+    without_return: Annotated[Reason | None, WORD] = None
+    """Why the chips that it leaves are not held until the verdict, in one CamelCase word. Absent: they are."""
+
+    rolling_back: bool = False
+    """Whether the old placement is being restored."""
+
+    abandoned: Revision | None = None
+    """While rolling back: the Revision that did not deliver."""
+
+    saved_before: Annotated[UnixTimeUp | None, Field(alias="checkpointBefore")] = None
+    """The last save that was known when the save was asked for."""
+
+    saved_at: Annotated[UnixTime | None, Field(alias="checkpointAt")] = None
+    """The save that the new Revision starts from."""
+
+    stopped_at: UnixTime | None = None
+    """When the Revision that is left was gone."""
+
+    running_at: UnixTime | None = None
+    """When every pod of the new Revision ran."""
+
+    left: Counterfactual | None = None
+    """Where the job would be without its moves, as of before this one."""
+
+    lost_seconds: Quantity = 0.0
+    """Time without progress, seconds, over both ways, as far as it is over."""
+
+    cost: Annotated[Dollars, Field(exclude_if=_is_zero)] = 0.0
+    """Dollars paid in that time."""
+
+    realised: Annotated[Quantity | None, Field(alias="realisedThroughput")] = None
+    """Throughput on the new placement."""
+
+    realised_cost: Annotated[Quantity | None, Field(alias="realisedCostPerMillion")] = None
+    """Dollars for a million units on the new placement."""
+
+    doubt: Quantity | None = None
+    """Standard deviation of the logarithm of realised ÷ baseline, by how windows of this job differ."""
+
+    failure: Annotated[Reason | None, WORD] = None
+    """While rolling back: why, in one CamelCase word."""
+
+    failure_message: str | None = None
+    """While rolling back: why, in numbers."""
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        if self.rolling_back and self.abandoned is None:
+            raise ValueError("abandoned is missing, and rollingBack is true")
+        return self
+
+    @property
+    def promises(self) -> bool:
+        """Whether it promised anything: what did not is not verified, and has nowhere to go back to."""
+        return self.action not in (Action.UPDATE, Action.START)
+
+    @property
+    def returns(self) -> bool:
+        """Whether it has left, and may have to go back."""
+        left = self.phase not in (Phase.PLANNED, Phase.CHECKPOINTING)
+        return self.promises and not self.rolling_back and left
+
+    @property
+    def demanded(self) -> bool:
+        """Whether the user asked for it, by an edit or for a start: limits of the operator's own moves do not hold it
+        back."""
+        before, after = self.source.generation, (self.abandoned or self.target).generation
+        left = self.reason is Reason.PLACEMENT_DISALLOWED and before is not None and before != after
+        return not self.promises or left
+
+    @property
+    def repairs(self) -> bool:
+        """Whether it was for a target that was missed: such a move does not use up those that are made to save."""
+        return self.reason in _REPAIRS
+
+    @property
+    def moving(self) -> Revision:
+        """The Revision that is being left in the phases up to Draining."""
+        if self.rolling_back:
+            assert self.abandoned is not None
+            return self.abandoned
+        return self.source

@@ -1,0 +1,50 @@
+"""A placement: where a job runs and how big it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import model_validator
+
+from rightpool.api.record import Record
+from rightpool.api.units import WORD, Size
+from rightpool.api.workload import MAX_REPLICAS
+
+
+class CapacityType(StrEnum):
+    """How chips are bought."""
+
+    ON_DEMAND = "OnDemand"
+    SPOT = "Spot"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Placement(Record):
+    """Where a job runs and how big it is."""
+
+    pool: str
+    """AcceleratorPool."""
+
+    chips: Size
+    """Chips of all replicas, as many in each."""
+
+    replicas: Size
+    """Pods."""
+
+    capacity: Annotated[CapacityType, WORD] = CapacityType.ON_DEMAND
+    """OnDemand or Spot."""
+
+    @property
+    def chips_per_replica(self) -> int:
+        """Chips that each pod asks for."""
+        return self.chips // self.replicas
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        if self.replicas > MAX_REPLICAS:
+            raise ValueError(f"{self.replicas} pods are more than the {MAX_REPLICAS} that a placement can have")
+        if self.chips % self.replicas:
+            raise ValueError(f"{self.chips} chips in {self.replicas} pods are not as many in each")
+        return self

@@ -1,0 +1,64 @@
+"""Where a ProfiledJob may run: spec.placement, and the pools that it selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import ConfigDict, Field
+
+from rightpool.api.choices import Capacity
+from rightpool.api.labels import LabelSelector
+from rightpool.api.model import SET, ApiModel
+from rightpool.api.quantities import Memory
+from rightpool.api.rules import Rule, validations
+
+MAX_POOLS: Final = 64
+
+PoolName = Annotated[str, Field(min_length=1, max_length=63)]
+
+
+class PoolSelection(ApiModel):
+    """Which AcceleratorPools may be used. All conditions that are given must hold."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.allow) || !has(self.deny) || !self.allow.exists(p, p in self.deny)",
+                "must not name a pool that allow names too: remove it from one of the two",
+                field=".deny",
+                expression="'must not name ' + self.allow.filter(p, p in self.deny)[0] + "
+                "', which allow names too: remove it from one of the two'",
+            )
+        )
+    )
+
+    allow: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
+    """Names of the pools that may be used. Empty: every pool. Before the job was measured, pools are tried in this
+    order."""
+
+    deny: tuple[PoolName, ...] = Field(default=(), max_length=MAX_POOLS, json_schema_extra=SET)
+    """Names of the pools that must not be used."""
+
+    selector: LabelSelector | None = None
+    """Labels that a pool must carry."""
+
+    def selects(self, pool: str, labels: Mapping[str, str]) -> bool:
+        """Whether the pool of this name and these labels may be used."""
+        if pool in self.deny or (self.allow and pool not in self.allow):
+            return False
+        return self.selector is None or self.selector.matches(labels)
+
+
+class PlacementSpec(ApiModel):
+    """Where the job may run."""
+
+    pools: PoolSelection = Field(default_factory=PoolSelection)
+    """Which AcceleratorPools may be used."""
+
+    capacity: Capacity = Capacity.ON_DEMAND
+    """Kind of capacity. Spot is cheaper and can be taken away at any time; Any takes what is best."""
+
+    memory_per_chip: Memory | None = None
+    """Accelerator memory that the program needs on each chip, such as 14Gi. Measured while it runs; given here, pools
+    with too little are left out before the first start."""

@@ -1,0 +1,155 @@
+"""The base of what a status is made of: frozen dataclasses for planning to work with, which pydantic reads and writes.
+
+Making one costs what a dataclass costs and checks nothing: the operator's own values are right by construction. What is
+read from the wire is checked field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, ClassVar, Final, Self, get_args, get_type_hints
+
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema, from_json
+
+INLINE_KEYWORD: Final = "x-rightpool-inline"
+INLINE: Final[FieldInfo] = Field(json_schema_extra={INLINE_KEYWORD: True})
+"""Marks a field that is a Record and has no name on the wire: its own fields stand beside those of its owner."""
+
+
+class Record:
+    """camelCase on the wire and snake_case in code. What is None is absent. Docstrings under the fields are the API's
+    documentation.
+
+    Unknown fields are ignored on reading: an object stored by a newer version must not stop an older operator.
+    """
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, extra="ignore", use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def from_dict(cls, body: Any) -> Self:
+        """What the wire form says. Raises ValueError, with the place, where that can't be."""
+        made: Self = _adapter(cls).validate_python(body)
+        return made
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        """The same, of JSON."""
+        return cls.from_dict(from_json(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The wire form."""
+        body: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", by_alias=True, exclude_none=True)
+        _spread(body, type(self))
+        return body
+
+    @classmethod
+    def names_of(cls, unit: Any) -> frozenset[str]:
+        """Wire names of the fields whose type is this one of `units`."""
+        hints = get_type_hints(cls, include_extras=True)
+        return frozenset(_wire_name(name, hint) for name, hint in hints.items() if _mentions(hint, unit))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: CoreSchema = handler(source)
+        inlined = _inlined(cls)
+        if not inlined:
+            return schema
+
+        def gather(data: Any) -> Any:
+            """Read the inlined records by themselves, so that errors name fields as they stand on the wire."""
+            if not isinstance(data, dict):
+                return data
+            return data | {name: _read(data, name, kind) for name, kind in inlined}
+
+        # The name under which pydantic finds the schema again moves to the whole: a second field of this type would get
+        # the inner part alone.
+        inner: Any = {**schema}
+        name = inner.pop("ref", None)
+        return core_schema.no_info_before_validator_function(gather, inner, ref=name)
+
+
+_ADAPTERS: Final[dict[type[Any], TypeAdapter[Any]]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    adapter = _ADAPTERS.get(kind)
+    if adapter is None:
+        adapter = _ADAPTERS[kind] = TypeAdapter(kind)
+    return adapter
+
+
+def _read(data: dict[str, Any], name: str, kind: type[Record]) -> Record:
+    """An inlined record; what is already one stays."""
+    known = data.get(name)
+    return known if isinstance(known, kind) else kind.from_dict(data)
+
+
+def _spread(body: dict[str, Any], kind: type[Record]) -> None:
+    """Move what is inlined beside its owner's fields. After the whole is written, and not by a serializer: pydantic
+    looks through all that a serializer returns once more, at each level."""
+    for name, nested, inline in _spreading(kind):
+        value = body.get(name)
+        for part in value if isinstance(value, list) else (value,):
+            if part is not None:
+                _spread(part, nested)
+        if inline:
+            body |= body.pop(name)
+
+
+_SPREADING: Final[dict[type[Record], tuple[tuple[str, type[Record], bool], ...]]] = {}
+
+
+def _spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
+    """The fields that are inlined, or hold what is: wire name, what they are, and whether they are inlined."""
+    if kind not in _SPREADING:
+        _SPREADING[kind] = _find_spreading(kind)
+    return _SPREADING[kind]
+
+
+def _find_spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
+    inlined = dict(_inlined(kind))
+    hints = get_type_hints(kind, include_extras=True)
+    found = ((name, _wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
+    return tuple(
+        (wire, nested, name in inlined) for name, wire, nested in found if name in inlined or _spreading(nested)
+    )
+
+
+def _records(hint: Any) -> Iterator[type[Record]]:
+    """The kinds of records that a field of this type holds."""
+    if isinstance(hint, type) and issubclass(hint, Record):
+        yield hint
+    for part in get_args(hint):
+        yield from _records(part)
+
+
+def _wire_name(name: str, hint: Any) -> str:
+    """The alias that the field declares, else its name in camelCase."""
+    declared = (extra.alias for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, FieldInfo))
+    return next(filter(None, declared), None) or to_camel(name)
+
+
+def _mentions(hint: Any, unit: Any) -> bool:
+    """Whether the hint is the unit, may be None beside it, or says more about it."""
+    of, *arguments = get_args(unit)
+    found, *more = get_args(hint) or (hint,)
+    return (found == of and more[: len(arguments)] == arguments) or any(
+        _mentions(part, unit) for part in get_args(hint)
+    )
+
+
+def _inlined(kind: type[Any]) -> tuple[tuple[str, type[Record]], ...]:
+    """Inlined fields by name, with what they are."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        (field.name, hints[field.name].__origin__)
+        for field in fields(kind)
+        if any(extra is INLINE for extra in getattr(hints[field.name], "__metadata__", ()))
+    )

@@ -1,0 +1,55 @@
+"""A Revision: one placement made into a child workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field, WithJsonSchema
+
+from rightpool.api.placement import Placement
+from rightpool.api.record import INLINE, Record
+from rightpool.api.units import Count, Quantity, UnixTime
+
+MAX_REVISION: Final = 99_999
+"""Of a job's Revisions. Names of children have room for five digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(Record):
+    """A placement of a job, and what it was made from."""
+
+    revision: Annotated[int, Field(ge=1, le=MAX_REVISION), WithJsonSchema({"type": "integer", "minimum": 1})]
+    """N of the child workload `<job>-r<N>`."""
+
+    placement: Annotated[Placement, INLINE]
+    """Where it runs and how big it is."""
+
+    workload_hash: str = ""
+    """Of the pod template and the chip container that the Revision was built from."""
+
+    requested_chips: Count | None = None
+    """Chips that spec.workload asked for then, so that a later edit is seen. Absent: as many as are placed."""
+
+    requested_replicas: Count | None = None
+    """Replicas that spec.workload asked for then. Absent: as many as are placed."""
+
+    created_at: UnixTime = 0.0
+    """When the Revision was decided on."""
+
+    cost_per_hour: Quantity | None = None
+    """Dollars an hour, at the price of the day that it was placed. Absent where the price is unknown."""
+
+    since: UnixTime | None = None
+    """When every pod of the Revision first ran."""
+
+    generation: int | None = None
+    """The newest metadata.generation whose spec allows this placement, so that a later edit is seen."""
+
+    @property
+    def requested(self) -> tuple[int, int]:
+        """Chips and replicas that spec.workload asked for."""
+        return (
+            self.requested_chips or self.placement.chips,
+            self.requested_replicas or self.placement.replicas,
+        )

@@ -1,0 +1,82 @@
+"""What the operator remembers of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from rightpool.api.account import Account
+from rightpool.api.avoided import MAX_AVOIDED, AvoidedPlacement
+from rightpool.api.interruption import Interruption
+from rightpool.api.ledger import MAX_HISTORY, LedgerEntry
+from rightpool.api.migration import Migration
+from rightpool.api.model import ATOMIC
+from rightpool.api.pause import Pause
+from rightpool.api.progress import JobProgress
+from rightpool.api.record import Record
+from rightpool.api.rescue import Rescue
+from rightpool.api.revision import Revision
+from rightpool.api.trace import Trace
+from rightpool.api.units import Count, UnixTime
+from rightpool.api.variation import Variation
+
+
+def _nothing(_: object) -> None:
+    return None
+
+
+def _is_empty(account: Account) -> bool:
+    return account.empty
+
+
+@dataclass(frozen=True, slots=True)
+class JobState(Record):
+    """The part of a job's status that the operator goes on from. Nothing else is remembered from cycle to cycle."""
+
+    revision: Annotated[Revision | None, Field(alias="placement")] = None
+    """Where the job runs and how big it is. Absent before its first start."""
+
+    account: Annotated[Account, Field(alias="cost", exclude_if=_is_empty)] = field(default_factory=Account)
+    """What the job costs."""
+
+    progress: JobProgress | None = None
+    """What the job has done."""
+
+    interruption: Interruption | None = None
+    """Time without progress that is not over."""
+
+    migration: Migration | None = None
+    """The decision that is being carried out."""
+
+    pause: Pause | None = None
+    """Why the job is stopped, or will be as soon as it has saved."""
+
+    rescue: Rescue | None = None
+    """The save that was asked for because pods are about to be lost. Absent where none are."""
+
+    trace: Trace | None = None
+    """The newest trace that was asked for by the annotation rightpool.dev/trace."""
+
+    moves: Count = 0
+    """Moves that the operator chose and carried out; an edit by the user is none."""
+
+    decisions: Annotated[Count, Field(alias="ledgerCount")] = 0
+    """Decisions so far; the next one is d-<ledgerCount+1>."""
+
+    last_move_at: UnixTime | None = None
+    """When the last move was over."""
+
+    avoid: Annotated[tuple[AvoidedPlacement, ...], Field(max_length=MAX_AVOIDED, json_schema_extra=ATOMIC)] = ()
+    """Places where a move of this job had to be rolled back, or where it did not start."""
+
+    history: Annotated[tuple[LedgerEntry, ...], Field(max_length=MAX_HISTORY, json_schema_extra=ATOMIC)] = ()
+    """The last ten decisions, the newest last."""
+
+    variation: Variation | None = None
+    """How the job's rate varies by itself, from window to window."""
+
+    finished: Annotated[str | None, BeforeValidator(_nothing), Field(exclude=True), SkipJsonSchema()] = None
+    """Completed or Failed, once terminal. Not on the wire: the conditions say so."""

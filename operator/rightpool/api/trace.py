@@ -1,0 +1,182 @@
+"""A trace that a user has asked for by the annotation rightpool.dev/trace, and what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from rightpool.api.model import ATOMIC
+from rightpool.api.record import Record
+from rightpool.api.units import WORD, Count, Figure, Share, Size, UnixTime
+
+MAX_COLLECTIVES: Final = 8
+MAX_OPERATIONS: Final = 10
+MAX_PARTS: Final = 8
+MAX_RANK: Final = 1_000_000
+
+_VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}))?")
+
+
+class TraceState(StrEnum):
+    """How far a trace is."""
+
+    WAITING = "Waiting"  # the sidecars are asked, or other traces are taken first
+    CAPTURING = "Capturing"  # a process records its steps, or the sidecar reads what it has recorded
+    CAPTURED = "Captured"
+    FAILED = "Failed"
+
+
+class TraceReason(StrEnum):
+    """Why there is no trace. Those that the sidecar says are in contract.TRACE_REASONS, too."""
+
+    INVALID_REQUEST = "InvalidRequest"  # the annotation's value is not ID or ID:RANK
+    NO_PROFILER = "NoProfiler"  # spec.profiling.mode is Off
+    NOT_RUNNING = "NotRunning"  # the job has no running pods
+    POD_GONE = "PodGone"  # the pod that was traced has ended, or the job was moved
+    TIMED_OUT = "TimedOut"  # no sidecar has served the request in time
+    NO_RANK = "NoRank"  # no process has this rank
+    NO_AGENT = "NoAgent"  # no process reports to the sidecar
+    NO_STEPS = "NoSteps"  # the program made no steps in time
+    STEP_TOO_LONG = "StepTooLong"  # the trace of a step may not fit into the program's memory
+    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"  # no PyTorch on a CPU or an NVIDIA GPU
+    UNSUPPORTED_VERSION = "UnsupportedVersion"  # PyTorch, or its CUDA, is too old
+    PROGRAM_PROFILES = "ProgramProfiles"  # the program runs a profiler of its own
+    CAPTURE_FAILED = "CaptureFailed"  # PyTorch's profiler, or the sidecar, failed
+    TOO_LARGE = "TooLarge"  # the trace is larger than the sidecar keeps
+    NO_SPACE = "NoSpace"  # a volume of the pod is full
+    UNREADABLE = "Unreadable"  # the file is no trace that can be summarised
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """What the annotation asks for."""
+
+    id: str
+    """Of the request. That of a value that can't be read is made of its digest, so that it is refused once."""
+
+    rank: int = 0
+    """Of the process that is traced."""
+
+    valid: bool = True
+    """Whether the value could be read."""
+
+
+def read_request(value: str) -> TraceRequest:
+    """The annotation's value, ID or ID:RANK. An id has up to 63 letters, digits, '-', '_' and '.', and begins and ends
+    with a letter or a digit."""
+    match = _VALUE.fullmatch(value.strip())
+    rank = 0 if match is None or match[2] is None else int(match[2])
+    if match is None or rank > MAX_RANK:
+        digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
+        return TraceRequest(f"invalid-{digest[:12]}", valid=False)
+    return TraceRequest(match[1], rank)
+
+
+@dataclass(frozen=True, slots=True)
+class TracePart(Record):
+    """One part of the time that was traced. All parts are together the whole."""
+
+    part: str
+    """Compute, OverlappedCommunication, ExposedCommunication, Memcpy, Input, Launch or Idle."""
+
+    share: Share
+    """Of the time."""
+
+    limit: Figure | None = None
+    """How many times faster the program is at most without this part: 1 / (1 - share), by Amdahl's law. Absent for
+    communication that is overlapped, and for a part that is nearly all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOperation(Record):
+    """What all operations of one name take."""
+
+    name: str
+    """As the profiler calls it, cut at 80 characters."""
+
+    count: Count
+    """How many there are in the trace."""
+
+    share: Share
+    """Of the time that was traced. Operations at the same time each count, so that shares may sum to more than 1."""
+
+    exposed: Share | None = None
+    """Of a collective: the share of the time in which it runs and nothing is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary(Record):
+    """What the time of the traced steps went to, on one process."""
+
+    on: str
+    """Device or Host: whose time it is."""
+
+    seconds: Figure
+    """The time that was traced, seconds."""
+
+    steps: Count | None = None
+    """Optimizer steps in it. Absent where the program does not annotate them."""
+
+    parts: Annotated[tuple[TracePart, ...], Field(max_length=MAX_PARTS, json_schema_extra=ATOMIC)] = ()
+    """What the time went to."""
+
+    collectives: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_COLLECTIVES, json_schema_extra=ATOMIC)] = ()
+    """Communication by kind, what takes most first."""
+
+    operations: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_OPERATIONS, json_schema_extra=ATOMIC)] = ()
+    """By the time that they take themselves, what takes most first: kernels and copies of a device, else operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(Record):
+    """The newest trace that was asked for. Written before the sidecars are asked, so that it is asked for once."""
+
+    id: str
+    """That the annotation rightpool.dev/trace asks for."""
+
+    rank: Count
+    """Of the process that is traced."""
+
+    state: Annotated[TraceState, WORD]
+    """Waiting, Capturing, Captured or Failed."""
+
+    since: UnixTime
+    """When the operator took the request."""
+
+    revision: Size | None = None
+    """Revision whose pods are asked."""
+
+    pod: str | None = None
+    """Pod of the process."""
+
+    finished_at: UnixTime | None = None
+    """When it was captured, or failed."""
+
+    reason: Annotated[TraceReason | None, WORD] = None
+    """Why it failed, in one CamelCase word."""
+
+    message: str = ""
+    """The same in a sentence."""
+
+    size_bytes: Count | None = None
+    """Of the file, which the sidecar keeps until the next trace or the end of the pod."""
+
+    sha256: str | None = None
+    """Digest of the file, compressed as the sidecar keeps it."""
+
+    summary: TraceSummary | None = None
+    """What it says."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state in (TraceState.CAPTURED, TraceState.FAILED)
+
+    def answers(self, request: TraceRequest) -> bool:
+        """Whether it is what is asked for."""
+        return (self.id, self.rank) == (request.id, request.rank)

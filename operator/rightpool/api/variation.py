@@ -1,0 +1,50 @@
+"""How the rate of a job varies by itself, from one window to the next: a few numbers that survive a restart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from rightpool.api.model import ATOMIC
+from rightpool.api.record import Record
+from rightpool.api.units import WORD, Count, Quantity, UnixTime
+from rightpool.api.work_unit import WorkUnit, counts_samples
+
+MAX_RECENT: Final = 24
+MAX_SPANS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SpanDifference(Record):
+    """By how much two spans of the same length differ, one right after the other, on one Revision."""
+
+    windows: Count
+    """Length of each of the two, in windows."""
+
+    pairs: Quantity
+    """How many such pairs were seen; old ones are forgotten slowly."""
+
+    variance: Quantity
+    """Mean square of the logarithm of the ratio of their rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variation(Record):
+    """What the newest windows of a Revision were measured at, and how much such measurements differ by themselves."""
+
+    revision: Count
+    """Which Revision `recent` is of."""
+
+    as_of: UnixTime
+    """End of the newest window."""
+
+    recent: Annotated[tuple[Quantity, ...], Field(max_length=MAX_RECENT, json_schema_extra=ATOMIC)] = ()
+    """Throughput of the newest windows, units a second, one after the other, the newest last."""
+
+    spans: Annotated[tuple[SpanDifference, ...], Field(max_length=MAX_SPANS, json_schema_extra=ATOMIC)] = ()
+    """Differences by length, the shortest first. They are the job's, whatever its Revision."""
+
+    unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
+    """What `recent` counts: Samples or Steps. Absent: Samples."""

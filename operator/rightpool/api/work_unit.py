@@ -1,0 +1,20 @@
+"""The unit in which the work of a job is counted: of its throughput, and of what a million cost."""
+
+from enum import StrEnum
+
+
+class WorkUnit(StrEnum):
+    """Samples where they are counted, else optimizer steps. Figures in different units are never compared."""
+
+    SAMPLES = "Samples"
+    STEPS = "Steps"
+
+    @property
+    def plural(self) -> str:
+        """In a sentence, or after a number."""
+        return self.value.lower()
+
+
+def counts_samples(unit: WorkUnit) -> bool:
+    """What is the rule, and therefore not written."""
+    return unit is WorkUnit.SAMPLES

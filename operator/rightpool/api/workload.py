@@ -1,0 +1,169 @@
+"""What a ProfiledJob runs: spec.workload, with one field a kind of child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+
+from rightpool.api.model import ApiModel
+from rightpool.api.rules import Rule, required_by_rule, validations
+from rightpool.api.template import PodTemplate
+
+MAX_CHIPS_PER_REPLICA: Final = 256
+MAX_REPLICAS: Final = 10_000  # an index has at most 4 digits, which the bound on names counts on
+MAX_RESTARTS: Final = 100_000  # times the replicas it must fit into Kubernetes' 32 bits
+MAX_SECONDS: Final = 2**31 - 1  # Kubernetes' 32 bits
+
+_CONTAINERS: Final = "self.template.spec.containers"
+_HAS_CONTAINERS: Final = f"has({_CONTAINERS})"
+
+# Kubernetes' own schema judges the rules when the child is made.
+_FAILURE_RULES: Final = {
+    "type": "object",
+    "description": "What failures of pods mean, as in a Job.",
+    "required": ["rules"],
+    "properties": {
+        "rules": {
+            "type": "array",
+            "description": "Rules, of which the first that matches decides.",
+            "maxItems": 19,  # Kubernetes allows 20, and one is the operator's
+            "x-kubernetes-list-type": "atomic",
+            "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        }
+    },
+}
+PodFailurePolicy = Annotated[dict[str, Any], WithJsonSchema(_FAILURE_RULES)]
+
+
+class JobWorkload(ApiModel):
+    """A batch/v1 Indexed Job: as many pods as replicas, each with the same number of chips."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) <= 1",
+                "is needed because the template has several containers: name the one that gets the chips",
+                field=".chipContainer",
+                expression="'is needed because the template has several containers: name the one that gets the chips, "
+                f"such as ' + {_CONTAINERS}[0].name",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) == 0 || "
+                f"{_CONTAINERS}.exists(c, c.name == self.chipContainer)",
+                "must name a container of the template: write the name of one of them",
+                field=".chipContainer",
+                expression=f"'must name a container of the template: write ' + {_CONTAINERS}[0].name + "
+                f"(size({_CONTAINERS}) > 1 ? ' or ' + {_CONTAINERS}[1].name : '') + "
+                f"(size({_CONTAINERS}) > 2 ? ' or another' : '')",
+            ),
+        )
+    )
+
+    chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
+    """Chips of each pod at the start. What is in force afterwards is in status.placement."""
+
+    replicas: int = Field(default=1, ge=1, le=MAX_REPLICAS)
+    """Pods at the start. What is in force afterwards is in status.placement, within `elasticity`."""
+
+    template: PodTemplate
+    """The pod template, as in a Job. It requests no chips: they are added where the job is placed."""
+
+    chip_container: str | None = Field(default=None, max_length=63)
+    """The container that gets the chips. Needed when the template has more than one container."""
+
+    backoff_limit: int | None = Field(default=None, ge=0, le=MAX_RESTARTS)
+    """How often the program is started again after it failed, before the job has failed. Each replica may fail as
+    often. Default: 6. It applies from the next Revision on."""
+
+    active_deadline_seconds: int | None = Field(default=None, ge=1, le=MAX_SECONDS)
+    """Most seconds that a Revision may run; then the job has failed. Time in a queue does not count. A move starts it
+    anew. It applies from the next Revision on. Default: no limit."""
+
+    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=MAX_SECONDS)
+    """Seconds after the end of the job when Kubernetes deletes its Job with the pods and their logs. The ProfiledJob
+    and its ledger stay until they are deleted. Default: all is kept."""
+
+    pod_failure_policy: PodFailurePolicy | None = None
+    """What failures of pods mean, as in a Job. Its rules come before the operator's own, by which a drained or
+    reclaimed node is no failure of the program. Needs restartPolicy Never. It applies from the next Revision on."""
+
+    @property
+    def chips(self) -> int:
+        """Chips asked for at the start."""
+        return self.chips_per_replica * self.replicas
+
+    @property
+    def failure_rules(self) -> tuple[Mapping[str, Any], ...]:
+        """The user's rules of podFailurePolicy."""
+        return () if self.pod_failure_policy is None else tuple(self.pod_failure_policy.get("rules") or ())
+
+
+class Workload(ApiModel):
+    """What runs: exactly one kind of workload."""
+
+    model_config = ConfigDict(
+        json_schema_extra=required_by_rule(
+            "job", "add it: job is the kind of workload that runs, and holds the pod template as job.template"
+        )
+    )
+
+    job: JobWorkload
+    """A batch/v1 Indexed Job, for training and other work that ends."""
+
+    @property
+    def field(self) -> str:
+        """The kind of workload that is set: the name of its field."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def chosen(self) -> JobWorkload:
+        """The workload, of whichever kind it is. Planning reads it for every job and pool."""
+        return self.job
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """The pod template, as the user wrote it."""
+        return self.chosen.template
+
+    @property
+    def chip_container(self) -> str | None:
+        """The container that gets the chips. None where the template has one container alone."""
+        return self.chosen.chip_container
+
+    @property
+    def backoff_limit(self) -> int | None:
+        """Restarts of the program after failures. None: Kubernetes' default."""
+        return self.chosen.backoff_limit
+
+    @property
+    def active_deadline_seconds(self) -> int | None:
+        """Most seconds that a Revision may run."""
+        return self.chosen.active_deadline_seconds
+
+    @property
+    def ttl_seconds_after_finished(self) -> int | None:
+        """Seconds after the end of the job when its child is deleted. None: it is kept."""
+        return self.chosen.ttl_seconds_after_finished
+
+    @property
+    def failure_rules(self) -> tuple[Mapping[str, Any], ...]:
+        """The user's rules of what failures of pods mean."""
+        return self.chosen.failure_rules
+
+    @property
+    def chips_per_replica(self) -> int:
+        """Chips of each pod asked for at the start."""
+        return self.chosen.chips_per_replica
+
+    @property
+    def replicas(self) -> int:
+        """Pods asked for at the start."""
+        return self.chosen.replicas
+
+    @property
+    def chips(self) -> int:
+        """Chips asked for at the start."""
+        return self.chosen.chips

@@ -1,0 +1,58 @@
+"""Documents for programs: JSON or YAML, with keys in the documented order and null for what is not known.
+
+Whatever the API writes as a decimal string is a number here, so that a script never meets both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, TextIO
+
+from rightpool.api.ledger import LedgerEntry
+from rightpool.api.placement import Placement
+
+FORMATS: Final = ("table", "json", "yaml")
+_DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+# Texts that may look like numbers.
+_WORDS: Final = frozenset({"name", "namespace", "pool", "id", "workloadHash", "message", "reason", "selector"})
+
+
+def print_document(document: Any, form: str, stream: TextIO | None = None) -> None:
+    """Print it as `json` or `yaml`."""
+    stream = stream or sys.stdout
+    if form == "yaml":
+        import yaml
+
+        yaml.safe_dump(document, stream, sort_keys=False, allow_unicode=True)
+        return
+    json.dump(document, stream, indent=2, ensure_ascii=False, allow_nan=False)
+    stream.write("\n")
+
+
+def plain(wire: Any, key: str = "") -> Any:
+    """A part of a status with its decimal strings as numbers."""
+    if isinstance(wire, Mapping):
+        return {name: plain(value, str(name)) for name, value in wire.items()}
+    if isinstance(wire, list | tuple):
+        return [plain(value, key) for value in wire]
+    if isinstance(wire, str) and key not in _WORDS and _DECIMAL.fullmatch(wire):
+        return float(wire)
+    return wire
+
+
+def place_document(placement: Placement) -> dict[str, Any]:
+    """Where and how big."""
+    return {
+        "pool": placement.pool,
+        "chips": placement.chips,
+        "replicas": placement.replicas,
+        "capacity": placement.capacity.value,
+    }
+
+
+def entry_document(entry: LedgerEntry) -> dict[str, Any]:
+    """An entry of the ledger as it is on the wire, and its unit whatever that is."""
+    return {**plain(entry.to_dict()), "unit": entry.unit.value}

@@ -1,0 +1,66 @@
+"""Whether an operator leads: by its Lease, which it renews every few seconds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from rightpool.api.kubernetes import Resource
+from rightpool.cluster.errors import ClusterError
+from rightpool.cluster.resources import LEASES
+from rightpool.reporting.wording import span
+
+DEFAULT_NAMESPACE: Final = "rightpool-system"
+_NAME: Final = "rightpool"
+# Between two renewals, and what the clocks of two machines may differ by.
+_GRACE_SECONDS: Final = 15.0
+
+
+class Leases(Protocol):
+    """The part of ClusterClient that is used."""
+
+    def list_all(self, resource: Resource, namespace: str | None = None) -> list[dict[str, Any]]: ...
+
+
+def add_operator_argument(parser: argparse.ArgumentParser) -> None:
+    """Where to look for the Lease."""
+    parser.add_argument(
+        "--operator-namespace",
+        default=DEFAULT_NAMESPACE,
+        metavar="NAMESPACE",
+        help=f"where the operator is installed, to see whether it runs; default: {DEFAULT_NAMESPACE}",
+    )
+
+
+def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
+    """A sentence where no operator leads; None where one does, or the Lease can't be read."""
+    try:
+        leases = client.list_all(LEASES, namespace)
+    except ClusterError:
+        return None
+    specs = [lease.get("spec") or {} for lease in leases if _NAME in str((lease.get("metadata") or {}).get("name"))]
+    if not specs or any(_held(spec, now) for spec in specs):
+        return None
+    renewed = max((at for spec in specs if (at := _renewed(spec)) is not None), default=None)
+    since = "" if renewed is None else f" since {span(max(0.0, now - renewed))}"
+    return (
+        f"no operator leads{since}: what is shown is what it wrote last, and nothing is started or moved. "
+        f"See `kubectl -n {namespace} get lease,pods`"
+    )
+
+
+def _held(spec: Mapping[str, Any], now: float) -> bool:
+    renewed = _renewed(spec)
+    if not spec.get("holderIdentity") or renewed is None:
+        return False
+    return now < renewed + float(spec.get("leaseDurationSeconds") or 0) + _GRACE_SECONDS
+
+
+def _renewed(spec: Mapping[str, Any]) -> float | None:
+    text = spec.get("renewTime")
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp() if text else None
+    except ValueError:
+        return None

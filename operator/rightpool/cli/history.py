@@ -1,0 +1,132 @@
+"""`rightpool history [NAME]`: the ledger, of one job or of all in the namespace, the newest first.
+
+With `-o json` or `-o yaml`, one object:
+
+    apiVersion, kind   rightpool.dev/v1alpha1, History
+    asOf               time of the request, RFC 3339
+    items              the newest first, each {namespace, name, entry}; entry is one of status.history, its numbers as
+                       JSON numbers, with unit: Samples or Steps
+
+A status keeps the last ten decisions of a job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from rightpool.api.ledger import LedgerEntry
+from rightpool.api.units import write_unix_time
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
+from rightpool.cli.documents import entry_document, print_document
+from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.contract import GROUP, VERSION
+from rightpool.planning.job import JobKey
+from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import dollars, number, span
+
+Entries = list[tuple[JobKey, LedgerEntry]]
+
+
+def _columns(units: bool) -> tuple[Column, ...]:
+    """units: whether cells name their unit, because not every job was measured in samples."""
+    return (
+        Column("ENDED"),
+        Column("NAMESPACE"),
+        Column("NAME"),
+        Column("ID"),
+        Column("FROM"),
+        Column("TO"),
+        Column("THROUGHPUT" if units else "SAMPLES/S", right=True, drop=2),
+        Column("PROMISED", right=True, drop=3),
+        Column("DELIVERED", right=True, drop=3),
+        Column("$/M BEFORE", right=True, drop=1),
+        Column("$/M AFTER", right=True, drop=1),
+        Column("OUTCOME"),
+        Column("WHY", wraps=True),
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this command."""
+    parser.add_argument("name", nargs="?", help="of the ProfiledJob; default: all jobs")
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit status: 0 listed, 1 not possible."""
+
+    def work(connection: Connection) -> None:
+        key = None if arguments.name is None else job_key(arguments.name, connection.namespace)
+        namespace = key.namespace if key is not None else None if arguments.all_namespaces else connection.namespace
+        jobs = stored_jobs(connection.client, namespace)
+        if key is not None and key not in jobs:
+            raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}")
+        entries = entries_of(stored for name, stored in jobs.items() if key in (None, name))
+        now = time.time()
+        if arguments.output == "table":
+            print_entries(Page(), entries, now)
+        else:
+            print_document(history_document(entries, now), arguments.output)
+
+    return carry_out(arguments, "history", work)
+
+
+def entries_of(jobs: Iterable[StoredJob]) -> Entries:
+    """The newest first."""
+    found = [(stored.job.key, entry) for stored in jobs for entry in stored.job.state.history]
+    return sorted(found, key=lambda each: (-each[1].finished_at, each[0]))
+
+
+def history_document(entries: Entries, now: float) -> dict[str, Any]:
+    """The object that this module's head describes."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "History",
+        "asOf": write_unix_time(now),
+        "items": [
+            {"namespace": key.namespace, "name": key.name, "entry": entry_document(entry)} for key, entry in entries
+        ],
+    }
+
+
+def print_entries(page: Page, entries: Entries, now: float) -> None:
+    """The table."""
+    if not entries:
+        page.line("nothing has been moved")
+        return
+    units = any(entry.unit is WorkUnit.STEPS for _, entry in entries)
+    page.table(_columns(units), [_row(key, entry, now, units) for key, entry in entries])
+
+
+def _row(key: JobKey, entry: LedgerEntry, now: float, units: bool) -> list[str]:
+    unit = f" {entry.unit.plural}" if units else ""
+
+    def rate(value: float | None) -> str:
+        return NOTHING if value is None else f"{number(value)}{unit}{'/s' if unit else ''}"
+
+    def money(value: float | None) -> str:
+        return NOTHING if value is None else dollars(value).replace("$", "") + unit
+
+    return [
+        f"{span(max(0.0, now - entry.finished_at))} ago",
+        key.namespace,
+        key.name,
+        entry.id,
+        short_place(entry.source),
+        short_place(entry.target),
+        rate(entry.baseline_throughput),
+        rate(entry.predicted_throughput),
+        rate(entry.realised_throughput),
+        money(entry.baseline_cost_per_million),
+        money(entry.realised_cost_per_million),
+        entry.outcome.value,
+        entry.message or entry.reason,
+    ]

@@ -1,0 +1,1 @@
+"""`rightpool explain --plot`: an explanation as a picture."""

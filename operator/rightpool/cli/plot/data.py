@@ -1,0 +1,130 @@
+"""What a picture of an explanation shows, as numbers. What is not known is left out, and a note says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.cli.explain import Explanation
+from rightpool.cli.roofline import RooflinePlot, roofline_of
+from rightpool.cli.ui.charts import Part, candidate_kind, step_parts
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.job import unit_of
+from rightpool.prediction.predictor import Origin
+from rightpool.reporting.rejection_texts import short_place
+
+_MILLION: Final = 1e6
+_HOUR: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRate:
+    """Throughput at one size."""
+
+    chips: int
+    median: float
+    """Units of work a second."""
+    low: float
+    high: float
+    """80% interval."""
+    observed: bool
+    """Whether it was measured, now or before."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlotOffer:
+    """What a million units of work take at a placement."""
+
+    where: str
+    hours: float
+    dollars: float
+    low: float
+    high: float
+    """80% interval of dollars."""
+    kind: str
+    """now, target, eligible or rejected."""
+    frontier: bool
+    """Whether nothing here is both faster and cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Everything that is drawn."""
+
+    title: str
+    unit: str
+    """What work is counted in: samples or steps."""
+    roofline: RooflinePlot
+    sizes: Mapping[str, tuple[SizeRate, ...]]
+    """Throughput by pool, in order of sizes."""
+    offers: tuple[PlotOffer, ...]
+    """The fastest first."""
+    unpriced: int
+    """Placements of which throughput or price is not known."""
+    parts: tuple[Part, ...]
+    """Of a step; empty where that is not known."""
+
+
+def plot_of(found: Explanation) -> Plot:
+    """The numbers of an explanation's picture."""
+    assessment, job = found.assessment, found.job
+    everywhere = [*([] if assessment.current is None else [assessment.current]), *assessment.candidates]
+    offers, unpriced = offers_of(assessment.current, assessment.candidates, assessment.decision.target)
+    current = assessment.current
+    return Plot(
+        title=f"{job.key}: {(job.state.revision and short_place(job.state.revision.placement)) or 'not placed'}",
+        unit=unit_of(job).plural,
+        roofline=roofline_of(job.observed.profile, current, assessment.candidates, found.pools),
+        sizes=sizes_of(everywhere),
+        offers=offers,
+        unpriced=unpriced,
+        parts=tuple(step_parts(job.observed.profile)),
+    )
+
+
+# --- sizes, and cost against time ------------------------------------------------------------------------------------
+
+
+def sizes_of(everywhere: Sequence[Candidate]) -> dict[str, tuple[SizeRate, ...]]:
+    """Throughput by pool; spot chips are as fast as others, and drawn once."""
+    found: dict[str, dict[int, SizeRate]] = {}
+    for each in everywhere:
+        rate = each.throughput
+        if rate is None:
+            continue
+        observed = each.origin is not Origin.PREDICTED
+        sizes = found.setdefault(each.placement.pool, {})
+        sizes.setdefault(
+            each.placement.chips, SizeRate(each.placement.chips, rate.median, rate.low, rate.high, observed)
+        )
+    return {pool: tuple(sizes[chips] for chips in sorted(sizes)) for pool, sizes in sorted(found.items())}
+
+
+def offers_of(
+    current: Candidate | None, candidates: Sequence[Candidate], target: Placement | None
+) -> tuple[tuple[PlotOffer, ...], int]:
+    """Placements by time and cost, and how many of them lack one of the two."""
+    rows = ([] if current is None else [("now", current)]) + [
+        (candidate_kind(each, target), each) for each in candidates
+    ]
+    found: list[tuple[str, Candidate, float, float]] = []
+    for kind, each in rows:
+        rate, cost = each.throughput, each.cost_per_million
+        if rate is not None and cost is not None and rate.median > 0.0 and each.useful > 0.0:
+            found.append((kind, each, _MILLION / (rate.median * each.useful) / _HOUR, cost.median))
+    found.sort(key=lambda row: (row[2], row[3]))
+    offers = []
+    cheapest = float("inf")
+    for kind, each, hours, dollars in found:
+        cost = each.cost_per_million
+        assert cost is not None
+        offers.append(PlotOffer(_place(each), hours, dollars, cost.low, cost.high, kind, dollars < cheapest))
+        cheapest = min(cheapest, dollars)
+    return tuple(offers), len(rows) - len(found)
+
+
+def _place(candidate: Candidate) -> str:
+    spot = " (spot)" if candidate.placement.capacity is CapacityType.SPOT else ""
+    return short_place(candidate.placement) + spot

@@ -1,0 +1,132 @@
+"""`rightpool recommend`: what the operator would do and has not done, what it brings first.
+
+With `-o json` or `-o yaml`, one object:
+
+    apiVersion, kind   rightpool.dev/v1alpha1, RecommendationList
+    asOf               time of the request, RFC 3339
+    notes              what is not as it should be, sentences
+    items              the most dollars first, each {namespace, name, id, from, to, savings, costPerHour,
+                       toBeHadPerHour, heldBy, reason, message}. costPerHour is that of `to`; toBeHadPerHour is what the
+                       work of an hour would cost less there; heldBy is why it was not done, null where it is about to
+                       be; dollars, null where unknown
+    toBeHadPerHour     the sum
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from rightpool.api.units import write_unix_time
+from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
+from rightpool.cli.documents import place_document, print_document
+from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.contract import GROUP, VERSION
+from rightpool.planning.job import JobKey
+from rightpool.reporting.offer import Offer, offer_of
+from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import dollars, share
+
+Offers = list[tuple[JobKey, Offer]]
+
+OFFER_COLUMNS: Final = (
+    Column("NAMESPACE"),
+    Column("NAME"),
+    Column("NOW"),
+    Column("WOULD GO TO"),
+    Column("SAVES", right=True),
+    Column("$/H TO BE HAD", right=True),
+    Column("HELD BY", drop=1),
+    Column("ID"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this command."""
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_operator_argument(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit status: 0 listed, 1 not possible."""
+
+    def work(connection: Connection) -> None:
+        namespace = None if arguments.all_namespaces else connection.namespace
+        now = time.time()
+        offers = ranked_offers(stored_jobs(connection.client, namespace).values())
+        quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        if arguments.output == "table":
+            page = Page()
+            print_offers(page, offers)
+            if quiet is not None:
+                page.line()
+                page.line(quiet)
+        else:
+            print_document(offers_document(offers, now, () if quiet is None else (quiet,)), arguments.output)
+
+    return carry_out(arguments, "recommend", work)
+
+
+def ranked_offers(jobs: Iterable[StoredJob]) -> Offers:
+    """The most dollars first, then by name."""
+    found = [(stored.job.key, offer) for stored in jobs if (offer := offer_of(stored, stored.status)) is not None]
+    return sorted(found, key=lambda each: (-(each[1].dollars_per_hour or 0.0), each[0]))
+
+
+def offers_document(offers: Offers, now: float, notes: Iterable[str] = ()) -> dict[str, Any]:
+    """The object that this module's head describes."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "RecommendationList",
+        "asOf": write_unix_time(now),
+        "notes": list(notes),
+        "items": [
+            {
+                "namespace": key.namespace,
+                "name": key.name,
+                "id": offer.recommendation.id,
+                "from": place_document(offer.here),
+                "to": place_document(offer.recommendation.placement),
+                "savings": offer.recommendation.savings,
+                "costPerHour": offer.recommendation.cost_per_hour,
+                "toBeHadPerHour": offer.dollars_per_hour,
+                "heldBy": offer.recommendation.held_by,
+                "reason": offer.recommendation.reason,
+                "message": offer.recommendation.message,
+            }
+            for key, offer in offers
+        ],
+        "toBeHadPerHour": sum(offer.dollars_per_hour or 0.0 for _, offer in offers),
+    }
+
+
+def print_offers(page: Page, offers: Offers) -> None:
+    """The table, its sum, and how to have one carried out."""
+    if not offers:
+        page.line("nothing is recommended: every job is where it should be, or is not measured yet")
+        return
+    page.table(OFFER_COLUMNS, [offer_cells(key, offer) for key, offer in offers])
+    total = sum(offer.dollars_per_hour or 0.0 for _, offer in offers)
+    page.line()
+    page.line(f"{dollars(total)} an hour are to be had; `rightpool approve NAME -n NAMESPACE` has one carried out")
+
+
+def offer_cells(key: JobKey, offer: Offer) -> list[str]:
+    """As the columns show it."""
+    recommendation = offer.recommendation
+    return [
+        key.namespace,
+        key.name,
+        short_place(offer.here),
+        short_place(recommendation.placement),
+        NOTHING if recommendation.savings is None else share(recommendation.savings),
+        NOTHING if offer.dollars_per_hour is None else f"{offer.dollars_per_hour:.2f}",
+        recommendation.held_by or NOTHING,
+        recommendation.id,
+    ]

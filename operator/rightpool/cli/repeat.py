@@ -1,0 +1,51 @@
+"""`--watch`: a command that shows what it found again and again, until it is interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from rightpool.cli.connection import Connection
+
+WATCH_SECONDS: Final = 10.0  # a cycle of the operator
+_CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def add_watch_argument(parser: argparse.ArgumentParser) -> None:
+    """The option `--watch`."""
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        type=_seconds,
+        const=WATCH_SECONDS,
+        metavar="SECONDS",
+        help=f"again and again, every {WATCH_SECONDS:.0f} seconds by default",
+    )
+
+
+def repeated(
+    look: Callable[[Connection], None], seconds: float | None, pause: Callable[[float], None] = time.sleep
+) -> Callable[[Connection], None]:
+    """`look` as it is, or again every so many seconds, on a cleared terminal."""
+
+    def again(connection: Connection) -> None:
+        while True:
+            if sys.stdout.isatty():
+                print(_CLEAR, end="")
+            look(connection)
+            sys.stdout.flush()
+            assert seconds is not None
+            pause(seconds)
+
+    return look if seconds is None else again
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 1.0 <= seconds <= 3600.0:
+        raise ValueError("between 1 and 3600")
+    return seconds

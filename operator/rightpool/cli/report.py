@@ -1,0 +1,223 @@
+"""`rightpool report`: what namespaces, teams, pools or capacity types have spent and saved.
+
+Reads the operator's books, one ConfigMap a namespace in the operator's own namespace, which outlive the jobs. They are
+stored every ten minutes, so that they lag behind `rightpool top`. With `-o json`, one object:
+
+    apiVersion, kind   rightpool.dev/v1alpha1, ChargebackReport
+    asOf, since        time of the request, RFC 3339; the first day that is counted, YYYY-MM-DD
+    bookedUntil        when the newest entry was booked, RFC 3339: later use is in no sum yet. null where nothing was
+    notes              what is not as it should be, sentences
+    by                 namespace, team, pool or capacity
+    rows               highest cost first, each {NAME of by, spent, saved, chipHours, goodput}: dollars; saved is net of
+                       what moves that did not pay have lost; goodput is the useful share of the chip-hours, null where
+                       no chips were held
+    total              the same sums over all rows
+
+With `-o csv` the rows with a header line; with `-o html` one page without external requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import html
+import io
+import re
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from rightpool.api.units import write_unix_time
+from rightpool.cli.connection import CliError, Connection, carry_out
+from rightpool.cli.documents import print_document
+from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.cluster.resources import CONFIG_MAPS
+from rightpool.contract import GROUP, LABEL_CHARGEBACK, VERSION
+from rightpool.planning.accounting.chargeback import DAYS, Charge, Chargeback
+from rightpool.reporting.chargeback_object import charged_namespace, read_books
+from rightpool.reporting.wording import cents, span
+
+BY: Final = ("namespace", "team", "pool", "capacity")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this command."""
+    parser.add_argument("--since", default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
+    parser.add_argument("--by", choices=BY, default="namespace")
+    parser.add_argument("-n", "--namespace", help="only this namespace; default: all")
+    add_operator_argument(parser)
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
+    parser.add_argument("-o", "--output", choices=("table", "csv", "json", "html"), default="table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; the exit status: 0 success, 1 error."""
+
+    def work(connection: Connection) -> None:
+        now = time.time()
+        since = first_day(arguments.since, now)
+        objects = connection.client.list_all(CONFIG_MAPS, arguments.operator_namespace, labels=LABEL_CHARGEBACK)
+        books = _books(objects, arguments.namespace)
+        rows = charges(books, arguments.by, since)
+        newest = booked_until(books)
+        quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        if arguments.output == "json":
+            notes = () if quiet is None else (quiet,)
+            print_document(document(rows, arguments.by, since, now, newest, notes), "json")
+        elif arguments.output == "csv":
+            print(as_csv(rows, arguments.by), end="")
+        elif arguments.output == "html":
+            print(as_html(rows, arguments.by, since, newest))
+        else:
+            page = Page()
+            _print_table(page, rows, arguments.by, since, arguments.operator_namespace)
+            if newest is not None:
+                page.line(f"the newest entry was booked {span(max(0.0, now - newest))} ago: later use is not in it yet")
+            if quiet is not None:
+                page.line(quiet)
+
+    return carry_out(arguments, "report", work)
+
+
+def first_day(text: str, now: float) -> str:
+    """The day from which `text`, such as 30d, counts, YYYY-MM-DD. Raises CliError."""
+    match = re.fullmatch(r"(\d{1,3})d", text)
+    if match is None or not 1 <= int(match[1]) <= DAYS:
+        raise CliError(f"--since {text}: write a number of days from 1d to {DAYS}d, such as 30d")
+    return (datetime.fromtimestamp(now, UTC).date() - timedelta(days=int(match[1]) - 1)).isoformat()
+
+
+def _books(objects: Iterable[Mapping[str, Any]], only: str | None) -> dict[str, Chargeback]:
+    found = {}
+    for body in objects:
+        namespace = charged_namespace(body)
+        if namespace is None or (only is not None and namespace != only):
+            continue
+        try:
+            found[namespace] = read_books(body)
+        except ValueError as error:
+            raise CliError(f"the books of {namespace} can't be read: {error}") from error
+    return found
+
+
+def booked_until(books: Mapping[str, Chargeback]) -> float | None:
+    """Unix seconds of the newest entry; None where there is none."""
+    return max((each.newest for each in books.values() if each.newest is not None), default=None)
+
+
+def charges(books: Mapping[str, Chargeback], by: str, since: str) -> list[tuple[str, Charge]]:
+    """Sums from that day on, highest cost first, then by name."""
+    sums: dict[str, Charge] = {}
+    for namespace, each in books.items():
+        for key, charge in each.totals(datetime.fromisoformat(since).date()).items():
+            name = namespace if by == "namespace" else str(getattr(key, by))
+            sums[name] = sums.get(name, Charge()).plus(charge)
+    return sorted(sums.items(), key=lambda row: (-row[1].spent, row[0]))
+
+
+def _figures(charge: Charge) -> dict[str, float | None]:
+    goodput = min(1.0, charge.useful_seconds / charge.chip_seconds) if charge.chip_seconds > 0.0 else None
+    return {
+        "spent": round(charge.spent, 2),
+        "saved": round(charge.saved - charge.lost, 2),
+        "chipHours": round(charge.chip_seconds / 3600.0, 3),
+        "goodput": None if goodput is None else round(goodput, 3),
+    }
+
+
+def _total(rows: list[tuple[str, Charge]]) -> Charge:
+    total = Charge()
+    for _, charge in rows:
+        total = total.plus(charge)
+    return total
+
+
+def document(
+    rows: list[tuple[str, Charge]],
+    by: str,
+    since: str,
+    now: float,
+    newest: float | None,
+    notes: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The JSON object described in the module's docstring."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "ChargebackReport",
+        "asOf": write_unix_time(now),
+        "since": since,
+        "bookedUntil": None if newest is None else write_unix_time(newest),
+        "notes": list(notes),
+        "by": by,
+        "rows": [{by: name, **_figures(charge)} for name, charge in rows],
+        "total": _figures(_total(rows)),
+    }
+
+
+def as_csv(rows: list[tuple[str, Charge]], by: str) -> str:
+    """The rows with a header line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((by, "spent", "saved", "chipHours", "goodput"))
+    for name, charge in rows:
+        writer.writerow((_escaped(name), *("" if value is None else value for value in _figures(charge).values())))
+    return text.getvalue()
+
+
+def _escaped(text: str) -> str:
+    """A label's value that a spreadsheet would not take for a formula."""
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+
+
+def as_html(rows: list[tuple[str, Charge]], by: str, since: str, newest: float | None) -> str:
+    """One page, readable in dark and light. newest: Unix seconds of the newest entry."""
+    head = "".join(
+        f"<th scope=col>{title}</th>" for title in (by.capitalize(), "Spent", "Saved", "Chip-hours", "Goodput")
+    )
+    body = "".join(
+        f"<tr><th scope=row>{html.escape(name or '(none)')}</th>{_cells(charge)}</tr>" for name, charge in rows
+    )
+    title = f"Rightpool: cost by {by} since {since}"
+    booked = "Nothing was booked" if newest is None else f"Booked until {write_unix_time(round(newest))}"
+    style = (
+        ":root{color-scheme:light dark}body{font:16px/1.5 system-ui;margin:2rem}table{border-collapse:collapse}"
+        "th,td{padding:.3rem 1rem;border-bottom:1px solid #8888;text-align:right}th:first-child{text-align:left}"
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+        f"<h1>{title}</h1><p>{booked}</p><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody><tfoot><tr><th scope=row>Total</th>{_cells(_total(rows))}</tr></tfoot></table></html>"
+    )
+
+
+def _cells(charge: Charge) -> str:
+    return "".join(f"<td>{html.escape(text)}</td>" for text in _texts(charge))
+
+
+def _texts(charge: Charge) -> list[str]:
+    figures = _figures(charge)
+    goodput = figures["goodput"]
+    return [
+        cents(figures["spent"] or 0.0),
+        cents(figures["saved"] or 0.0),
+        f"{figures['chipHours']:,.1f}",
+        NOTHING if goodput is None else f"{goodput:.0%}",
+    ]
+
+
+def _print_table(page: Page, rows: list[tuple[str, Charge]], by: str, since: str, where: str) -> None:
+    if not rows:
+        page.line(f"nothing was booked since {since}; books are in {where} (--operator-namespace), every ten minutes")
+        return
+    columns = (
+        Column(by.upper()),
+        *(Column(title, right=True) for title in ("SPENT", "SAVED", "CHIP-HOURS", "GOODPUT")),
+    )
+    page.table(columns, [[name or NOTHING, *_texts(charge)] for name, charge in rows])
+    page.line()
+    total = _texts(_total(rows))
+    page.line(f"since {since}: {total[0]} for {total[2]} chip-hours; moves have saved {total[1]}")

@@ -1,0 +1,248 @@
+"""The page of the fleet: its sums, its pools, what is to be had, and its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from rightpool.cli.connection import error_message
+from rightpool.cli.heartbeat import no_leader_text
+from rightpool.cli.pools import POOL_COLUMNS, pool_cells
+from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
+from rightpool.cli.table import NOTHING, Column
+from rightpool.cli.top import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
+from rightpool.cli.ui.sheet import Table
+from rightpool.cli.view import ClusterView, FleetView
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError
+from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
+from rightpool.planning.allocate.limits import FleetLimits
+from rightpool.planning.job import JobKey
+from rightpool.reporting.decision_texts import limit_text
+from rightpool.reporting.wording import cents, dollars, span
+
+# Of what is to be had; the list of jobs has all.
+OFFERS_SHOWN: Final = 10
+# A browser takes half a second to lay out a thousand rows. All are shown where that is asked for.
+JOBS_SHOWN: Final = 200
+
+_MORE_COLUMNS: Final = (
+    Column("ENDS IN", right=True),
+    Column("$/M PROMISED", right=True),
+    Column("$/M DELIVERED", right=True),
+)
+_POOL_COLUMNS: Final = (*POOL_COLUMNS, Column("UNDONE IN A DAY", right=True))
+_NAME: Final = 1  # of job_columns and OFFER_COLUMNS
+
+SORTS: Final[Mapping[str, tuple[str, Callable[[Line], tuple[float, str, str]]]]] = {
+    "NAMESPACE": ("namespace", lambda line: (0.0, line.namespace, line.name)),
+    "NAME": ("name", lambda line: (0.0, line.name, line.namespace)),
+    "$/H": ("cost", lambda line: (-(line.cost_per_hour or 0.0), line.namespace, line.name)),
+    "STATE": ("state", lambda line: (0.0, line.state, line.name)),
+    "SAVES": ("saves", lambda line: (-(_offered(line)), line.namespace, line.name)),
+    "ENDS IN": ("end", lambda line: (line.finish_at or float("inf"), line.namespace, line.name)),
+}
+"""By the title of a column: the word for it in an address, and what it is sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPicture:
+    """The fleet as it was read. fleet: None where the pools can't be read."""
+
+    at: float
+    """Unix seconds."""
+    lines: tuple[Line, ...]
+    offers: Offers
+    fleet: FleetView | None
+    outcomes: Outcomes
+    """Of the last day's moves."""
+    breaker: str | None
+    """Why no job is moved; None where the breaker is closed."""
+    quiet: str | None
+    """That no operator leads."""
+    notes: tuple[str, ...]
+
+
+def read_fleet(
+    client: ClusterClient, namespace: str, *, everywhere: bool, operator_namespace: str, now: float
+) -> FleetPicture:
+    """Read jobs, pools, policy and Lease. everywhere: the jobs of all namespaces, where the user may list them.
+
+    Raises ClusterError where the jobs can't be read.
+    """
+    view = ClusterView(client, namespace)
+    jobs = view.all_jobs() if everywhere else view.jobs(namespace)
+    try:
+        fleet: FleetView | None = view.fleet()
+    except ClusterError as error:
+        fleet = None
+        view.notes.append(f"the pools are not shown: {error_message(error)}")
+    known = [stored.job for stored in jobs.values()]
+    outcomes = view.outcomes()
+    pools = {} if fleet is None else fleet.pools
+    stop = FleetLimits(known, view.policy(), now, outcomes=outcomes, pools=pools).stop
+    return FleetPicture(
+        at=now,
+        lines=tuple(ranked(jobs.values(), now)),
+        offers=ranked_offers(jobs.values()),
+        fleet=fleet,
+        outcomes=outcomes_of(known, outcomes, now),
+        breaker=None if stop is None else limit_text(stop, now),
+        quiet=no_leader_text(client, operator_namespace, now),
+        notes=(*view.notes, *(() if fleet is None else fleet.notes)),
+    )
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number of the fleet."""
+
+    name: str
+    value: str
+    warns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The title of a column. sort: the word to sort by it; empty where that can't be."""
+
+    column: Column
+    sort: str = ""
+    sorted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job in the list."""
+
+    id: str
+    href: str
+    cells: tuple[str, ...]
+    holds_chips: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A pool. used: share of its chips that are in use; None where it has none."""
+
+    cells: tuple[str, ...]
+    used: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPage:
+    """What the template shows."""
+
+    tiles: tuple[Tile, ...]
+    sums: str
+    breaker: str | None
+    quiet: str | None
+    notes: tuple[str, ...]
+    pool_columns: tuple[Column, ...]
+    pools: tuple[PoolRow, ...]
+    pools_known: bool
+    problems: tuple[tuple[str, str], ...]
+    offers: Table
+    offer_links: tuple[str, ...]
+    offers_more: int
+    headers: tuple[Header, ...]
+    rows: tuple[JobRow, ...]
+    found: int
+    """Jobs that the filter finds."""
+    jobs: int
+    """All of them."""
+
+
+def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everything: bool = False) -> FleetPage:
+    """text: only jobs that have it in their name, namespace, pool, state or bottleneck. everything: however many."""
+    lines = list(picture.lines)
+    order = sort if sort in {word for word, _ in SORTS.values()} else "cost"
+    key = next(by for word, by in SORTS.values() if word == order)
+    found = sorted((line for line in lines if _has(line, text.strip().lower())), key=key)
+    first = picture.offers[:OFFERS_SHOWN]
+    units = name_units(lines)
+    pools = {} if picture.fleet is None else picture.fleet.pools
+    problems = () if picture.fleet is None else picture.fleet.problems
+    return FleetPage(
+        tiles=tuple(_tiles(picture, lines)),
+        sums=jobs_summary(lines),
+        breaker=picture.breaker,
+        quiet=picture.quiet,
+        notes=picture.notes,
+        pool_columns=_POOL_COLUMNS,
+        pools=tuple(
+            PoolRow(
+                cells=(*pool_cells(pools[name]), _undone(picture.outcomes, name)),
+                used=(pools[name].total - pools[name].free) / pools[name].total if pools[name].total else None,
+            )
+            for name in sorted(pools)
+        ),
+        pools_known=picture.fleet is not None,
+        problems=tuple((problem.pool or "nodes", problem.message) for problem in problems),
+        offers=Table(OFFER_COLUMNS, tuple(tuple(offer_cells(key, offer)) for key, offer in first)),
+        offer_links=tuple(job_address(key) for key, _ in first),
+        offers_more=len(picture.offers) - len(first),
+        headers=tuple(_header(column, order) for column in (*job_columns(units), *_MORE_COLUMNS)),
+        rows=tuple(_job_row(line, picture.at, units) for line in (found if everything else found[:JOBS_SHOWN])),
+        found=len(found),
+        jobs=len(lines),
+    )
+
+
+def job_address(key: JobKey) -> str:
+    """The path of a job's page."""
+    return f"/jobs/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
+
+
+def _tiles(picture: FleetPicture, lines: Sequence[Line]) -> list[Tile]:
+    total = document(list(lines), picture.at)["total"]
+    pools = [] if picture.fleet is None else list(picture.fleet.pools.values())
+    there = sum(pool.total for pool in pools)
+    tiles = [
+        Tile("an hour", dollars(total["costPerHour"])),
+        Tile("an hour to be had", dollars(total["toBeHadPerHour"])),
+        Tile("jobs that hold chips", f"{total['running']} of {total['jobs']}"),
+    ]
+    if there:
+        tiles.append(Tile("chips in use", f"{there - sum(pool.free for pool in pools)} of {there}"))
+    tiles += [
+        Tile("spent", cents(total["spent"])),
+        Tile("saved by moves", cents(total["saved"])),
+        Tile("circuit breaker", "closed" if picture.breaker is None else "open", warns=picture.breaker is not None),
+    ]
+    return tiles
+
+
+def _undone(outcomes: Outcomes, pool: str) -> str:
+    judged = outcomes.get(pool, ())
+    return f"{sum(outcome.undone for outcome in judged)} of {len(judged)}" if judged else NOTHING
+
+
+def _header(column: Column, order: str) -> Header:
+    word = SORTS[column.title][0] if column.title in SORTS else ""
+    return Header(column, word, word == order)
+
+
+def _job_row(line: Line, now: float, units: bool) -> JobRow:
+    unit = f" {line.promised_unit.plural}" if units and line.promised_unit is not None else ""
+
+    def money(value: float | None) -> str:
+        return NOTHING if value is None else dollars(value).replace("$", "") + unit
+
+    end = NOTHING if line.finish_at is None else span(max(0.0, line.finish_at - now))
+    cells = (*job_cells(line, units), end, money(line.promised_per_million), money(line.delivered_per_million))
+    key = JobKey(line.namespace, line.name)
+    return JobRow(f"job-{key}", job_address(key), cells, line.holds_chips)
+
+
+def _offered(line: Line) -> float:
+    return 0.0 if line.offer is None else line.offer.dollars_per_hour or 0.0
+
+
+def _has(line: Line, text: str) -> bool:
+    return text in f"{line.namespace}/{line.name} {line.pool or ''} {line.state} {line.bottleneck or ''}".lower()

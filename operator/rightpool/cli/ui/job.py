@@ -1,0 +1,192 @@
+"""The page of one job: what `rightpool explain` says, with drawings, the Events, and commands to copy."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rightpool.api.units import read_unix_time
+from rightpool.cli.explain import Explanation, explain
+from rightpool.cli.explanation import COULD_BE, DOES, print_explanation
+from rightpool.cli.heartbeat import no_leader_text
+from rightpool.cli.roofline import roofline_of
+from rightpool.cli.state import state_of
+from rightpool.cli.table import Column
+from rightpool.cli.ui.charts import Bar, Interval, Part, bars, intervals, step_parts, stretches
+from rightpool.cli.ui.roofline_chart import RooflineChart, roofline_chart
+from rightpool.cli.ui.sheet import Section, Sheet, Table
+from rightpool.cli.view import ClusterView
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError
+from rightpool.cluster.resources import EVENTS
+from rightpool.contract import LABEL_JOB
+from rightpool.planning.job import JobKey, unit_of
+from rightpool.profiles.profile import Steadiness
+from rightpool.reporting.wording import span
+
+EVENTS_SHOWN: Final = 50
+_EVENT_COLUMNS: Final = (
+    Column("LAST SEEN"),
+    Column("TYPE"),
+    Column("REASON"),
+    Column("COUNT", right=True),
+    Column("MESSAGE", wraps=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPicture:
+    """One job as it was read."""
+
+    at: float
+    """Unix seconds."""
+    found: Explanation
+    quiet: str | None
+    """That no operator leads."""
+    events: tuple[EventRow, ...]
+    """The newest first."""
+    events_problem: str | None
+    """Why there are no Events to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An Event."""
+
+    at: float | None
+    warning: bool
+    reason: str
+    count: int
+    message: str
+
+
+def read_job_picture(client: ClusterClient, key: JobKey, *, operator_namespace: str, now: float) -> JobPicture:
+    """Explain the job, and read its Events.
+
+    Raises CliError where there is none, ClusterError where it can't be read.
+    """
+    found = explain(ClusterView(client, key.namespace), key, now)
+    events: tuple[EventRow, ...] = ()
+    problem: str | None = None
+    try:
+        selector = f"involvedObject.kind=ProfiledJob,involvedObject.name={key.name}"
+        bodies = client.list_all(EVENTS, key.namespace, fields=selector)
+        events = event_rows(bodies, found.job.uid)
+    except ClusterError as error:
+        problem = f"the Events can't be read: {error.message}"
+    return JobPicture(now, found, no_leader_text(client, operator_namespace, now), events, problem)
+
+
+def event_rows(bodies: Sequence[dict[str, Any]], uid: str) -> tuple[EventRow, ...]:
+    """The Events about the object with this uid, the newest first."""
+    found = [_event_row(body) for body in bodies if (body.get("involvedObject") or {}).get("uid") == uid]
+    return tuple(sorted(found, key=lambda event: -(event.at or 0.0)))
+
+
+def _event_row(body: dict[str, Any]) -> EventRow:
+    metadata = body.get("metadata") or {}
+    last = body.get("lastTimestamp") or body.get("eventTime") or metadata.get("creationTimestamp")
+    try:
+        at = read_unix_time(str(last)) if last else None
+    except ValueError:
+        at = None
+    count = body.get("count")
+    return EventRow(
+        at=at,
+        warning=body.get("type") == "Warning",
+        reason=str(body.get("reason") or ""),
+        count=count if isinstance(count, int) else 1,
+        message=str(body.get("message") or ""),
+    )
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """What the template shows."""
+
+    key: JobKey
+    state: str
+    quiet: str | None
+    about: Section
+    """What stands before the first heading."""
+    sections: tuple[Section, ...]
+    does: str
+    """The title of the section that the step is drawn in."""
+    could_be: str
+    """The title of the section that intervals are drawn in."""
+    bars: tuple[Bar, ...]
+    parts: tuple[Part, ...]
+    roofline: RooflineChart | None
+    """In the same section; None where no chip has figures, or the job is over."""
+    intervals: tuple[Interval, ...]
+    events: Table
+    events_problem: str | None
+    events_more: int
+    work: str
+    """What a million are of in the intervals."""
+    commands: tuple[tuple[str, str], ...]
+    """What each is for, and how it is typed."""
+
+
+def job_page(picture: JobPicture, context: str) -> JobPage:
+    """context: of the kubeconfig, for commands; empty for its current one."""
+    found = picture.found
+    sheet = Sheet()
+    print_explanation(sheet, found, everything=True)
+    about, *sections = sheet.sections
+    profile = found.job.observed.profile
+    steady = profile is not None and profile.steadiness is Steadiness.STEADY
+    throughput = profile.throughput if profile is not None and steady else None
+    rate = None if throughput is None else throughput.value
+    finished = found.job.state.finished is not None
+    assessment = found.assessment
+    return JobPage(
+        key=found.job.key,
+        state=state_of(found.stored, found.stored.status),
+        quiet=picture.quiet,
+        about=Section("", about.blocks[1:]),  # the first one is the title of the page
+        sections=tuple(sections),
+        does=DOES,
+        could_be=COULD_BE,
+        bars=tuple(bars(stretches(found.job, rate, picture.at), picture.at)),
+        parts=tuple(step_parts(profile)),
+        roofline=None
+        if finished
+        else roofline_chart(roofline_of(profile, assessment.current, assessment.candidates, found.pools)),
+        intervals=()
+        if finished
+        else tuple(intervals(assessment.current, assessment.candidates, assessment.decision.target)),
+        events=Table(_EVENT_COLUMNS, tuple(_event_cells(event, picture.at) for event in picture.events[:EVENTS_SHOWN])),
+        events_problem=picture.events_problem,
+        events_more=max(0, len(picture.events) - EVENTS_SHOWN),
+        work=unit_of(found.job).plural,
+        commands=tuple(next_commands(found, context)),
+    )
+
+
+def _event_cells(event: EventRow, now: float) -> tuple[str, ...]:
+    seen = "-" if event.at is None else f"{span(max(0.0, now - event.at))} ago"
+    return (seen, "Warning" if event.warning else "Normal", event.reason, str(event.count), event.message)
+
+
+def next_commands(found: Explanation, context: str) -> list[tuple[str, str]]:
+    """What one would type next about this job, ready for a shell."""
+    key = found.job.key
+    where = ["-n", key.namespace, *(["--context", context] if context else [])]
+    commands = [
+        ("the object", ["kubectl", "get", "pj", key.name, *where, "-o", "yaml"]),
+        ("its conditions and Events", ["kubectl", "describe", "pj", key.name, *where]),
+        ("its pods", ["kubectl", "get", "pods", *where, "-l", f"{LABEL_JOB}={key.name}", "-o", "wide"]),
+        ("their output", ["kubectl", "logs", *where, "-l", f"{LABEL_JOB}={key.name}", "--all-containers", "--tail=50"]),
+        ("this page in a terminal", ["rightpool", "explain", key.name, *where]),
+    ]
+    recommendation = found.stored.status.recommendation
+    if recommendation is not None and found.job.state.finished is None:
+        approve = ["rightpool", "approve", key.name, *where, "--id", recommendation.id]
+        commands.append(("have the recommendation carried out", approve))
+    return [(what, shlex.join(words)) for what, words in commands]

@@ -1,0 +1,153 @@
+"""The roofline of a job as a drawing with logarithmic axes: lengths are in units of the drawing's view box."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rightpool.cli.roofline import Roof, RooflinePlot, RooflinePoint
+from rightpool.reporting.wording import share
+
+WIDTH: Final = 1000.0
+LEFT: Final = 90.0
+"""Where the vertical axis stands; what is left of it is for its labels."""
+BOTTOM: Final = 360.0
+"""Where the horizontal axis lies; what is below it is for its labels."""
+_MARGIN: Final = 10.0
+_BESIDE: Final = 10.0  # factor on both axes, beside the outermost points and ridges
+_PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_LABELS: Final = 8  # on an axis at most
+
+
+@dataclass(frozen=True, slots=True)
+class RoofLine:
+    """The roof of one pool's chip."""
+
+    pool: str
+    text: str
+    points: str
+    """Of an SVG polyline."""
+    own: bool
+    """Whether the job is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The job on one chip."""
+
+    where: str
+    x: float
+    y: float
+    top: float
+    bottom: float
+    """Ends of the 80% interval; both are y where it was measured."""
+    predicted: bool
+    intensity: str
+    rate: str
+    of_roof: str
+    """Share of what the chip can do at this intensity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A power of ten on an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineChart:
+    """All that is drawn."""
+
+    precision: str
+    lines: tuple[RoofLine, ...]
+    marks: tuple[Mark, ...]
+    """The job's own first."""
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """From a logarithm to a length."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, value: float) -> float:
+        part = (math.log10(value) - self.low) / (self.high - self.low)
+        return self.start + min(max(part, 0.0), 1.0) * (self.end - self.start)
+
+    def ticks(self) -> Iterator[Tick]:
+        powers = range(math.ceil(self.low), math.floor(self.high) + 1)
+        for power in powers[:: max(1, math.ceil(len(powers) / _LABELS))]:
+            yield Tick(self.place(10.0**power), _short(10.0**power))
+
+
+def roofline_chart(shown: RooflinePlot) -> RooflineChart | None:
+    """The drawing; None where no chip has figures."""
+    if not shown.roofs:
+        return None
+    across = _axis([*(roof.ridge for roof in shown.roofs), *(each.intensity for each in shown.points)], LEFT, WIDTH)
+    ends = 10.0**across.low, 10.0**across.high
+    rates = [*(roof.flops for roof in shown.roofs), *(each.low for each in shown.points if each.low > 0.0)]
+    up = _axis(rates, BOTTOM, 0.0)
+    roofs = {roof.pool: roof for roof in shown.roofs}
+    return RooflineChart(
+        precision=shown.precision,
+        lines=tuple(
+            RoofLine(
+                pool=roof.pool,
+                text=f"{roof.pool}: {roof.accelerator}, at most {_short(roof.flops)}FLOP/s and "
+                f"{_short(roof.bandwidth)}B/s, {'calibrated' if roof.measured else 'by the catalog'}",
+                points=_polyline(roof, ends, across, up),
+                own=bool(shown.points) and roof.pool == shown.points[0].pool,
+            )
+            for roof in shown.roofs
+        ),
+        marks=tuple(_mark(each, roofs.get(each.pool), across, up) for each in shown.points),
+        across=tuple(across.ticks()),
+        up=tuple(up.ticks()),
+        notes=shown.notes,
+    )
+
+
+def _axis(values: Sequence[float], start: float, end: float) -> _Axis:
+    low, high = math.log10(min(values) / _BESIDE), math.log10(max(values) * _BESIDE)
+    inner = math.copysign(_MARGIN, end - start)
+    return _Axis(low, high, start, end - inner)
+
+
+def _polyline(roof: Roof, ends: tuple[float, float], across: _Axis, up: _Axis) -> str:
+    # It enters the drawing at its lower edge: below that the axis has no place for it.
+    begin = max(ends[0], 10.0**up.low / roof.bandwidth)
+    corners = [(x, roof.at(x)) for x in (begin, roof.ridge, ends[1])]
+    return " ".join(f"{across.place(x):.1f},{up.place(y):.1f}" for x, y in corners)
+
+
+def _mark(point: RooflinePoint, roof: Roof | None, across: _Axis, up: _Axis) -> Mark:
+    return Mark(
+        where=point.where,
+        x=across.place(point.intensity),
+        y=up.place(point.flops),
+        top=up.place(point.high),
+        bottom=up.place(point.low) if point.low > 0.0 else up.start,
+        predicted=point.predicted,
+        intensity=f"{point.intensity:.3g}",
+        rate=f"{_short(point.flops)}FLOP/s",
+        of_roof="-" if roof is None else share(point.flops / roof.at(point.intensity)),
+    )
+
+
+def _short(value: float) -> str:
+    """Three digits and a prefix, such as `312 T`; without a prefix below a thousand, such as `0.1`."""
+    for size, prefix in _PREFIXES:
+        if value >= size * 0.9995:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g} "

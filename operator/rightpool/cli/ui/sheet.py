@@ -1,0 +1,70 @@
+"""A page that is not printed: what a command would print, in sections, for a template to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rightpool.cli.table import Column, Page
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A text. style: bold, dim, or empty."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Names with texts."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts. Each has as many cells as there are columns."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True)
+class Section:
+    """What stands under one heading. The first section has no title."""
+
+    title: str
+    blocks: list[Paragraph | Pairs | Table] = field(default_factory=list)
+
+
+class Sheet(Page):
+    """Takes what a Page takes, and keeps it."""
+
+    def __init__(self) -> None:
+        self.sections = [Section("")]
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        self.sections.append(Section(text))
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Add a paragraph; an empty line is none."""
+        if text:
+            self._add(Paragraph(text, style))
+
+    def indented(self, text: str, style: str = "") -> None:
+        """Add a paragraph."""
+        self.line(text, style)
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Add names with texts."""
+        self._add(Pairs(tuple(pairs)))
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indented: bool = False) -> None:
+        """Add a table."""
+        self._add(Table(tuple(columns), tuple(tuple(row) for row in rows)))
+
+    def _add(self, block: Paragraph | Pairs | Table) -> None:
+        self.sections[-1].blocks.append(block)

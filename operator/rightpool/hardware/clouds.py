@@ -1,0 +1,78 @@
+"""Clouds and node provisioners: what their node labels and taints say, whoever made the chips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+# Every cloud.
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+REGION: Final = "topology.kubernetes.io/region"
+
+GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
+
+# Labels that tell one type of host from another, the most exact first.
+HOST_LABELS: Final = (INSTANCE_TYPE, "cloud.google.com/machine-family")
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """A managed Kubernetes or a provisioner, as far as its nodes differ from others."""
+
+    name: str
+    """What its users call it."""
+
+    spot_label: str
+    """Label that tells spot nodes."""
+
+    spot_value: str
+    """Value of `spot_label` on spot nodes."""
+
+    spot_taint: bool = False
+    """Spot nodes carry `spot_label` with `spot_value` as a taint too."""
+
+    group_label: str | None = None
+    """Label with the name of the group of nodes that are made alike."""
+
+    instance_prefix: str = ""
+    """What instance types on nodes begin with, and in price lists do not."""
+
+
+# The first group label of a node in this order names its pool.
+CLOUDS: Final = (
+    Cloud("GKE", "cloud.google.com/gke-spot", "true", spot_taint=True, group_label=GKE_NODEPOOL),
+    Cloud("Karpenter", "karpenter.sh/capacity-type", "spot", group_label="karpenter.sh/nodepool"),
+    Cloud("EKS", "eks.amazonaws.com/capacityType", "SPOT", group_label="eks.amazonaws.com/nodegroup"),
+    Cloud("AKS", "kubernetes.azure.com/scalesetpriority", "spot", spot_taint=True, instance_prefix="Standard_"),
+)
+
+SPOT_LABELS: Final[Mapping[str, str]] = {cloud.spot_label: cloud.spot_value for cloud in CLOUDS}
+"""Labels that tell how a node is bought, with the value on spot nodes. On GKE only spot nodes carry one."""
+
+SPOT_TAINTS: Final[Mapping[str, str]] = {cloud.spot_label: cloud.spot_value for cloud in CLOUDS if cloud.spot_taint}
+"""Keys and values of the taints of spot nodes. Their effect is NoSchedule."""
+
+GROUP_LABELS: Final = tuple(cloud.group_label for cloud in CLOUDS if cloud.group_label is not None)
+
+# Beginnings of taints that come and go with a node's state: they do not say who may use it.
+LIFECYCLE_TAINTS: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.cilium.io/",
+    "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+
+
+def is_spot(labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels, or one that they select, is spot capacity."""
+    return any(labels.get(label) == value for label, value in SPOT_LABELS.items())
+
+
+def listed_name(instance: str) -> str:
+    """An instance type of a node as price lists spell it."""
+    for cloud in CLOUDS:
+        instance = instance.removeprefix(cloud.instance_prefix)
+    return instance

@@ -1,0 +1,253 @@
+"""The books of a job: they follow what is seen and what is decided. Nothing is written unless something has changed.
+
+Spent is what was held, at its price. Saved is what the same work would have cost where the job was before its moves,
+less what was spent; see `counterfactual`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rightpool.api.interruption import Interruption
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration
+from rightpool.api.revision import Revision
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.accounting.counterfactual import (
+    READINGS,
+    counterfactual_of_move,
+    level_after,
+    level_before,
+    speed,
+)
+from rightpool.planning.accounting.holding import holding
+from rightpool.planning.accounting.progress import progress_at_end, progress_of
+from rightpool.planning.job import Job
+
+if TYPE_CHECKING:
+    from rightpool.planning.evaluate.assessment import Assessment
+
+# Steps that are not seen after so long end an interruption too, seconds: nothing counts them.
+UNSEEN_SECONDS: Final = 1800.0
+# What is stored has six digits.
+_SAME: Final = 2e-5
+
+
+# --- each cycle ------------------------------------------------------------------------------------------------------
+
+
+def accounted(job: Job, assessment: Assessment | None, now: float) -> Job:
+    """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
+    if job.state.revision is None or job.state.finished is not None:
+        return job
+    return _metered(_measured_again(_caught_up(_priced(job, assessment), now), now), now)
+
+
+def _priced(job: Job, assessment: Assessment | None) -> Job:
+    """Today's prices, where the job is and where it would be. A price that can't be known now stays."""
+    revision, account = job.state.revision, job.state.account
+    if assessment is None or revision is None:
+        return job
+    state = job.state
+    price = assessment.price(revision.placement)
+    if price is not None and not _alike(price, revision.cost_per_hour):
+        migration = state.migration
+        if migration is not None:
+            source, target, left = migration.source, migration.target, migration.abandoned
+            migration = replace(
+                migration,
+                source=_at(price, source, revision),
+                target=_at(price, target, revision),
+                abandoned=None if left is None else _at(price, left, revision),
+            )
+        state = replace(state, revision=replace(revision, cost_per_hour=price), migration=migration)
+    there = account.counterfactual
+    if there is not None:
+        price = assessment.price(there.placement)
+        if price is not None and not _alike(price, there.cost_per_hour):
+            state = replace(state, account=replace(account, counterfactual=replace(there, cost_per_hour=price)))
+    return job if state is job.state else job.with_state(state)
+
+
+def _at(price: float, revision: Revision, current: Revision) -> Revision:
+    return replace(revision, cost_per_hour=price) if revision.revision == current.revision else revision
+
+
+def _caught_up(job: Job, now: float) -> Job:
+    """An interruption ends when the steps of the new Revision have caught up."""
+    interruption, revision = job.state.interruption, job.state.revision
+    if interruption is None or revision is None or revision.since is None:
+        return job
+    track = job.observed.track
+    at: float | None = revision.since
+    if track is not None:
+        # How much was to be repeated says nothing of a count in another unit.
+        repeats = interruption.repeats if track.unit is interruption.unit else 0
+        at = track.reached(max(repeats, 1))
+        if at is None and now - revision.since >= UNSEEN_SECONDS:
+            at = revision.since
+    if at is None:
+        return job
+    lost = min(max(at, interruption.since), now) - interruption.since
+    account = job.state.account.settled(now)
+    cost = account.spent - interruption.spent_before
+    state = replace(job.state, interruption=None, account=account.moved(interruption.counterfactual, now))
+    migration = state.migration
+    if migration is not None and migration.id == interruption.id:
+        migration = replace(migration, lost_seconds=migration.lost_seconds + lost, cost=migration.cost + cost)
+        return job.with_state(replace(state, migration=migration))
+    history = tuple(
+        replace(entry, lost_seconds=entry.lost_seconds + lost, cost=entry.cost + cost)
+        if entry.id == interruption.id
+        else entry
+        for entry in state.history
+    )
+    return job.with_state(replace(state, history=history))
+
+
+def _measured_again(job: Job, now: float) -> Job:
+    """What is saved is corrected when more is known of the rate here."""
+    there = job.state.account.counterfactual
+    if there is None or there.since is None or job.state.migration is not None:
+        return job
+    if there.readings >= len(READINGS) or now - there.since < READINGS[there.readings]:
+        return job
+    return remeasured(job, now)
+
+
+def _metered(job: Job, now: float) -> Job:
+    """The meter at what is held."""
+    state, held = job.state, holding(job)
+    account, there = state.account, state.account.counterfactual
+    per_hour, saving = 0.0, 0.0
+    revision, interruption = state.revision, state.interruption
+    if interruption is not None:
+        saving = 0.0 if interruption.demanded else -(held.cost_per_hour or 0.0)
+    elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
+        pass  # at home, or nothing to compare with
+    else:
+        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips)
+        saving = 0.0 if there.speed is None else per_hour / there.speed - held.cost_per_hour
+    same = (
+        account.chips == held.chips
+        and (account.since is None) == (held.chips == 0)
+        and _alike(account.cost_per_hour, held.cost_per_hour)
+        and math.isclose(account.saving_per_hour, saving, rel_tol=1e-4, abs_tol=1e-4)
+        and (there is None or _alike(there.per_hour, per_hour))
+    )
+    if same:
+        return job
+    if job.observed.track is None and account.since is not None:
+        progress = progress_of(job, now, held=True)
+        state = replace(state, progress=None if progress.since is None else progress)
+    if held.chips == 0:
+        account = account.stopped(now)
+    else:
+        began = now if held.since is None or account.since is not None else min(now, held.since)
+        account = account.settled(now)
+        account = replace(
+            account,
+            since=began if account.since is None else account.since,
+            cost_per_hour=held.cost_per_hour,
+            chips=held.chips,
+            saving_per_hour=saving,
+        )
+    if account.counterfactual is not None:
+        account = replace(account, counterfactual=replace(account.counterfactual, per_hour=per_hour))
+    return job.with_state(replace(state, account=account))
+
+
+# --- what the state machine says -------------------------------------------------------------------------------------
+
+
+def departed(job: Job, migration: Migration, now: float) -> Job:
+    """The Revision that is left is gone. Its pods hold nothing any more, and nothing is done until the next one has
+    caught up. To be called before the job's place changes."""
+    account = job.state.account.stopped(now)
+    job = job.with_state(replace(job.state, account=account))
+    running = job.state.interruption
+    if migration.rolling_back:
+        ahead = migration.left
+    else:
+        ahead = counterfactual_of_move(job, level_before(job, migration, now), migration)
+        migration = replace(migration, left=account.counterfactual)
+    track = job.observed.track
+    repeats = 0 if track is None else round(track.since_save())
+    unit = WorkUnit.SAMPLES if track is None else track.unit
+    if running is not None and running.id == migration.id:
+        # It had not caught up there: the time lost goes on.
+        interruption = replace(running, repeats=running.repeats, counterfactual=ahead)
+    else:
+        interruption = Interruption(
+            migration.id, now, account.spent, repeats, unit, demanded=migration.demanded, counterfactual=ahead
+        )
+    state = replace(
+        job.state,
+        account=replace(account, counterfactual=None),
+        progress=progress_at_end(job, now),
+        interruption=interruption,
+        migration=migration,
+    )
+    return job.with_state(state)
+
+
+def remeasured(job: Job, now: float) -> Job:
+    """How fast the job is here against where it would be, by all that is known by now."""
+    there = job.state.account.counterfactual
+    if there is None or there.since is None:
+        return job
+    here = level_after(job, there.since, now)
+    window = job.spec.profiling.window.total_seconds()
+    ratio = None if here is None else speed(there, here, job.observed.variation, window, now)
+    if ratio is None:
+        return job
+    return job.with_state(replace(job.state, account=job.state.account.measured(ratio, now)))
+
+
+def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tuple[Job, float, float]:
+    """A migration ends. The job with its books, and of the migration the seconds lost and the dollars that it cost
+    so far; what is still to come of both is added to the ledger when the steps have caught up."""
+    interruption, account = job.state.interruption, job.state.account.settled(now)
+    lost, cost = migration.lost_seconds, migration.cost
+    if interruption is not None and interruption.id == migration.id:
+        lost += now - interruption.since
+        cost += account.spent - interruption.spent_before
+        interruption = replace(interruption, since=now, spent_before=account.spent)
+    there = account.counterfactual
+    gone = migration.stopped_at is not None
+    if outcome is Outcome.VERIFIED:
+        # Without a rate from before nothing can be compared, and where a user asked for it nothing is.
+        ahead = interruption.counterfactual if interruption is not None and there is None else there
+        keep = ahead is not None and bool(ahead.baseline) and not migration.demanded
+    else:
+        # A move that is known to be worse, and can't be undone, costs what it costs.
+        proven = (
+            outcome is Outcome.FAILED and there is not None and there.readings > 0 and migration.realised is not None
+        )
+        keep = outcome is Outcome.ROLLED_BACK or not gone or proven
+    if not keep:
+        account = replace(account, counterfactual=None, saving_per_hour=0.0)
+        if interruption is not None:
+            interruption = replace(interruption, counterfactual=None)
+    return job.with_state(replace(job.state, account=account, interruption=interruption)), lost, cost
+
+
+def finished(job: Job, now: float) -> Job:
+    """The job has ended."""
+    progress = progress_of(job, now)
+    state = replace(
+        job.state,
+        account=job.state.account.stopped(now),
+        interruption=None,
+        progress=job.state.progress if progress.since is None else progress,
+    )
+    return job.with_state(state)
+
+
+def _alike(one: float | None, other: float | None) -> bool:
+    """Equal as far as they are stored."""
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=_SAME, abs_tol=1e-12)

@@ -1,0 +1,181 @@
+"""Chargeback: what a namespace's jobs have spent and saved, by day, team, pool and capacity type. It outlives the jobs.
+
+A job's own account is a total. What has been added to it since it was last looked at is booked on where the job is, so
+that the sum over all rows is the sum over all accounts. How much of each account is booked is kept beside the rows and
+written with them in one object: whatever is lost with a process is booked by the next one, and nothing twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Final, NamedTuple
+
+from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.job import Job
+
+DAYS: Final = 62
+"""Days that are kept apart. Older ones are one row for each team, pool and capacity type."""
+KEYS: Final = 64
+"""Rows of one day; what is more is one row, OTHER."""
+MOST_JOBS: Final = 12_000
+"""Jobs of a namespace that are booked at once: an object of the API server holds no more."""
+OTHER: Final = "other"
+EARLIER: Final = ""
+"""The day of rows older than DAYS."""
+
+COLUMNS: Final = ("day", "team", "pool", "capacity", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds")
+
+
+class Charge(NamedTuple):
+    """What jobs have used. Amounts are dollars."""
+
+    spent: float = 0.0
+    saved: float = 0.0
+    """By moves that paid."""
+    lost: float = 0.0
+    """By moves that did not, those corrections included that a later measurement brings."""
+    chip_seconds: float = 0.0
+    useful_seconds: float = 0.0
+    """Chip-seconds that the work would have taken without loading, waiting and repeating."""
+
+    def plus(self, other: Charge) -> Charge:
+        """The sum of both."""
+        return Charge(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class ChargeKey(NamedTuple):
+    """What is charged apart."""
+
+    team: str
+    pool: str
+    capacity: str
+
+
+class Booked(NamedTuple):
+    """How much of a job's account is in the rows."""
+
+    spent: float = 0.0
+    saved: float = 0.0
+    chip_seconds: float = 0.0
+    useful_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Chargeback:
+    """The books of one namespace."""
+
+    rows: dict[str, dict[ChargeKey, Charge]] = field(default_factory=dict)
+    """By day, YYYY-MM-DD."""
+    booked: dict[str, Booked] = field(default_factory=dict)
+    """By uid of the job."""
+    newest: float | None = None
+    """Unix seconds up to which the newest entry counts; None where nothing was booked."""
+
+    def book(self, job: Job, team: str, now: float) -> bool:
+        """What the job has used since it was last booked. Whether there was anything."""
+        revision, account = job.state.revision, job.state.account
+        before = self.booked.get(job.uid)
+        if revision is None or (before is None and len(self.booked) >= MOST_JOBS):
+            return False
+        if job.state.finished is None:
+            account = account.settled(now)
+        progress = job.state.progress if job.state.finished is not None else progress_of(job, now)
+        useful = min(0.0 if progress is None else progress.useful_seconds, account.chip_seconds)
+        known = before or Booked()
+        saved = account.saved - known.saved
+        charge = Charge(
+            spent=max(0.0, account.spent - known.spent),
+            saved=max(0.0, saved),
+            lost=max(0.0, -saved),
+            chip_seconds=max(0.0, account.chip_seconds - known.chip_seconds),
+            useful_seconds=max(0.0, useful - known.useful_seconds),
+        )
+        if not any(charge):
+            return False
+        self.booked[job.uid] = Booked(
+            max(account.spent, known.spent),
+            account.saved,
+            max(account.chip_seconds, known.chip_seconds),
+            max(useful, known.useful_seconds),
+        )
+        key = ChargeKey(team, revision.placement.pool, revision.placement.capacity.value)
+        self._add(datetime.fromtimestamp(now, UTC).date().isoformat(), key, charge)
+        self.newest = now
+        return True
+
+    def forget(self, alive: Collection[str]) -> None:
+        """Jobs that do not exist any more have nothing left to book; their rows stay."""
+        for uid in self.booked.keys() - set(alive):
+            del self.booked[uid]
+
+    def age(self, now: float) -> None:
+        """Days that are too old become one."""
+        oldest = datetime.fromtimestamp(now - DAYS * 86_400.0, UTC).date().isoformat()
+        for day in [day for day in self.rows if day != EARLIER and day < oldest]:
+            for key, charge in self.rows.pop(day).items():
+                self._add(EARLIER, key, charge)
+
+    def totals(self, since: date | None = None) -> dict[ChargeKey, Charge]:
+        """Sums over days, from `since` on; over all where it is None."""
+        sums: dict[ChargeKey, Charge] = {}
+        for day, rows in self.rows.items():
+            if since is not None and (day == EARLIER or day < since.isoformat()):
+                continue
+            for key, charge in rows.items():
+                sums[key] = sums.get(key, Charge()).plus(charge)
+        return sums
+
+    def _add(self, day: str, key: ChargeKey, charge: Charge) -> None:
+        rows = self.rows.setdefault(day, {})
+        if key not in rows and len(rows) >= KEYS:
+            key = ChargeKey(OTHER, OTHER, OTHER)
+        rows[key] = rows.get(key, Charge()).plus(charge)
+
+    # --- as it is stored ---------------------------------------------------------------------------------------------
+
+    def table(self) -> str:
+        """The rows as CSV, which people can read in the object."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for day in sorted(self.rows):
+            for key, charge in sorted(self.rows[day].items()):
+                writer.writerow((day, *key, *(f"{amount:.6f}".rstrip("0").rstrip(".") for amount in charge)))
+        return text.getvalue()
+
+    def bookmarks(self) -> bytes:
+        """How much of each account is booked, compressed."""
+        return zlib.compress(json.dumps(self.booked, separators=(",", ":")).encode(), 6)
+
+    @classmethod
+    def read(cls, table: str, bookmarks: bytes | None) -> Chargeback:
+        """What was stored. Raises ValueError where it can't be read."""
+        made = cls()
+        for row in _rows(table):
+            key = ChargeKey(row["team"], row["pool"], row["capacity"])
+            charge = Charge(*(float(row[name]) for name in COLUMNS[4:]))
+            days = made.rows.setdefault(row["day"], {})
+            days[key] = days.get(key, Charge()).plus(charge)
+        if bookmarks:
+            try:
+                stored = json.loads(zlib.decompress(bookmarks))
+                made.booked = {str(uid): Booked(*map(float, amounts)) for uid, amounts in stored.items()}
+            except (zlib.error, TypeError, AttributeError) as error:
+                raise ValueError(f"the bookmarks can't be read: {error}") from error
+        return made
+
+
+def _rows(table: str) -> Iterator[Mapping[str, str]]:
+    reader = csv.DictReader(io.StringIO(table))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise ValueError(f"the columns are {reader.fieldnames}, and not {list(COLUMNS)}")
+    for row in reader:
+        if None in row or None in row.values():
+            raise ValueError(f"line {reader.line_num} has not as many cells as columns")
+        yield row

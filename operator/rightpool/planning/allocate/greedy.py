@@ -1,0 +1,296 @@
+"""Greedy admission: jobs are served one after another, as long as pools have room and the fleet's limits allow.
+
+First migrations that were decided before and wait to begin, the oldest first; then first starts, oldest first; what
+users demand; then moves, the largest saving first. Whoever is not admitted holds, for a reason.
+
+A start that finds no room for longer than the policy's startDeadline has nodes kept free for it, the oldest of each
+pool, until it fits: whoever comes after it gets what is left beside them (EASY backfill, with ends of jobs unknown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.migration import Phase
+from rightpool.planning.allocate.allocator import Allocation
+from rightpool.planning.allocate.limits import (
+    FleetLimits,
+    asks_first,
+    baseline_refusal,
+    deadline_refusal,
+    job_refusal,
+    save_refusal,
+)
+from rightpool.planning.allocate.room import Room
+from rightpool.planning.allocate.way_back import price_of_return
+from rightpool.planning.decision import MIGRATING_ACTIONS, Decision, Held
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.evaluation import Evaluated
+from rightpool.planning.evaluate.intent import Intent, demanded
+from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.evaluate.select import select
+from rightpool.planning.evidence import Gathering, Limit, SourceNotHeld, Suspected
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import Job, JobKey
+
+
+class GreedyAllocator:
+    """The present implementation of `Allocator`."""
+
+    __slots__ = ()
+
+    def allocate(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> Allocation:
+        """Each job by itself first, then one after another."""
+        return _Admission(fleet, evaluated, previous).allocation()
+
+
+class _Admission:
+    """One cycle's admission."""
+
+    __slots__ = ("alone", "evaluated", "fleet", "limits", "previous", "room", "waiting")
+
+    def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
+        self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
+        self.room = Room(fleet.pools, (job for job in fleet.jobs.values() if not _waits(job)))
+        self.limits = FleetLimits(
+            fleet.jobs.values(), fleet.policy, fleet.now, outcomes=fleet.outcomes, pools=fleet.pools
+        )
+        self.alone: dict[JobKey, Assessment] = {}
+        self.waiting: dict[str, int] = {}
+        """Jobs without a place that wait for chips of each pool."""
+
+    def allocation(self) -> Allocation:
+        """The assessments of all jobs."""
+        waiting = self._confirmed()
+        fleet, room, old = self.fleet, self.room, {} if self.previous is None else self.previous.alone
+        for key, evaluated in self.evaluated.items():
+            if key in waiting:
+                self.alone[key] = waiting[key]
+                continue
+            self.alone[key] = self._selected(fleet.jobs[key], evaluated, old.get(key))
+        room.touched.clear()
+        admitted = self._admitted()
+        return Allocation(self.alone | admitted if admitted else self.alone, self.alone)
+
+    def _confirmed(self) -> dict[JobKey, Assessment]:
+        """Migrations that wait to begin: time has passed since they were decided, and others may have got the chips."""
+        waiting = sorted(
+            (job.state.migration.created_at, key)
+            for key in self.evaluated
+            if _waits(job := self.fleet.jobs[key]) and job.state.migration is not None
+        )
+        found: dict[JobKey, Assessment] = {}
+        old = {} if self.previous is None else self.previous.alone
+        for _, key in waiting:
+            job, evaluated = self.fleet.jobs[key], self.evaluated[key]
+            self.room.promise(job)
+            found[key] = self._selected(job, evaluated, old.get(key))
+            if found[key].withdrawn:
+                self.room.withdraw(job)
+            elif asks_first(job) and not job.awaits_approval:
+                found[key] = self._in_turn(job, found[key])
+        return found
+
+    def _in_turn(self, job: Job, assessment: Assessment) -> Assessment:
+        """A migration that was approved, which may be one of many at once."""
+        migration, concurrency_limit = job.state.migration, self.limits.concurrency_limit()
+        assert migration is not None
+        if concurrency_limit is None:
+            self.limits.admit(job, migration.target.placement, demanded=False)
+            return replace(assessment, waits_for=None) if assessment.waits_for is not None else assessment
+        if assessment.waits_for == concurrency_limit:
+            return assessment
+        under_way = Decision(Action.HOLD, Reason.MOVING)
+        held = Decision(Action.HOLD, concurrency_limit.reason, evidence=Held(concurrency_limit, under_way))
+        return replace(assessment, decision=held, waits_for=concurrency_limit)
+
+    def _selected(self, job: Job, evaluated: Evaluated, before: Assessment | None) -> Assessment:
+        """What the job would get by itself. before: what it got in the last cycle, kept where nothing has changed."""
+        fits = self.room.fits(job, evaluated.places)
+        back = None
+        if job.state.migration is not None and job.state.migration.returns:
+            back = self.room.fits(job, (job.state.migration.source.placement,))[0]
+        if (
+            before is None
+            or before.evaluated is not evaluated
+            or before.fits != fits
+            or before.way_back != back
+            or before.waits_for is not None
+            or any(before.kept)
+        ):
+            return select(job, evaluated, self.fleet.policy, fits, way_back=back)
+        return before
+
+    def _admitted(self) -> dict[JobKey, Assessment]:
+        """Assessments that differ from what each job by itself would get, because others come first."""
+        changed: dict[JobKey, Assessment] = {}
+        for group in self._groups():
+            for _, key in sorted(group):
+                alone = self.alone[key]
+                assessment = self._admit(key, alone)
+                if assessment is not alone:
+                    changed[key] = assessment
+        return changed
+
+    def _groups(self) -> tuple[list[tuple[float, JobKey]], ...]:
+        """Who is to be served, in three groups: first starts, what users demand, moves."""
+        starts: list[tuple[float, JobKey]] = []
+        demands: list[tuple[float, JobKey]] = []
+        moves: list[tuple[float, JobKey]] = []
+        for key, assessment in self.alone.items():
+            action = assessment.decision.action
+            if action is Action.START or _lacks_room(assessment):
+                starts.append((self.fleet.jobs[key].created_at, key))
+            elif action not in MIGRATING_ACTIONS:
+                continue
+            elif action is Action.UPDATE or assessment.intent is Intent.LEAVE:
+                demands.append((self.fleet.jobs[key].created_at, key))
+            else:
+                moves.append((-assessment.saved_per_hour, key))
+        return starts, demands, moves
+
+    def _admit(self, key: JobKey, assessment: Assessment) -> Assessment:
+        job, evaluated = self.fleet.jobs[key], self.evaluated[key]
+        if self.room.touched and any(place.pool in self.room.touched for place in evaluated.places):
+            fits, kept = self.room.fits(job, evaluated.places), self.room.kept(job, evaluated.places)
+            if fits != assessment.fits or any(kept):
+                assessment = select(job, evaluated, self.fleet.policy, fits, kept=kept, way_back=assessment.way_back)
+        if _lacks_room(assessment):
+            return self._kept(key, self._gathered(job, assessment))
+        action = assessment.decision.action
+        if action is not Action.START and action not in MIGRATING_ACTIONS:
+            return self._kept(key, assessment)
+        refusal = self._refusal(job, assessment)
+        if isinstance(refusal, Suspected):
+            assessment, refusal = self._elsewhere(job, assessment, refusal)
+        if refusal is not None:
+            return self._held(key, assessment, refusal)
+        action = assessment.decision.action
+        target = assessment.decision.target
+        assert target is not None
+        assessment = self._returning(job, assessment)
+        self.room.take(job, target)
+        if action in MIGRATING_ACTIONS:
+            self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
+        return self._kept(key, assessment)
+
+    def _gathered(self, job: Job, assessment: Assessment) -> Assessment:
+        """A job that finds no room. After long enough nodes are kept free for it."""
+        evaluated, revision = self.evaluated[job.key], job.state.revision
+        for pool in {place.pool for place in evaluated.places}:
+            self.waiting[pool] = self.waiting.get(pool, 0) + 1
+        since = job.created_at if revision is None else revision.created_at
+        if self.fleet.now - since <= self.fleet.policy.start_deadline.total_seconds():
+            return assessment
+        place = self.room.keep_free(job, evaluated.places)
+        if place is None:
+            return assessment
+        best = evaluated.candidate(evaluated.wanted[evaluated.places.index(place)])
+        decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, best, evidence=Gathering(place))
+        return replace(assessment, decision=decision)
+
+    def _returning(self, job: Job, assessment: Assessment) -> Assessment:
+        """A move, without return where holding what it leaves costs those that wait more than a way back is worth."""
+        revision, evaluated, decision = job.state.revision, self.evaluated[job.key], assessment.decision
+        if revision is None or assessment.intent not in (Intent.SAVE, Intent.REPAIR) or decision.candidate is None:
+            return assessment
+        waiting = self.waiting.get(revision.placement.pool, 0)
+        if not waiting:
+            return assessment
+        cost, worth, seconds = price_of_return(job, evaluated, decision.candidate)
+        if cost <= worth:
+            return assessment
+        return replace(assessment, decision=replace(decision, evidence=SourceNotHeld(waiting, cost, worth, seconds)))
+
+    def _refusal(self, job: Job, assessment: Assessment) -> Limit | None:
+        intent = assessment.intent
+        if assessment.decision.action is Action.START or intent is Intent.UPDATE:
+            return None
+        unsaved = save_refusal(job, self.fleet.now)
+        if unsaved is not None or demanded(job, intent):
+            return unsaved
+        target = assessment.decision.target
+        assert target is not None
+        evaluated = self.evaluated[job.key]
+        # A deadline is missed by more the longer one waits.
+        met = not evaluated.nears or evaluated.unreachable is RejectionReason.DEADLINE
+        refusal = job_refusal(job, intent, self.fleet.policy, self.fleet.now, met=met)
+        refusal = refusal or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
+        return refusal or self.limits.refusal(intent, job, target)
+
+    def _elsewhere(self, job: Job, assessment: Assessment, refusal: Limit) -> tuple[Assessment, Limit | None]:
+        """The best placement of a job that is on no suspected pool, and why it may not be moved there either; where
+        there is none, the first one with what holds it back."""
+        first, why, evaluated = assessment, refusal, self.evaluated[job.key]
+        suspected: set[str] = set()
+        while isinstance(refusal, Suspected):
+            suspected.add(refusal.pool)
+            places = zip(assessment.fits, evaluated.places, strict=True)
+            fits = tuple(room and place.pool not in suspected for room, place in places)
+            if not any(fits):
+                return first, why
+            made = select(job, evaluated, self.fleet.policy, fits, way_back=assessment.way_back)
+            assessment = replace(made, suspected=frozenset(suspected))
+            if assessment.decision.action not in MIGRATING_ACTIONS:
+                return first, why
+            found = self._refusal(job, assessment)
+            if found is None:
+                return assessment, None
+            refusal = found
+        return assessment, refusal
+
+    def _held(self, key: JobKey, assessment: Assessment, limit: Limit) -> Assessment:
+        decision, before = assessment.decision, self._before(key, assessment)
+        known = None if before is None else before.decision.evidence
+        if before is not None and isinstance(known, Held) and known.limit == limit and known.decision is decision:
+            return before
+        held = Held(limit, decision)
+        return replace(
+            assessment,
+            decision=Decision(Action.HOLD, limit.reason, decision.candidate, decision.purpose, held),
+        )
+
+    def _kept(self, key: JobKey, assessment: Assessment) -> Assessment:
+        """The very object of the last cycle where nothing of it has changed: whoever reads it sees that at once."""
+        before = self._before(key, assessment)
+        return before if before is not None and before.decision == assessment.decision else assessment
+
+    def _before(self, key: JobKey, assessment: Assessment) -> Assessment | None:
+        """What the last cycle gave, where it was taken from the same evaluation with the same room."""
+        before = None if self.previous is None else self.previous.assessments.get(key)
+        if before is None or before.evaluated is not assessment.evaluated or before.fits != assessment.fits:
+            return None
+        return before
+
+
+def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: float, *, met: bool) -> Limit | None:
+    """Why a move waits for more windows of where the job is. met: whether it meets the target that it is for."""
+    intent, decision = assessment.intent, assessment.decision
+    if assessment.taken is None or decision.candidate is None:
+        return None
+    if intent is Intent.SAVE or not met:
+        return baseline_refusal(job, evaluated.saving(assessment.taken), now)
+    here, there = evaluated.current(), decision.candidate.throughput
+    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None:
+        return None
+    slow = here.throughput
+    return deadline_refusal(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
+
+
+def _lacks_room(assessment: Assessment) -> bool:
+    """Whether a job without a place finds no room for one."""
+    return (
+        assessment.intent is Intent.START
+        and assessment.decision.action is Action.HOLD
+        and bool(assessment.fits)
+        and not any(assessment.fits)
+    )
+
+
+def _waits(job: Job) -> bool:
+    """Whether a migration was decided on and has not begun."""
+    migration = job.state.migration
+    return migration is not None and migration.phase is Phase.PLANNED and not job.deleting

@@ -1,0 +1,222 @@
+"""Hysteresis: what holds a move back that pays by the numbers, so that a fleet does not chase them.
+
+Limits of one job: time since its last move and its start, moves in its life, saves that do not come. Limits of the
+fleet: moves at once, moves an hour, and the breaker (breaker.py).
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.api.choices import CheckpointMode
+from rightpool.api.estimate import Z80, Estimate
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Outcomes, outcomes_of, tenant_of
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.evaluate.outlook import Outlook
+from rightpool.planning.evaluate.running import MIN_PROBABILITY
+from rightpool.planning.evidence import (
+    BreakerOpen,
+    CoolingDown,
+    FewWindows,
+    Limit,
+    MovedOften,
+    RunsShortly,
+    SaveMissing,
+    TooManyAnHour,
+    TooManyAtOnce,
+)
+from rightpool.planning.job import Job
+from rightpool.planning.migration.unsaved import unsaved
+from rightpool.profiles.steadiness import HOURS_SD, SPANS, doubt_of_ratio
+
+HOUR: Final = 3600.0
+
+_UNTOUCHED: Final = frozenset({Outcome.HELD})
+# A save that does not come is asked for again after this long, or the cooldown; twice as long each time, up to a day.
+FIRST_RETRY_SECONDS: Final = 900.0
+LONGEST_RETRY_SECONDS: Final = 86_400.0
+# Of the time to a deadline that is missed anyway, what may go by before a move that makes it later by less.
+WAITED_SHARE: Final = 0.25
+
+
+class FleetLimits:
+    """The fleet's allowance in one cycle; `admit` uses it up.
+
+    A migration that was decided on and waits for its user's approval uses up nothing; once approved it has to be
+    admitted.
+    """
+
+    __slots__ = ("_breaker", "_moves", "_policy", "_under_way")
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        policy: PlacementPolicySpec,
+        now: float,
+        *,
+        outcomes: Outcomes | None = None,
+        pools: Mapping[str, Pool] | None = None,
+    ) -> None:
+        """outcomes: what pools have kept; pools: by name."""
+        jobs = list(jobs)
+        self._policy = policy
+        self._under_way = 0
+        self._moves = 0
+        going: list[tuple[str, str]] = []
+        for job in jobs:
+            migration = job.state.migration
+            # One that is stopped holds nothing, and may be for days.
+            idle = job.deleting or job.state.pause is not None
+            if migration is not None and not idle and contradiction(job) is None and not asks_first(job):
+                self._under_way += 1
+                self._moves += migration.created_at > now - HOUR and not migration.demanded
+                if not migration.demanded:
+                    going.append(((migration.abandoned or migration.target).placement.pool, tenant_of(job)))
+            for entry in job.state.history:
+                if entry.finished_at > now + CLOCK_SKEW_SECONDS:
+                    continue  # nobody has seen it: it would hold all others back until then
+                if entry.started_at > now - HOUR and entry.outcome not in _UNTOUCHED and _chosen(entry):
+                    self._moves += 1
+        self._breaker = Breaker(outcomes_of(jobs, outcomes or {}, now), pools or {}, policy, going, now)
+
+    @property
+    def stop(self) -> BreakerOpen | None:
+        """Set where too many of the last moves, on several pools and of several tenants, had to be undone."""
+        return self._breaker.stop
+
+    def concurrency_limit(self) -> Limit | None:
+        """Why nothing more may be moved at once; None where it may."""
+        if self._under_way >= self._policy.max_concurrent_migrations:
+            return TooManyAtOnce(self._under_way)
+        return None
+
+    def refusal(self, intent: Intent, job: Job, target: Placement) -> Limit | None:
+        """Why no further move may begin now; None where it may.
+
+        What the user demands by an edit is not asked about. A job that must leave because somebody has changed its
+        pool waits for the number of moves at once alone.
+        """
+        concurrency_limit = self.concurrency_limit()
+        if concurrency_limit is not None or intent is Intent.LEAVE:
+            return concurrency_limit
+        if self._moves >= self._policy.max_moves_per_hour:
+            return TooManyAnHour(self._moves)
+        return self._breaker.refusal(target, tenant_of(job))
+
+    def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
+        """A move begins. demanded: by the user's own edit."""
+        self._under_way += 1
+        self._moves += not demanded
+        if not demanded:
+            self._breaker.admit(target.pool, tenant_of(job))
+
+
+def asks_first(job: Job) -> bool:
+    """Whether a migration that was decided on, and has not begun, needs its user's approval, or has just got it."""
+    migration = job.state.migration
+    return (
+        migration is not None
+        and migration.phase is Phase.PLANNED
+        and job.spec.adaptation.require_approval
+        and not migration.demanded
+    )
+
+
+def save_refusal(job: Job, now: float) -> Limit | None:
+    """Why a job that did not save is not asked again yet; None where it is.
+
+    A save that was seen since, which the program can do after all, and an edit end the wait. In mode Periodic saves
+    come by themselves, and say nothing of how soon the next one will.
+    """
+    held = unsaved(job.state.history)
+    if not held or job.edited:
+        return None
+    attempts, asked_at = sum(entry.attempts for entry in held), held[-1].finished_at
+    saved = job.observed.checkpoint_at
+    if saved is not None and saved > asked_at and job.spec.checkpoint.mode is CheckpointMode.SIGNAL:
+        return None
+    first = max(FIRST_RETRY_SECONDS, job.spec.adaptation.cooldown.total_seconds())
+    wait = min(first * 2.0 ** min(attempts - 1, 16), max(first, LONGEST_RETRY_SECONDS))
+    return SaveMissing(attempts, asked_at + wait) if now < asked_at + wait else None
+
+
+def job_refusal(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float, *, met: bool = True) -> Limit | None:
+    """Why this job may not be moved yet; None where it may. It does not stay where the spec does not allow it, and a
+    target that is missed is repaired however often it was moved to save.
+
+    met: whether the move meets the target that it is for. What only comes nearer to it saves, and waits as such.
+    """
+    if intent is Intent.LEAVE:
+        return None
+    adaptation, state = job.spec.adaptation, job.state
+    repairs = intent is Intent.REPAIR and adaptation.max_moves > 0
+    if state.moves >= adaptation.max_moves and not repairs:
+        return MovedOften(state.moves, adaptation.max_moves)
+    cooldown = adaptation.cooldown.total_seconds()
+    if state.last_move_at is not None and now - state.last_move_at < cooldown and not (repairs and met):
+        return CoolingDown(state.last_move_at, cooldown)
+    shortest = policy.min_run_time.total_seconds()
+    since = None if state.revision is None else state.revision.since
+    if since is not None and now - since < shortest:
+        return RunsShortly(since, shortest)
+    return None
+
+
+def baseline_refusal(job: Job, saved: float, now: float) -> Limit | None:
+    """Why a move that saves this share waits for more windows; None where it does not.
+
+    It is judged by what was before it. An hour of windows is waited for, where by what two hours of a job differ by
+    themselves, at 10%, all of the saving may turn out to be noise.
+    """
+    few = _few_windows(job, now)
+    if few is None or saved >= 1.0:
+        return None
+    seen = int((now - few.since) / few.window)
+    sd, _ = doubt_of_ratio(job.observed.variation, max(seen, 1), SPANS[-1], HOURS_SD)
+    return few if saved < -math.expm1(-Z80 * sd) else None
+
+
+def deadline_refusal(job: Job, here: float, there: Estimate, outlook: Outlook, now: float) -> Limit | None:
+    """Why a move for a deadline waits for more windows; None where it does not. here, there: throughput.
+
+    The first windows of a job may be an evaluation. They are waited for where the deadline is met as surely after them,
+    and, where it is not met anyway, where that takes little of the time that is left.
+    """
+    few = _few_windows(job, now)
+    if few is None or math.isnan(outlook.work_left):
+        return None
+    wait, time = few.since + few.wanted * few.window - now, outlook.time_left - outlook.restart
+    at_once = _in_time(there, outlook.work_left, time)
+    later = _in_time(there, outlook.work_left - here * wait, time - wait)
+    waits = later >= MIN_PROBABILITY if at_once >= MIN_PROBABILITY else wait <= WAITED_SHARE * outlook.time_left
+    return replace(few, for_deadline=True) if waits else None
+
+
+def _few_windows(job: Job, now: float) -> FewWindows | None:
+    """That the job has run where it is for less than an hour of windows; None where it has. A command that knows no
+    more than the status comes to the same."""
+    revision = job.state.revision
+    window = job.spec.profiling.window.total_seconds()
+    wanted = min(SPANS[-1], math.ceil(HOUR / window))
+    if revision is None or revision.since is None or now - revision.since >= wanted * window:
+        return None
+    return FewWindows(revision.since, wanted, window)
+
+
+def _in_time(rate: Estimate, left: float, seconds: float) -> float:
+    """P(so many samples are done in so many seconds)."""
+    return rate.probability_above(left / seconds) if seconds > 0.0 else 0.0
+
+
+def _chosen(entry: LedgerEntry) -> bool:
+    """Whether the operator chose the move; what the user edits is not the operator's to answer for, and a start is no
+    move."""
+    return entry.action not in (Action.UPDATE, Action.START)

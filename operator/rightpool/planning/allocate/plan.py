@@ -1,0 +1,82 @@
+"""The plan: what is to be done about every job of the fleet, so that all of it fits together.
+
+Every job is evaluated, then an allocator shares out the chips. Nothing depends on the order in which jobs or pools
+come.
+
+A plan remembers what it was made from. Handed to the next call it spares the work for every job whose inputs are the
+same: an evaluation is kept while the job, its profile (within 2%) and the machines are, a selection while the same
+wanted placements have room. At 10,000 jobs the first plan takes 0.6 s of CPU, one in which nothing has changed
+0.16 (`python -m benchmarks.plan`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.allocator import Allocation, Allocator
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.evaluate import evaluate
+from rightpool.planning.evaluate.evaluation import Evaluated
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import JobKey
+from rightpool.planning.likeness import unchanged
+from rightpool.prediction.predictor import Predictor
+
+# An evaluation is held whole while one job is kept from it. Once fewer than this share of its jobs are, these are
+# evaluated anew, so that a fleet is never in memory more than about twice.
+LEAST_KEPT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was decided in one cycle, and the memory of how."""
+
+    assessments: Mapping[JobKey, Assessment]
+    """One for each job of the fleet."""
+    reused: int = 0
+    """Evaluations that were kept from the plan before."""
+    evaluated: Mapping[JobKey, Evaluated] = field(default_factory=dict, repr=False)
+    """What each assessment was chosen from."""
+    allocation: Allocation | None = field(default=None, repr=False)
+    """How the chips were shared out."""
+    context: tuple[object, ...] = field(default=(), repr=False)
+    """What all evaluations were made for."""
+
+
+def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Plan | None = None) -> Plan:
+    """Evaluate and allocate. previous: the last cycle's plan, whatever has happened since."""
+    context = _context(fleet, predictor)
+    old = previous if previous is not None and previous.context == context else None
+    kept = {} if old is None else _kept(fleet, old.evaluated)
+    new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept])
+    evaluated = {key: kept.get(key) or new[key] for key in fleet.jobs}
+    allocation = allocator.allocate(fleet, evaluated, None if old is None else old.allocation)
+    return Plan(allocation.assessments, len(kept), evaluated, allocation, context)
+
+
+def _kept(fleet: Fleet, old: Mapping[JobKey, Evaluated]) -> dict[JobKey, Evaluated]:
+    """Evaluations whose inputs have not changed."""
+    kept = {}
+    for key, job in fleet.jobs.items():
+        before = old.get(key)
+        if before is not None and before.evaluation.now <= fleet.now < before.until and unchanged(before.job, job):
+            kept[key] = before
+    held = Counter(id(before.evaluation) for before in kept.values())
+    return {
+        key: before
+        for key, before in kept.items()
+        if held[id(before.evaluation)] >= LEAST_KEPT * before.evaluation.size
+    }
+
+
+def _context(fleet: Fleet, predictor: Predictor) -> tuple[object, ...]:
+    """What evaluations of all jobs depend on: the pools without what changes from cycle to cycle, and the model."""
+    pools = tuple(_lasting(fleet.pools[name]) for name in sorted(fleet.pools))
+    return (predictor.version, fleet.policy, fleet.telemetry, pools)
+
+
+def _lasting(pool: Pool) -> Pool:
+    return replace(pool, free=0, node_labels=dict.fromkeys(pool.node_labels, 0), open_nodes=())

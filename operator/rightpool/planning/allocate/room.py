@@ -1,0 +1,235 @@
+"""Room: which placements a job could have, with what is free, can grow, is promised to others, and is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.openings import Labels, Openings
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.job import Job, JobKey
+
+_TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
+
+
+class Room:
+    """Chips of each pool in one cycle, by node and slice; `take` uses them up.
+
+    What pods hold is not free; what was promised to a job is taken when the room is made, or with `promise`. Both are
+    a job's own: it has room for what fits with them. Nodes that its template does not select have none for it.
+    """
+
+    __slots__ = ("_kept", "_openings", "_pools", "_promised", "_strangers", "_version", "touched")
+
+    def __init__(self, pools: Mapping[str, Pool], jobs: Iterable[Job] = ()) -> None:
+        """jobs: whose promised chips are taken at once, the oldest first."""
+        self._pools = pools
+        self._openings: dict[str, Openings] = {}
+        self._promised: dict[JobKey, dict[str, dict[str, int]]] = {}
+        self._kept: dict[str, tuple[JobKey, dict[str, int]]] = {}
+        self._version = 0
+        self._strangers: dict[tuple[int, Labels, bool], tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
+        self.touched: set[str] = set()
+        """Pools of which chips have been taken."""
+        for job in sorted(jobs, key=lambda job: (job.created_at, job.key)):
+            self.promise(job)
+
+    def fits(self, job: Job, places: Sequence[Placement]) -> tuple[bool, ...]:
+        """Which of the placements the job could have now, each by itself."""
+        return self._asked(job, places, kept=False)
+
+    def kept(self, job: Job, places: Sequence[Placement]) -> tuple[bool, ...]:
+        """Which of them it could have, were they not kept free for an older job that waits."""
+        if not self._kept:
+            return (False,) * len(places)
+        return self._asked(job, places, kept=True)
+
+    def take(self, job: Job, target: Placement) -> None:
+        """The chips are promised; on its own pool a job takes only what it does not have."""
+        openings = self._of(target.pool)
+        if openings is None:
+            return
+        pods, each = _in_units(self._pools[target.pool], target)
+        taken = openings.take(pods, each, _selected(job), self._own(job, target.pool, openings))
+        _add(self._promised.setdefault(job.key, {}).setdefault(target.pool, {}), taken)
+        self._version += 1
+        self.touched.add(target.pool)
+
+    def promise(self, job: Job) -> None:
+        """Take what is promised to a job and no pod of it holds yet."""
+        touched = set(self.touched)
+        for place in reservation(job):
+            self.take(job, place)
+        self.touched = touched
+
+    def withdraw(self, job: Job) -> None:
+        """Give back all that is promised to a job."""
+        self._version += 1
+        for pool, taken in self._promised.pop(job.key, {}).items():
+            openings = self._of(pool)
+            if openings is not None:
+                openings.give(taken)
+
+    def keep_free(self, job: Job, places: Sequence[Placement]) -> Placement | None:
+        """Keep nodes free for a job that waits, so that what ends there adds up to its placement; which one that is.
+
+        The one of which the least is missing, of each pool the first. A pool is kept for one job at a time.
+        """
+        if all(place.pool in self._kept for place in places):
+            return None
+        best: tuple[int, int, Placement] | None = None
+        seen: set[str] = set()
+        for rank, place in enumerate(places):
+            openings = self._of(place.pool)
+            if place.pool in seen or place.pool in self._kept or openings is None:
+                continue
+            seen.add(place.pool)
+            pods, each = _in_units(self._pools[place.pool], place)
+            own = self._own(job, place.pool, openings)
+            missing = (pods - min(pods, openings.pods(each, _selected(job), own))) * each
+            if best is None or (missing, rank) < best[:2]:
+                best = (missing, rank, place)
+        if best is None:
+            return None
+        place = best[2]
+        pods, each = _in_units(self._pools[place.pool], place)
+        openings = self._openings[place.pool]
+        nodes = -(-pods // max(1, openings.unit // each))
+        own = self._own(job, place.pool, openings)
+        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _selected(job)))
+        self._version += 1
+        self.touched.add(place.pool)
+        return place
+
+    # --- one job -----------------------------------------------------------------------------------------------------
+
+    def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
+        """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
+        selected = _selected(job)
+        key = (id(places), selected, kept)
+        stranger = job.state.revision is None and job.key not in self._promised
+        known = self._strangers.get(key) if stranger else None
+        if known is not None and known[0] == self._version and known[1] is places:
+            return known[2]
+        found = tuple(
+            (not kept or place.pool in self._kept) and self._fits(job, place, selected, kept=kept) for place in places
+        )
+        if stranger:
+            self._strangers[key] = (self._version, places, found)
+        return found
+
+    def _fits(self, job: Job, place: Placement, selected: Labels, *, kept: bool) -> bool:
+        openings = self._of(place.pool)
+        if openings is None:
+            return False
+        own = self._own(job, place.pool, openings)
+        if kept:
+            own = dict(own)
+            _add(own, self._kept[place.pool][1])
+        pods, each = _in_units(self._pools[place.pool], place)
+        return openings.pods(each, selected, own) >= pods
+
+    def _of(self, pool: str) -> Openings | None:
+        openings = self._openings.get(pool)
+        if openings is None and pool in self._pools:
+            openings = self._openings[pool] = Openings(self._pools[pool])
+        return openings
+
+    def _own(self, job: Job, pool: str, openings: Openings) -> Mapping[str, int]:
+        """Chips of a pool that are the job's, by node: held by its pods, or promised to it."""
+        promised = self._promised.get(job.key, {}).get(pool, {})
+        held = _held(job, pool, openings)
+        if not held:
+            return promised
+        _add(held, promised)
+        return held
+
+
+def reservation(job: Job) -> tuple[Placement, ...]:
+    """What is promised to a job that its pods may not hold yet, so that it still counts as free: one placement a pool.
+
+    A first start whose pods are not there yet; the target of a migration that has not come up; and the place that a
+    move has left, until its verdict: the job may have to go back. A migration that waits for its user's approval has
+    no promise: that may take days. Nor has a move without return one of what it left.
+    """
+    state = job.state
+    if state.revision is None:
+        return ()
+    if state.migration is None and state.revision.since is not None:
+        # Between two attempts of a program that fails, no pod holds the chips that the next one needs.
+        child = job.revision(state.revision.revision)
+        if child.crash is None or child.suspended:
+            return ()
+    if state.finished or job.deleting or job.stops or contradiction(job):
+        return ()
+    migration = state.migration
+    if migration is None:
+        # What waits for quota holds no chips up: that may take days, and others have quota now.
+        return () if job.queued or job.revision(state.revision.revision).blocked else (state.revision.placement,)
+    if job.awaits_approval:
+        return ()
+    due: dict[str, Placement] = {}
+    if migration.phase in _TARGET_DUE:
+        due[migration.target.placement.pool] = migration.target.placement
+    if holds_source(migration):
+        left = migration.source.placement
+        there = due.get(left.pool)
+        if there is None or there.chips < left.chips:
+            due[left.pool] = left
+    return tuple(due.values())
+
+
+def holds_source(migration: Migration) -> bool:
+    """Whether the place that a move has left is held for it."""
+    return migration.returns and migration.without_return is None
+
+
+def _held(job: Job, pool: str, openings: Openings) -> dict[str, int]:
+    """Chips of a pool that the job's pods hold, by node."""
+    state = job.state
+    found: dict[str, int] = {}
+    if state.revision is None or state.finished:
+        return found
+    unknown, whole = 0, openings.whole
+    for ref in _revisions(job):
+        if ref.placement.pool != pool:
+            continue
+        child, each = job.revision(ref.revision), ref.placement.chips_per_replica
+        if child.nodes is None or whole:
+            unknown = max(unknown, min(child.active, ref.placement.replicas) * each)
+        else:
+            _add(found, {name: pods * each for name, pods in child.nodes.items()})
+    if unknown:
+        _add(found, openings.spread(unknown))
+    return found
+
+
+def _revisions(job: Job) -> tuple[Revision, ...]:
+    """The Revisions that may have pods."""
+    state = job.state
+    assert state.revision is not None
+    refs = {state.revision.revision: state.revision}
+    if state.migration is not None:
+        refs |= {ref.revision: ref for ref in (state.migration.moving, state.migration.target)}
+    return tuple(refs.values())
+
+
+def _in_units(pool: Pool, place: Placement) -> tuple[int, int]:
+    """Pods and chips of each; of a pool with slices, slices and their chips."""
+    if pool.slice is not None:
+        return -(-place.chips // pool.slice.chips), pool.slice.chips
+    return place.replicas, place.chips_per_replica
+
+
+def _selected(job: Job) -> Labels:
+    return frozenset(node_selector(job.spec).items())
+
+
+def _add(chips: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, count in more.items():
+        chips[name] = chips.get(name, 0) + count

@@ -1,0 +1,44 @@
+"""The way back: what it costs to hold what a move leaves until its verdict, and what a return is worth."""
+
+from __future__ import annotations
+
+import math
+
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.evaluation import Evaluated
+from rightpool.planning.evaluate.outlook import restart_seconds
+from rightpool.planning.job import Job, unit_of
+from rightpool.planning.migration.verification import windows_until_settled
+from rightpool.prediction.cost import HOUR
+from rightpool.profiles.steadiness import pace
+
+# The mean of the positive half of a standard normal.
+_HALF_NORMAL = math.sqrt(2.0 / math.pi)
+
+
+def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tuple[float, float, float]:
+    """Dollars that holding the chips costs, dollars that a way back is worth, and seconds until the verdict.
+
+    Held are the chips that the target does not take over, for a restart, a warm-up of a window, and as many windows as
+    it takes to judge a move of a job that varies like this one. A return is worth what a bad outcome would lose over
+    the horizon of the job: its probability, times its mean size by the spread of the prediction, times what the job's
+    hours are worth.
+    """
+    revision, number = job.state.revision, evaluated.number
+    assert revision is not None
+    here = revision.placement
+    there = candidate.placement
+    kept = here.chips - (there.chips if there.pool == here.pool else 0)
+    seen = pace(job.observed.variation, revision.revision, unit_of(job))
+    before = 1 if seen is None else seen.windows
+    windows = windows_until_settled(job.observed.variation, before, candidate.saving or 0.0)
+    seconds = restart_seconds(job) + (1 + windows) * job.spec.profiling.window.total_seconds()
+    current = evaluated.current()
+    hourly = None if current is None else current.cost_per_hour
+    if number < 0 or kept <= 0 or hourly is None or candidate.throughput is None:
+        return 0.0, 0.0, seconds
+    cost = hourly * kept / here.chips * seconds / HOUR
+    worse = 1.0 - (1.0 if candidate.probability is None else candidate.probability)
+    horizon = float(evaluated.evaluation.running.numbers.horizon[number])
+    worth = worse * _HALF_NORMAL * candidate.throughput.sd * evaluated.hour * horizon / HOUR
+    return cost, worth, seconds

@@ -1,0 +1,1 @@
+"""Everything that a job could do, as data: placements, gates, scores."""

@@ -1,0 +1,44 @@
+"""A candidate: a placement with its estimate, its cost, and a verdict."""
+
+from dataclasses import dataclass
+
+from rightpool.api.estimate import Estimate
+from rightpool.api.placement import Placement
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.evaluate.rejection import Rejection
+from rightpool.prediction.predictor import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One row of an evaluation, made for who asks: to explain, to recommend, or because it is taken."""
+
+    placement: Placement
+    """Where."""
+    throughput: Estimate | None
+    """Units of work a second; None where it can't be predicted."""
+    cost_per_hour: float | None
+    """Dollars; None where the price is unknown."""
+    cost_per_million: Estimate | None
+    """Dollars per million units."""
+    useful: float = 1.0
+    """Share of the time that is not lost to interruptions of spot capacity; cost_per_million has it in."""
+    scaling_efficiency: float | None = None
+    """Throughput / (chips × one-chip throughput)."""
+    score: float | None = None
+    """Dollars per million units with the time at its value; lower is better."""
+    saving: float | None = None
+    """Share of the current score that moving saves; negative where it is worse."""
+    probability: float | None = None
+    """That it is better at all."""
+    rejection: Rejection | None = None
+    """None means eligible."""
+    origin: Origin = Origin.PREDICTED
+    """Where throughput is from."""
+    unit: WorkUnit = WorkUnit.SAMPLES
+    """What throughput and cost_per_million count."""
+
+    @property
+    def eligible(self) -> bool:
+        """No gate rejected it."""
+        return self.rejection is None

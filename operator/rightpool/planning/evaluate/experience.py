@@ -1,0 +1,128 @@
+"""Experience: what a job has been through that counts when it is evaluated."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool
+from rightpool.planning.evaluate.register import Register
+from rightpool.planning.job import Job
+from rightpool.prediction.chip_model import Comparison
+from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
+
+DAY: Final = 86_400.0
+# By how much the rates of two placements change against each other in a day (standard deviation of the logarithm):
+# nodes are throttled, shared and replaced. It grows with the root of the time.
+CHANGE_A_DAY: Final = 0.15
+# Of a comparison of which no doubt was written down.
+DOUBT_UNKNOWN: Final = 0.05
+# Whatever the outcome, what was realised was measured.
+_PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED})
+
+
+def ran_last(job: Job) -> Placement | None:
+    """Where a job ran that was to go back and could not start there: slow is better than nowhere. None otherwise."""
+    last = job.state.history[-1] if job.state.history else None
+    if last is None or last.outcome is not Outcome.FAILED or last.reason != Reason.START_DEADLINE_EXCEEDED:
+        return None
+    return None if last.realised_throughput is None else last.target
+
+
+def waiting_for(job: Job, register: Register) -> int:
+    """Where a migration that has not left yet is to go."""
+    migration = job.state.migration
+    if migration is None or migration.phase not in (Phase.PLANNED, Phase.CHECKPOINTING):
+        return -1
+    target = migration.target.placement
+    return register.option(target) if target.pool in register.machines.index else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What a job did on a placement against what it does where it is now."""
+
+    ratio: float
+    """Its rate there over its rate here, as they were measured one right after the other."""
+
+    sd: float
+    """Standard deviation of the logarithm: of the measurements, and of what may have changed since."""
+
+
+def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
+    """By placement, the newest comparison that leads there from where the job is; an edit by the user ends it.
+
+    Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
+    as a whole. What compares is the windows right before a move with those right after it; further back such ratios
+    are chained. With age they are trusted less, since pools change: one that was throttled is not shunned for ever.
+    """
+    revision = job.state.revision
+    if revision is None or not job.state.history:
+        return {}
+    known: dict[Placement, tuple[float, float]] = {_bought_anyhow(revision.placement): (0.0, 0.0)}
+    for entry in reversed(job.state.history):
+        if entry.action == Action.UPDATE:
+            break
+        before, after = entry.baseline_throughput, entry.realised_throughput
+        if not before or not after or entry.outcome not in _PROVEN:
+            continue
+        if not job.spec.compares(entry.unit, entry.source.chips, entry.target.chips):
+            continue
+        change = math.log(after / before)
+        days = max(now - entry.finished_at, 0.0) / DAY
+        variance = (DOUBT_UNKNOWN if entry.doubt is None else entry.doubt) ** 2 + CHANGE_A_DAY**2 * days
+        source, target = _bought_anyhow(entry.source), _bought_anyhow(entry.target)
+        if target in known:
+            level, doubt = known[target]
+            known.setdefault(source, (level - change, doubt + variance))
+        elif source in known:
+            level, doubt = known[source]
+            known[target] = (level + change, doubt + variance)
+    found = {}
+    for place, (level, variance) in known.items():
+        experience = Experience(math.exp(level), math.sqrt(variance))
+        found.update({replace(place, capacity=capacity): experience for capacity in CapacityType})
+    del found[revision.placement]
+    return found
+
+
+def _bought_anyhow(place: Placement) -> Placement:
+    """Spot chips are as fast as others."""
+    return replace(place, capacity=CapacityType.ON_DEMAND)
+
+
+# Two windows of one job differ by this much. What was undone may have been undone for a passing reason: a throttled
+# node, a neighbour; it counts for less.
+_VERIFIED_SD: Final = 0.04
+_UNDONE_SD: Final = 0.20
+# The newest count; more would change little.
+MOST_COMPARISONS: Final = 5_000
+
+
+def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> list[Comparison]:
+    """What the moves of a fleet say of its chips: rates of one job before and after it went to another kind of chip, at
+    the same size. They are kept in the ledgers of the jobs."""
+    found: list[tuple[float, Comparison]] = []
+    for job in jobs:
+        for entry in job.state.history:
+            before, after = entry.baseline_throughput, entry.realised_throughput
+            here, there = pools.get(entry.source.pool), pools.get(entry.target.pool)
+            if not before or not after or here is None or there is None or entry.outcome not in _PROVEN:
+                continue
+            one, other = here.accelerator, there.accelerator
+            if one.key == other.key or entry.source.chips != entry.target.chips or entry.action == Action.UPDATE:
+                continue
+            profile = job.observed.profile
+            kind = UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision)
+            kind = HALF if kind == UNKNOWN_PRECISION else kind
+            if peak(one, kind) is None or peak(other, kind) is None:
+                continue
+            sd = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
+            found.append((entry.finished_at, Comparison((one, other), kind, (math.log(before), math.log(after)), sd)))
+    found.sort(key=lambda pair: pair[0])
+    return [comparison for _, comparison in found[-MOST_COMPARISONS:]]

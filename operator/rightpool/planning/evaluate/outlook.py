@@ -1,0 +1,106 @@
+"""How far a job is, what is left of it, and what it costs to stop and start it."""
+
+import math
+from typing import Final, NamedTuple
+
+from rightpool.planning.accounting.progress import work_done
+from rightpool.planning.job import Job
+from rightpool.profiles.sample import Field
+from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt
+
+# From the old pods' end to the first step on the new ones, where this job has not shown how long it takes.
+TYPICAL_RESTART_SECONDS: Final = 60.0
+SHORTEST_HORIZON_SECONDS: Final = 3600.0
+# Deadlines, budgets and the work that is left run with the clock; an evaluation that depends on them is this old at
+# most.
+CLOCK_SECONDS: Final = 60.0
+
+
+class Outlook(NamedTuple):
+    """Seconds and dollars, as of one moment; NaN where not declared. A tuple, because each is a row of the columns."""
+
+    work_left: float
+    """Units of work."""
+    restart: float
+    """Seconds without progress that a move costs."""
+    horizon: float
+    """Seconds over which a move must pay back."""
+    time_left: float
+    """To the deadline."""
+    budget_left: float
+    """Dollars."""
+
+
+def outlook(job: Job, rate: float, now: float) -> Outlook:
+    """What the rest of the job looks like. rate: units of work a second now.
+
+    The horizon of a job that does not say how much work it has is its age so far, at least an hour: of jobs whose
+    durations spread over many orders of magnitude, one that has run for t has about t ahead of it (Lindy). Age counts
+    in powers of two, so that a decision does not hang on the minute.
+    """
+    spec = job.spec
+    deadline, budget = spec.targets.deadline, spec.targets.budget
+    left = math.nan
+    if spec.total_samples is not None:
+        left = max(spec.total_samples - work_done(job, now), 1.0)
+        horizon = left / rate
+    else:
+        horizon = SHORTEST_HORIZON_SECONDS * 2.0 ** age_class(job, now)
+    return Outlook(
+        work_left=left,
+        restart=restart_seconds(job),
+        horizon=horizon,
+        time_left=math.nan if deadline is None else deadline.timestamp() - now,
+        budget_left=math.nan if budget is None else float(budget) - job.state.account.spent_by(now),
+    )
+
+
+def pace_of(job: Job) -> tuple[float, float]:
+    """Throughput in the long run, and the standard deviation of the log of what the rest of the job will do.
+
+    By the newest windows of the Revision, where such are known: both how surely their mean is known and by how much an
+    hour of the job differs from another one count. NaN where nothing was measured.
+    """
+    profile, revision = job.observed.profile, job.state.revision
+    reading = None if profile is None else profile.throughput
+    if profile is None or reading is None or revision is None:
+        return math.nan, math.nan
+    seen = pace(job.observed.variation, revision.revision, profile.unit)
+    if seen is None:
+        return reading.value, window_doubt(reading)
+    return seen.rate, doubt_of_rest(job.observed.variation, seen.windows)
+
+
+def age_class(job: Job, now: float) -> int:
+    """Whole powers of two of the job's age in hours; 0 below two hours."""
+    hours = int((now - job.created_at) / SHORTEST_HORIZON_SECONDS)
+    return max(hours.bit_length() - 1, 0)
+
+
+def restart_seconds(job: Job) -> float:
+    """Seconds without progress that moving this job costs: what its last move took, else a typical start and a save."""
+    for entry in reversed(job.state.history):
+        if entry.lost_seconds > 0.0:
+            return entry.lost_seconds
+    profile = job.observed.profile
+    save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
+    return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
+
+
+def good_until(job: Job, now: float, start_deadline: float) -> float:
+    """Unix seconds until which time alone does not change how the job is evaluated."""
+    targets = job.spec.targets
+    # The next power of two of the age.
+    ends = [job.created_at + SHORTEST_HORIZON_SECONDS * 2.0 ** (age_class(job, now) + 1)]
+    if targets.deadline is not None or targets.budget is not None or job.spec.total_samples is not None:
+        ends.append(now + CLOCK_SECONDS)
+    ends += [entry.until for entry in job.state.avoid if entry.until is not None and entry.until > now]
+    revision = job.state.revision
+    if revision is not None and job.obstacle is not None:
+        # From then on a job that does not start is tried elsewhere.
+        child = job.revision(revision.revision)
+        lost = child.unschedulable_since if revision.since is not None else None
+        began = lost or (child.started_at if child.exists else revision.created_at)
+        if began is not None and began + start_deadline >= now:
+            ends.append(began + start_deadline)
+    return min(ends)

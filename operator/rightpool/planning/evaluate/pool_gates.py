@@ -1,0 +1,119 @@
+"""Gates of pools and sizes: what rules a placement out by the spec alone, whatever the job does.
+
+They are asked once for all jobs of equal shape. Each says by its type what would have to change.
+"""
+
+from collections.abc import Iterable
+
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.registry import DEFAULT_VENDOR
+from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.planning.evaluate.rejection import (
+    CapacityNotWanted,
+    NoRoom,
+    NoSize,
+    NoSpot,
+    OtherVendor,
+    PoolDenied,
+    PoolNotAllowed,
+    PoolNotSelected,
+    Rejection,
+    SelectorContradicted,
+    SelectorUnmatched,
+    SizeNotListed,
+    SizeOutOfBounds,
+)
+from rightpool.planning.evaluate.shape import Shape
+
+
+def home_vendor(pools: Iterable[Pool], current: Pool | None) -> Vendor:
+    """Whose chips the pod template runs on, where the user does not say.
+
+    Where the job runs now; before its first start the only vendor there is, and the default where there are several.
+    """
+    if current is not None:
+        return current.accelerator.vendor
+    vendors = {pool.accelerator.vendor for pool in pools}
+    return vendors.pop() if len(vendors) == 1 else DEFAULT_VENDOR
+
+
+def selected(shape: Shape, pool: Pool) -> bool:
+    """Whether the user lets the job onto this pool, its vendor aside."""
+    if pool.name in shape.deny or (shape.allow and pool.name not in shape.allow):
+        return False
+    return all(pool.labels.get(key) == value for key, value in shape.labels)
+
+
+def pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | None:
+    """Whether the user lets the job onto this pool at all. vendor: whose chips the template is known to run on."""
+    if pool.name in shape.deny:
+        return PoolDenied(pool.name)
+    if shape.allow and pool.name not in shape.allow:
+        return PoolNotAllowed(pool.name, shape.allow)
+    if not selected(shape, pool):
+        return PoolNotSelected(pool.name, shape.labels)
+    if pool.accelerator.vendor != vendor and pool.name not in shape.allow:
+        return OtherVendor(pool.name, pool.accelerator.vendor, vendor)
+    return None
+
+
+def node_selector_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether the pool has nodes that the template's own nodeSelector lets the pods onto. Nodes that an autoscaler
+    would add may have any labels but those that tell the pool."""
+    for key, value in shape.nodes:
+        given = pool.node_selector.get(key, value)
+        if given != value:
+            return SelectorContradicted(pool.name, key, given, value)
+    asked = frozenset(shape.nodes)
+    if not asked or not pool.node_labels or pool.growable or any(asked <= labels for labels in pool.node_labels):
+        return None
+    there = frozenset().union(*pool.node_labels)
+    return SelectorUnmatched(pool.name, tuple(sorted(asked - there) or sorted(asked)))
+
+
+def capacity_type_gate(shape: Shape, pool: Pool, capacity: CapacityType) -> Rejection | None:
+    """Whether the pool sells chips the way the user buys them."""
+    if capacity not in shape.capacity_types:
+        return CapacityNotWanted(shape.capacity, capacity)
+    if capacity is CapacityType.SPOT and pool.price.spot is None and pool.price.on_demand is not None:
+        return NoSpot(pool.name)
+    return None
+
+
+def bounds_gate(shape: Shape, count: int) -> Rejection | None:
+    """Whether the program can run on so many chips, by the user's word."""
+    if shape.counts is not None and count not in shape.counts:
+        return SizeNotListed(count, shape.counts)
+    if not shape.low <= count <= shape.high:
+        return SizeOutOfBounds(count, shape.low, shape.high)
+    return None
+
+
+def no_size(shape: Shape, pool: Pool) -> Rejection:
+    """The pool can't give any size that the job can use."""
+    unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
+    asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
+    return NoSize(pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked)
+
+
+def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:
+    """Why the user no longer allows the current placement; None where it is fine."""
+    return (
+        pool_gate(shape, pool, vendor)
+        or capacity_type_gate(shape, pool, placement.capacity)
+        or bounds_gate(shape, placement.chips)
+    )
+
+
+def room_gate(shape: Shape, placement: Placement, pool: Pool, room: int) -> Rejection | None:
+    """Whether the pool can give the chips now. room: what is free, can grow, is not promised, or is the job's own."""
+    if placement.chips <= room:
+        return None
+    return no_room(shape, placement, pool)
+
+
+def no_room(shape: Shape, placement: Placement, pool: Pool) -> NoRoom:
+    """The pool can't give the chips now."""
+    on_selected = bool(pool.node_labels and shape.nodes)
+    return NoRoom(pool.name, placement.chips, pool.total, pool.growable, on_selected)

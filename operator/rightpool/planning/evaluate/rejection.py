@@ -1,0 +1,423 @@
+"""Rejections: why a placement is ruled out or not taken, as a typed reason with its parameters.
+
+One class a sentence, which reporting/rejection_texts.py makes of it. `reason` is what the API shows.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from rightpool.api.choices import Capacity, Objective
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.hardware.vendors.vendor import Vendor
+
+
+class RejectionReason(StrEnum):
+    """Why a placement was not considered, or not taken. Part of the API: shown by `explain`, never renamed."""
+
+    POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
+    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips; placement.pools.allow does not name the pool
+    NODE_SELECTOR = "NodeSelector"  # no node of the pool has the labels that the template asks for
+    CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
+    SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
+    MEMORY = "InsufficientMemory"  # peak use does not fit the chip
+    PRECISION = "PrecisionUnsupported"  # the chip does not have the arithmetic that the program uses
+    STEPS_DIFFER = "StepsNotComparable"  # measured in steps/s, and a step has another number of samples at that size
+    PRICE_UNKNOWN = "PriceUnknown"
+    NO_CAPACITY = "NoCapacity"  # no room now: not enough free chips, or not on one node
+    SUSPECTED = "PoolSuspected"  # too many of the last moves there were undone
+    KEPT_FREE = "KeptFree"  # what is free is kept for an older job that waits
+    AVOIDED = "RolledBackBefore"  # a move there was undone, or the job did not start there
+    COST_PER_HOUR = "MaxCostPerHour"
+    COST_PER_SAMPLE = "MaxCostPerMillionSamples"
+    BUDGET = "BudgetExceeded"
+    DEADLINE = "DeadlineMissed"
+    SCALING = "MinScalingEfficiency"
+    NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
+    NOT_BETTER = "NotBetter"  # staying, or another candidate, is better
+    BELOW_MIN_SAVINGS = "BelowMinSavings"  # better, by less than adaptation.minSavings
+    UNCERTAIN = "UncertainSaving"  # probably better, and not surely enough
+    DOES_NOT_PAY_BACK = "DoesNotPayBack"  # better, and a restart costs more than it would bring
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A typed reason; the numbers behind it are the fields of each kind."""
+
+    reason: ClassVar[RejectionReason]
+
+
+# --- the pool as a whole ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDenied(Rejection):
+    """In placement.pools.deny."""
+
+    reason = RejectionReason.POOL_DENIED
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNotAllowed(Rejection):
+    """Not in placement.pools.allow."""
+
+    reason = RejectionReason.POOL_DENIED
+    pool: str
+    allow: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNotSelected(Rejection):
+    """Without the labels of placement.pools.selector."""
+
+    reason = RejectionReason.POOL_DENIED
+    pool: str
+    wanted: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherVendor(Rejection):
+    """Chips that the template is not known to run on. known: the vendor that it is taken to run on."""
+
+    reason = RejectionReason.VENDOR_NOT_DECLARED
+    pool: str
+    vendor: Vendor
+    known: Vendor
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorContradicted(Rejection):
+    """The pool's nodes have another value of a label than the template's nodeSelector."""
+
+    reason = RejectionReason.NODE_SELECTOR
+    pool: str
+    key: str
+    given: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorUnmatched(Rejection):
+    """No node of the pool has these labels of the template's nodeSelector."""
+
+    reason = RejectionReason.NODE_SELECTOR
+    pool: str
+    missing: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityNotWanted(Rejection):
+    """Bought in another way than placement.capacity says."""
+
+    reason = RejectionReason.CAPACITY_TYPE
+    wanted: Capacity
+    capacity: CapacityType
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpot(Rejection):
+    """The pool sells no spot capacity."""
+
+    reason = RejectionReason.CAPACITY_TYPE
+    pool: str
+
+
+# --- the size --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SizeNotListed(Rejection):
+    """Not one of elasticity.chipCounts."""
+
+    reason = RejectionReason.SIZE_NOT_OFFERED
+    chips: int
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOutOfBounds(Rejection):
+    """Outside elasticity.minChips to maxChips."""
+
+    reason = RejectionReason.SIZE_NOT_OFFERED
+    chips: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoSize(Rejection):
+    """The pool gives no size between low and high. unit: chips of a slice or of a node; reach: chips at most; pods: how
+    many there have to be and with how many chips, where the size is fixed."""
+
+    reason = RejectionReason.SIZE_NOT_OFFERED
+    pool: str
+    slices: bool
+    unit: int
+    reach: int
+    low: int
+    high: int
+    pods: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionUnsupported(Rejection):
+    """The program works in a precision that the chip does not have. offered: those that it has."""
+
+    reason = RejectionReason.PRECISION
+    pool: str
+    chip: str
+    precision: str
+    offered: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUnknown(Rejection):
+    """A smaller chip than now, and what the job uses is not known. size: bytes of a chip."""
+
+    reason = RejectionReason.MEMORY
+    pool: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShort(Rejection):
+    """More bytes a chip are needed than there are. measured: else declared."""
+
+    reason = RejectionReason.MEMORY
+    pool: str
+    size: int
+    needed: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMayNotDo(Rejection):
+    """On fewer chips the worst case does not fit: all of what is used now is split over the chips."""
+
+    reason = RejectionReason.MEMORY
+    pool: str
+    size: int
+    chips: int
+    now: int
+    worst: float
+
+
+# --- money, time and experience --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StepsDiffer(Rejection):
+    """Throughput is in steps a second, and with batch PerChip a step has another number of samples on so many chips."""
+
+    reason = RejectionReason.STEPS_DIFFER
+    chips: int
+
+
+@dataclass(frozen=True, slots=True)
+class PriceUnknown(Rejection):
+    """The pool has no price. target: the declared target that needs one, else the objective does."""
+
+    reason = RejectionReason.PRICE_UNKNOWN
+    pool: str
+    target: str | None
+    objective: Objective
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentPriceUnknown(Rejection):
+    """The pool where the job runs has no price to compare with."""
+
+    reason = RejectionReason.PRICE_UNKNOWN
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class HourTooDear(Rejection):
+    """Dollars an hour, above targets.maxCostPerHour."""
+
+    reason = RejectionReason.COST_PER_HOUR
+    cost: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Avoided(Rejection):
+    """Tried and left. remaining: seconds for which it is not tried again; None: until the spec changes."""
+
+    reason = RejectionReason.AVOIDED
+    pool: str
+    chips: int
+    why: str
+    remaining: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesTooDear(Rejection):
+    """Dollars per million samples, above targets.maxCostPerMillionSamples. measured: else predicted."""
+
+    reason = RejectionReason.COST_PER_SAMPLE
+    cost: float
+    most: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoor(Rejection):
+    """Below targets.minScalingEfficiency. measured: else predicted."""
+
+    reason = RejectionReason.SCALING
+    efficiency: float
+    least: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingNoBetterKnown(Rejection):
+    """The job left this placement, and how it scales there is not known better than then."""
+
+    reason = RejectionReason.SCALING
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineMissed(Rejection):
+    """Too late at this rate. rest, time_left: seconds, the first with the restart."""
+
+    reason = RejectionReason.DEADLINE
+    rate: float
+    rest: float
+    time_left: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetShort(Rejection):
+    """What is left of targets.budget does not pay the rest. rest: dollars; None where the work is not known."""
+
+    reason = RejectionReason.BUDGET
+    rest: float | None
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpent(Rejection):
+    """targets.budget is spent."""
+
+    reason = RejectionReason.BUDGET
+    budget: float
+
+
+# --- what is not known -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificationsMissing(Rejection):
+    """The catalog does not say enough of two chips to compare them."""
+
+    reason = RejectionReason.NOT_PREDICTABLE
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is missing to decide by measurements. The fields that belong to the reason are set."""
+
+    reason: Reason
+    blocked: str | None = None
+    """Why pods do not run."""
+    revision: int | None = None
+    """The older Revision that the profile is still of."""
+    window: float | None = None
+    """Seconds."""
+    heard: tuple[int, int] | None = None
+    """Pods that are heard, of so many."""
+    queue: str | None = None
+    """The queue that the child waits in."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured(Rejection):
+    """Nothing can be predicted while measurements are missing."""
+
+    reason = RejectionReason.NOT_PREDICTABLE
+    gap: Gap
+
+
+# --- the comparison --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Rejection):
+    """Worse than staying, or not better enough. now: throughput where the job is."""
+
+    objective: Objective
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotBetter(Compared):
+    """Staying is better, or as good."""
+
+    reason = RejectionReason.NOT_BETTER
+
+
+@dataclass(frozen=True, slots=True)
+class BelowMinSavings(Compared):
+    """Better, by less than adaptation.minSavings."""
+
+    reason = RejectionReason.BELOW_MIN_SAVINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain(Compared):
+    """Probably better, and not surely enough."""
+
+    reason = RejectionReason.UNCERTAIN
+
+
+@dataclass(frozen=True, slots=True)
+class DoesNotPayBack(Compared):
+    """Better, and a restart costs more than it would bring."""
+
+    reason = RejectionReason.DOES_NOT_PAY_BACK
+
+
+@dataclass(frozen=True, slots=True)
+class OtherChosen(Rejection):
+    """Another candidate is taken."""
+
+    reason = RejectionReason.NOT_BETTER
+    taken: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom(Rejection):
+    """The pool can't give the chips now. How much room there is changes all the time and is no part of it: the same
+    refusal has the same words. selected: only nodes that template.spec.nodeSelector selects count."""
+
+    reason = RejectionReason.NO_CAPACITY
+    pool: str
+    chips: int
+    total: int
+    growable: int
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFree(Rejection):
+    """What the pool could give is kept free for an older job that has waited for long."""
+
+    reason = RejectionReason.KEPT_FREE
+    pool: str
+    chips: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedPool(Rejection):
+    """Too many of the last moves there were undone; one job at a time tries it."""
+
+    reason = RejectionReason.SUSPECTED
+    pool: str

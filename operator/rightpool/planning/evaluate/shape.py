@@ -1,0 +1,110 @@
+"""The shape of a job: all that its possible placements depend on. Jobs of equal shape are enumerated once."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rightpool.api.choices import Capacity, ModelState, Objective
+from rightpool.api.placement import CapacityType
+from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+
+_CAPACITY_TYPES = {
+    Capacity.ON_DEMAND: (CapacityType.ON_DEMAND,),
+    Capacity.SPOT: (CapacityType.SPOT,),
+    Capacity.ANY: (CapacityType.ON_DEMAND, CapacityType.SPOT),
+}
+
+
+class Shape(NamedTuple):
+    """The parts of a spec that say where a job may be. Enumeration and the gates of pools and sizes see nothing else,
+    so that equal shapes have equal placements. A tuple, because it is made and hashed for every job."""
+
+    chips_per_replica: int
+    replicas: int
+    low: int
+    high: int
+    counts: tuple[int, ...] | None
+    capacity: Capacity
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+    nodes: tuple[tuple[str, str], ...]
+    fixed: bool
+    """Whether it runs in the very pods that are asked for."""
+
+    @classmethod
+    def of(cls, spec: ProfiledJobSpec) -> "Shape":
+        """Of one spec."""
+        workload, elasticity, placement = spec.workload, spec.elasticity, spec.placement
+        pools = placement.pools
+        selector = pools.selector
+        return cls(
+            workload.chips_per_replica,
+            workload.replicas,
+            spec.min_chips,
+            spec.max_chips,
+            elasticity.chip_counts,
+            placement.capacity,
+            pools.allow,
+            pools.deny,
+            () if selector is None else tuple(sorted(selector.match_labels.items())),
+            tuple(sorted(node_selector(spec).items())),
+            spec.fixed,
+        )
+
+    @property
+    def chips(self) -> int:
+        """Chips that the user asks for."""
+        return self.chips_per_replica * self.replicas
+
+    @property
+    def capacity_types(self) -> tuple[CapacityType, ...]:
+        """The kinds of capacity that the user accepts."""
+        return _CAPACITY_TYPES[self.capacity]
+
+
+class Terms(NamedTuple):
+    """What a start without measurements depends on beside the shape."""
+
+    objective: Objective
+    memory: float | None
+    """Bytes that each chip needs, as declared."""
+    hourly: float | None
+    """Most dollars an hour."""
+    priced: str | None
+    """The declared target that needs a price."""
+    sharded: bool
+    """Whether each chip may need more memory on fewer chips."""
+
+    @classmethod
+    def of(cls, spec: ProfiledJobSpec) -> "Terms":
+        """Of one spec."""
+        targets, memory = spec.targets, spec.placement.memory_per_chip
+        hourly = targets.max_cost_per_hour
+        return cls(
+            targets.objective,
+            None if memory is None else float(memory),
+            None if hourly is None else float(hourly),
+            cost_target(targets),
+            spec.elasticity.state is ModelState.SHARDED,
+        )
+
+
+def cost_target(targets: Targets) -> str | None:
+    """The first declared target that is in dollars."""
+    if targets.max_cost_per_hour is not None:
+        return "targets.maxCostPerHour"
+    if targets.max_cost_per_million_samples is not None:
+        return "targets.maxCostPerMillionSamples"
+    return "targets.budget" if targets.budget is not None else None
+
+
+def needs_price(targets: Targets) -> bool:
+    """Whether a placement without a price can't be compared with the others."""
+    return targets.objective is not Objective.MINIMIZE_TIME or cost_target(targets) is not None
+
+
+def node_selector(spec: ProfiledJobSpec) -> dict[str, str]:
+    """Labels of nodes that the user's template asks for, beside those of the pool."""
+    pod = spec.workload.template.get("spec")
+    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
+    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}

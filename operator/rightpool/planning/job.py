@@ -1,0 +1,167 @@
+"""A job: the user's spec, the persisted state and what is observed now, kept apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rightpool.api.migration import Phase
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.state import JobState
+from rightpool.api.trace import TraceRequest
+from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.migration.revision import ChildRefusal, RevisionState
+from rightpool.planning.threat import Threat
+from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.profiles.bottleneck import Diagnosis
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.track import Track
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobKey:
+    """Namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted."""
+
+    revisions: Mapping[int, RevisionState] = field(default_factory=dict)
+    """Children seen in the cluster, by number."""
+
+    profile: Profile | None = None
+    """Of the current Revision."""
+
+    diagnosis: Diagnosis | None = None
+    """What limits the job, by its profile."""
+
+    variation: Variation | None = None
+    """How its windows differ, up to now; what of it is stored lags behind."""
+
+    checkpoint_at: float | None = None
+    """Unix seconds of the newest save seen."""
+
+    track: Track | None = None
+    """Work that the Revision with running pods has counted; None where nothing could be read of it."""
+
+    checkpoint_error: str | None = None
+    """Why the sidecars did not take the request for a save."""
+
+    trace_answer: TraceAnswer | None = None
+    """What the sidecars say of the trace that is under way."""
+
+    threat: Threat | None = None
+    """Pods of the current Revision that Kubernetes is about to end; None where there are none."""
+
+    pool_problem: str | None = None
+    """Why the pool of the current Revision can't be used, with the remedy; None where it can."""
+
+    refusal: ChildRefusal | None = None
+    """Why the API server does not take the Revision's child."""
+
+    template_checked: bool = True
+    """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One ProfiledJob."""
+
+    key: JobKey
+    """Namespace and name."""
+
+    uid: str
+    """Of the object: a job of the same name made anew is another one."""
+
+    generation: int
+    """Of the spec."""
+
+    created_at: float
+    """Unix seconds."""
+
+    spec: ProfiledJobSpec
+    """What the user wants."""
+
+    workload_hash: str
+    """Of the pod template and chip container in the spec."""
+
+    approved: str | None = None
+    """The decision id in the approval annotation."""
+
+    trace_request: TraceRequest | None = None
+    """The trace that the annotation asks for."""
+
+    invalid: str | None = None
+    """Why the spec can't be used, in the user's words."""
+
+    unreadable: str | None = None
+    """Why the status can't be used, in the user's words."""
+
+    deleting: bool = False
+    """Whether the object is being deleted."""
+
+    state: JobState = field(default_factory=JobState)
+    """What is persisted."""
+
+    observed: Observed = field(default_factory=Observed)
+    """What is seen now."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether the user has edited the spec since it was last seen to allow where the job is."""
+        seen = None if self.state.revision is None else self.state.revision.generation
+        return seen is not None and seen < self.generation
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether the migration that was decided on waits for its user's approval."""
+        migration = self.state.migration
+        if migration is None or migration.phase is not Phase.PLANNED or migration.demanded:
+            return False
+        # A recommendation's id is that of the decision that it becomes, and the place.
+        approved = self.approved is not None and (self.approved + "-").startswith(migration.id + "-")
+        return self.spec.adaptation.require_approval and not approved
+
+    @property
+    def stops(self) -> bool:
+        """Whether the job is stopped, or is to be."""
+        return self.spec.suspend or self.state.pause is not None
+
+    def with_state(self, state: JobState) -> "Job":
+        """The same job with this persisted state."""
+        return replace(self, state=state)
+
+    def revision(self, number: int) -> RevisionState:
+        """What is seen of a Revision; a Revision without a child is one that does not exist."""
+        return self.observed.revisions.get(number) or RevisionState(revision=number, exists=False)
+
+    @property
+    def child(self) -> RevisionState | None:
+        """What is seen of the current Revision; None before the first start."""
+        return None if self.state.revision is None else self.revision(self.state.revision.revision)
+
+    @property
+    def queued(self) -> bool:
+        """Whether it has a child that waits for its queue, to be run for the first time or again."""
+        child = self.child
+        return self.spec.queue_name is not None and child is not None and child.exists and child.suspended
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the job does not start where it is placed: its pods say so, or there is no pool to make any for. None
+        where nothing is known to be in the way."""
+        child = self.child
+        if child is None:
+            return None
+        return child.blocked if child.exists else self.observed.pool_problem
+
+
+def unit_of(job: Job) -> WorkUnit:
+    """What the job's throughput counts where it runs now; samples where nothing was measured."""
+    return WorkUnit.SAMPLES if job.observed.profile is None else job.observed.profile.unit

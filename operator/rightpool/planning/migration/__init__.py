@@ -1,0 +1,1 @@
+"""Carrying a decision out: phases, transitions, commands, verification, ledger."""

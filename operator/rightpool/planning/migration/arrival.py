@@ -1,0 +1,163 @@
+"""The second half of a migration: the new Revision starts and is verified, or the job goes back or stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.accounting.accounting import remeasured
+from rightpool.planning.evaluate.outlook import outlook
+from rightpool.planning.job import Job
+from rightpool.planning.migration.beginning import next_revision
+from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, Verification, verifiable, verify
+from rightpool.planning.migration.words import Words
+from rightpool.profiles.steadiness import pace
+
+# Without a complete Profile after this long on the target, nothing can be proven and the job stays where it is.
+VERIFICATION_LIMIT_WINDOWS = 6
+VERIFICATION_LIMIT_SECONDS = 1_800.0
+# Windows that are incomplete do not count; a verdict is given after this multiple of the most windows at the latest.
+LONGEST_VERIFICATION = 1.5
+
+
+def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
+    """One step of a migration whose target exists. room: whether there is some where the job came from."""
+    if migration.phase is Phase.STARTING:
+        return _starting(job, migration, policy, now, room)
+    return _proving(job, migration, now, words, room)
+
+
+def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, room: bool) -> Job:
+    """room: whether there is some where the job came from."""
+    state = job.revision(migration.target.revision)
+    if state.all_running(migration.target.placement.replicas):
+        target = replace(migration.target, since=now)
+        job = job.with_state(replace(job.state, revision=target))
+        migration = replace(migration, target=target, running_at=now)
+        if migration.rolling_back:
+            return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
+        if not migration.promises:
+            return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
+        return with_phase(job, migration, Phase.WARMING_UP, now)
+    overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
+    hindrance = job.obstacle or state.hindrance or "no reason known"
+    if job.queued:
+        hindrance = f"queue {job.spec.queue_name} has not admitted it"
+    why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {hindrance}"
+    if migration.rolling_back or migration.action is Action.UPDATE:
+        # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
+        return _not_started(job, migration, why, now) if overdue and job.obstacle is not None else job
+    if migration.action is Action.START:
+        if not overdue or job.obstacle is None:
+            return job
+        # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
+        if state.exists:
+            job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, why, now)
+        return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+    if state.failed:
+        return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
+    if overdue and not room:
+        why = f"{why}; there is no room on {migration.source.placement.pool}, where it came from"
+        return _not_started(job, migration, why, now)
+    if overdue:
+        return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, why, now)
+    return job
+
+
+def _not_started(job: Job, migration: Migration, why: str, now: float) -> Job:
+    """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
+    for being slow is better than none; one that did not run is none."""
+    if migration.abandoned is not None and migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED):
+        job = with_avoided(job, migration.abandoned, migration.failure, migration.failure_message or "", now)
+    message = f"{migration.failure_message}; on the way back: {why}" if migration.rolling_back else why
+    migration = replace(migration, message=message, failure_message=message)
+    return end_migration(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+
+
+def _proving(job: Job, migration: Migration, now: float, words: Words, room: bool) -> Job:
+    """room: whether there is some where the job came from."""
+    state = job.revision(migration.target.revision)
+    if state.failed:
+        return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
+    if job.queued:
+        return job  # its queue has stopped it: the time for the verdict begins anew when it runs again
+    resumed = state.started_at or 0.0
+    profile = job.observed.profile
+    if profile is None or not verifiable(migration, profile):
+        window = job.spec.profiling.window.total_seconds()
+        limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
+        if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
+            limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
+        if now - max(migration.running_at or migration.phase_since, resumed) > limit:
+            missing = "complete profile"
+            if profile is not None and profile.complete and profile.unit is not migration.unit:
+                missing = f"throughput in {migration.unit.plural}/s, as before the move,"
+            message = f"no {missing} within {limit:.0f} s after the move, so nothing can be proven; the job stays"
+            return end_migration(
+                job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now
+            )
+        return job
+    if migration.phase is Phase.WARMING_UP:
+        return with_phase(job, migration, Phase.VERIFYING, now)
+    longest = LONGEST_VERIFICATION * MOST_WINDOWS * job.spec.profiling.window.total_seconds()
+    last = now - max(migration.phase_since, resumed) >= longest
+    result = verify(migration, profile, job.spec, job.observed.variation, last=last)
+    if not result.settled:
+        return job
+    message = words.verified(migration, result)
+    migration = replace(
+        migration,
+        unit=result.unit,
+        realised=result.throughput,
+        realised_cost=result.cost_per_million,
+        doubt=result.doubt,
+        message=message,
+    )
+    job = remeasured(job, now)
+    stays = _stays(job, migration, result, now, room) if result.verdict is Verdict.WORSE else None
+    if stays is not None:
+        message = f"{message}; {words.stays(migration, stays)}"
+        return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
+    if result.verdict is Verdict.WORSE:
+        return _turned_back(job, migration, result.reason, message, now, save_first=True)
+    return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+
+
+def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:
+    """Why a job that is worse off stays nevertheless; None where it goes back.
+
+    What is lost by staying is (ratio - 1) of what is left at the old rate, in the terms of the objective, whatever it
+    is: seconds against the seconds of a restart, or dollars against what chips cost meanwhile.
+    """
+    if migration.without_return is not None:
+        return migration.without_return
+    if not room:
+        return Reason.NO_ROOM_TO_RETURN
+    if result.likely is None or not migration.baseline:
+        return None
+    left = outlook(job, result.throughput, now)
+    remaining = left.horizon * result.throughput / migration.baseline
+    return Reason.RETURN_DOES_NOT_PAY if (result.likely - 1.0) * remaining <= left.restart else None
+
+
+def _turned_back(
+    job: Job, migration: Migration, failure: Reason, message: str, now: float, *, save_first: bool = False
+) -> Job:
+    """The way back: a Revision with the old placement. save_first: what the target has done since is worth saving."""
+    back = replace(migration.source, revision=next_revision(job), created_at=now, since=None)
+    migration = replace(
+        migration,
+        rolling_back=True,
+        abandoned=migration.target,
+        target=replace(back, workload_hash=job.workload_hash),
+        failure=failure,
+        failure_message=message,
+        saved_before=job.observed.checkpoint_at,
+        saved_at=None,
+    )
+    return with_phase(job, migration, Phase.CHECKPOINTING if save_first else Phase.DRAINING, now)

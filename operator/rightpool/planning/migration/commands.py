@@ -1,0 +1,111 @@
+"""Commands: what a persisted state asks of the cluster. Each is idempotent, and safe to repeat after a crash."""
+
+from dataclasses import dataclass
+
+from rightpool.api.action import Action
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureRevision:
+    """The child of this Revision exists (suspended where the user suspends). Never while another Revision has pods."""
+
+    ref: Revision
+    suspend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndRevision:
+    """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCheckpoint:
+    """The sidecars of this Revision are asked for a save, under the migration's id (repeats are one request)."""
+
+    revision: int
+    id: str
+
+    ending: bool = False
+    """Whether pods that are being ended are asked, too: those that are evicted have their grace period to save in."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTrace:
+    """The sidecars of this Revision are asked for a trace, or how far it is (repeats are one request)."""
+
+    revision: int
+    id: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTemplate:
+    """The API server is asked once for each spec whether it would take a child of it; nothing is stored.
+
+    target: where the child would run; None where the job has no place yet.
+    """
+
+    target: Revision | None = None
+
+
+Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate
+
+
+def commands(job: Job) -> tuple[Command, ...]:
+    """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
+    if job.deleting or job.state.finished or job.invalid or contradiction(job):
+        return ()
+    # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
+    # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
+    # nobody gains by forging one.
+    earlier = [r.revision for r in job.observed.revisions.values() if r.earlier]
+    if job.state.revision is None:
+        # A mistake in the template is told at once, and not when there are chips for it.
+        return (*(EndRevision(number) for number in sorted(earlier)), CheckTemplate())
+    wanted: list[Command] = []
+    keep = {job.state.revision.revision}
+    migration = job.state.migration
+    pause = job.state.pause
+    # Pods that run are asked for a save first, which takes a state that is written down.
+    suspend = pause.stopping if pause is not None else job.spec.suspend and not _runs(job, migration)
+    if migration is None or migration.phase is Phase.PLANNED:
+        wanted.append(EnsureRevision(job.state.revision, suspend))
+        if migration is not None and migration.action is Action.UPDATE:
+            wanted.append(CheckTemplate(migration.target))
+    elif migration.phase is Phase.CHECKPOINTING:
+        wanted.append(EnsureRevision(migration.moving, suspend))
+        if migration.saved_at is None and not suspend:
+            wanted.append(RequestCheckpoint(migration.moving.revision, migration.id))
+    elif migration.phase is Phase.DRAINING:
+        keep = {migration.moving.revision}
+        wanted.append(EndRevision(migration.moving.revision))
+    else:
+        wanted.append(EnsureRevision(migration.target, suspend))
+    if pause is not None and not pause.stopping:
+        wanted.append(RequestCheckpoint(job.state.revision.revision, f"pause-{pause.since:.0f}"))
+    rescue = job.state.rescue
+    if rescue is not None and not rescue.over:
+        wanted.append(RequestCheckpoint(rescue.revision, f"rescue-{rescue.since:.0f}", ending=True))
+    trace = job.state.trace
+    if trace is not None and not trace.over and trace.revision is not None:
+        wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
+    # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
+    strays = [
+        r.revision for r in job.observed.revisions.values() if r.exists and not r.succeeded and r.revision not in keep
+    ] + earlier
+    if strays:
+        ends = tuple(EndRevision(number) for number in sorted(strays))
+        return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
+    return tuple(wanted)
+
+
+def _runs(job: Job, migration: Migration | None) -> bool:
+    """Whether a pod runs of what the state asks for."""
+    ref = job.state.revision if migration is None or migration.phase is Phase.PLANNED else migration.target
+    return ref is not None and job.revision(ref.revision).running > 0

@@ -1,0 +1,133 @@
+"""The first half of a migration: it waits to begin, the program saves its state, and the old Revision ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rightpool.api.action import Action
+from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.planning.accounting.accounting import departed
+from rightpool.planning.job import Job
+from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
+from rightpool.planning.migration.verification import MOST_WINDOWS, measured_cost_per_million
+from rightpool.profiles.steadiness import pace
+
+if TYPE_CHECKING:
+    from rightpool.planning.evaluate.assessment import Assessment
+
+DEPARTURE = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
+
+
+def depart(job: Job, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> Job:
+    """One step of a migration in a phase of `DEPARTURE`. edited: whether the workload is another than was planned."""
+    if migration.phase is Phase.PLANNED:
+        return _planned(job, migration, assessment, edited, now)
+    if migration.phase is Phase.CHECKPOINTING:
+        return _checkpointing(job, migration, edited, now)
+    return _draining(job, migration, edited, now)
+
+
+def _planned(job: Job, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> Job:
+    if edited or job.spec.suspend:
+        return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
+    if assessment is not None and assessment.withdrawn:
+        # Time has passed since the decision was written (an approval may take days), and others were served meanwhile.
+        return end_migration(job, migration, Outcome.HELD, Reason.SUPERSEDED, now)
+    if migration.action is Action.UPDATE:
+        if not job.observed.template_checked:
+            return job
+        refusal = job.observed.refusal
+        if refusal is not None and refusal.revision == migration.target.revision:
+            migration = replace(migration, message=refusal.message)
+            return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
+    if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
+        return job
+    return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
+
+
+def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> Job:
+    if (edited or job.spec.suspend) and not migration.rolling_back:
+        return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
+    leaving = job.revision(migration.moving.revision)
+    if leaving.finishing:
+        return job  # to start it anew elsewhere would do its last part twice
+    if migration.action is Action.START:
+        if leaving.all_running(migration.moving.placement.replicas):
+            return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
+        if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
+            why = f"the job did not start there: {leaving.hindrance or 'no reason known'}"
+            job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, why, now)
+    nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
+    if nothing_to_save or job.spec.checkpoint.mode is CheckpointMode.NONE:
+        return _leaving(job, migration, now)
+    saved = job.observed.checkpoint_at
+    # Where no save was known when one was asked for, an old one may only have been heard of since.
+    before = (
+        migration.saved_before if migration.saved_before is not None else migration.phase_since - CLOCK_SKEW_SECONDS
+    )
+    if saved is not None and saved > before:
+        return _leaving(job, replace(migration, saved_at=saved), now)
+    if now - migration.phase_since <= job.spec.checkpoint.timeout.total_seconds():
+        return job
+    if migration.action in (Action.UPDATE, Action.START) and not migration.rolling_back:
+        # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has
+        # lost some of its nodes for long does not go on where it is.
+        return _leaving(job, migration, now)
+    detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
+    message = f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}; the job runs on"
+    outcome = Outcome.FAILED if migration.rolling_back else Outcome.HELD
+    return end_migration(job, replace(migration, message=message), outcome, Reason.CHECKPOINT_TIMEOUT, now)
+
+
+def _leaving(job: Job, migration: Migration, now: float) -> Job:
+    """The old Revision is ended. What it did until now is what the move will be judged by: a decision may have waited
+    for days."""
+    variation = job.observed.variation
+    unit = migration.unit if variation is None else variation.unit
+    seen = pace(variation, migration.moving.revision, unit, MOST_WINDOWS)
+    source, target = migration.source.placement, migration.target.placement
+    if not job.spec.compares(unit, source.chips, target.chips):
+        seen = None
+    if seen is not None and migration.promises and not migration.rolling_back:
+        if unit is not migration.unit:  # what was promised is of another unit
+            migration = replace(migration, predicted=None, predicted_cost=None)
+        elif migration.predicted is not None and migration.baseline:
+            # What is promised is a ratio, and the job itself may have changed meanwhile.
+            ratio = seen.rate / migration.baseline
+            cost = migration.predicted_cost
+            migration = replace(
+                migration,
+                predicted=migration.predicted.times(ratio),
+                predicted_cost=None if cost is None else cost.times(1.0 / ratio),
+            )
+        migration = replace(
+            migration,
+            unit=unit,
+            baseline=seen.rate,
+            baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
+            baseline_windows=seen.windows,
+        )
+    return with_phase(job, migration, Phase.DRAINING, now)
+
+
+def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
+    state = job.revision(migration.moving.revision)
+    if state.exists or state.active > 0:
+        return job
+    # Only here the job's place changes: from now on the target is what is there.
+    target = replace(migration.target, workload_hash=job.workload_hash, created_at=now)
+    migration = replace(migration, target=target, stopped_at=now, running_at=None)
+    job = departed(job, migration, now)
+    assert job.state.migration is not None
+    migration = job.state.migration
+    job = job.with_state(replace(job.state, revision=target))
+    if edited:
+        # What starts there is another program than the one that was measured: nothing can be proven by it.
+        outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED
+        return end_migration(job, migration, outcome, Reason.SUPERSEDED, now)
+    return with_phase(job, migration, Phase.STARTING, now)

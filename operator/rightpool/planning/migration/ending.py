@@ -1,0 +1,70 @@
+"""How a phase of a migration ends, and the migration itself: its entry in the ledger, and what is avoided then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.avoided import MAX_AVOIDED, AvoidedPlacement
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.planning.accounting.accounting import closed
+from rightpool.planning.job import Job
+from rightpool.planning.migration.unsaved import appended
+
+# A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
+AVOID_SECONDS = 86_400.0
+
+
+def with_phase(job: Job, migration: Migration, phase: Phase, now: float) -> Job:
+    """The migration goes on to this phase."""
+    return job.with_state(replace(job.state, migration=replace(migration, phase=phase, phase_since=now)))
+
+
+def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reason, now: float) -> Job:
+    """The migration ends; the ledger says how."""
+    tried = migration.abandoned or migration.target
+    job, lost, cost = closed(job, migration, outcome, now)
+    entry = LedgerEntry(
+        id=migration.id,
+        action=migration.action,
+        source=migration.source.placement,
+        target=tried.placement,
+        unit=migration.unit,
+        predicted_throughput=migration.predicted.median if migration.predicted else None,
+        predicted_cost_per_million=migration.predicted_cost.median if migration.predicted_cost else None,
+        baseline_throughput=migration.baseline,
+        baseline_cost_per_million=migration.baseline_cost,
+        realised_throughput=migration.realised,
+        realised_cost_per_million=migration.realised_cost,
+        started_at=migration.created_at,
+        finished_at=now,
+        outcome=outcome,
+        reason=reason,
+        message=migration.failure_message or migration.message,
+        doubt=migration.doubt,
+        lost_seconds=lost,
+        cost=cost,
+    )
+    moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
+    if outcome is Outcome.ROLLED_BACK:
+        job = with_avoided(job, tried, reason, migration.failure_message or "", now)
+    state = job.state
+    return job.with_state(
+        replace(
+            state,
+            migration=None,
+            moves=state.moves + (1 if moved and not (migration.demanded or migration.repairs) else 0),
+            last_move_at=now if moved or outcome is Outcome.HELD else state.last_move_at,
+            avoid=tuple(a for a in state.avoid if a.until is None or a.until > now),
+            history=appended(job.state.history, entry)[-MAX_HISTORY:],
+        )
+    )
+
+
+def with_avoided(job: Job, ref: Revision, reason: Reason, message: str, now: float) -> Job:
+    """Remember that this placement was tried and left."""
+    at = ref.placement
+    avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + AVOID_SECONDS)
+    return job.with_state(replace(job.state, avoid=(*job.state.avoid, avoided)[-MAX_AVOIDED:]))

@@ -1,0 +1,119 @@
+"""A Revision as the cluster shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rightpool.api.conditions import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """How the program of a Revision failed last, while Kubernetes still starts it again."""
+
+    count: int
+    """Failures of its pods so far."""
+
+    allowed: int
+    """With more failures the child has failed."""
+
+    container: str
+    exit_code: int
+    reason: str
+    """Kubernetes' word, such as Error, OOMKilled or StartError."""
+
+    at: float
+    """Unix seconds; 0 where it is not known."""
+
+    output: str = ""
+    """The last lines of what it has written, or why it could not be started."""
+
+    def __str__(self) -> str:
+        return f"container {self.container} exited with {self.exit_code} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionState:
+    """What the cluster shows of a Revision's child."""
+
+    revision: int
+    exists: bool
+    deleting: bool = False
+    suspended: bool = False
+
+    active: int = 0
+    """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
+
+    running: int = 0
+    """Pods with all containers ready."""
+
+    on_nodes: int | None = None
+    """Pods on a node that have not ended, which hold chips whether they run or not. None: as many as run."""
+
+    bound_at: float | None = None
+    """Unix seconds when these were given their nodes, the mean over pods."""
+
+    evicted: int = 0
+    """Pods that Kubernetes ends, though the child is to run on."""
+
+    succeeded: bool = False
+    failed: bool = False
+
+    blocked: str | None = None
+    """Why pods do not run (unschedulable, image). None where nothing is known to block."""
+
+    unschedulable_since: float | None = None
+    """Unix seconds since when Kubernetes finds no node for one of its pods; None where it does."""
+
+    nodes: Mapping[str, int] | None = None
+    """Its living pods by node; pods without a node are not in it. None where that is not known."""
+
+    failure: str | None = None
+    """Why it failed."""
+
+    crash: Crash | None = None
+    """How its program failed last; None where it has not, and where the child has ended."""
+
+    refused: bool = False
+    """Whether `blocked` is what a user corrects: an image that can't be pulled, a ConfigMap that is not there."""
+
+    earlier: bool = False
+    """Whether a child of that number is there that is an earlier ProfiledJob's of this name, which is gone."""
+
+    foreign_pod: str | None = None
+    """A living pod with the Revision's labels that is none of its child's: only who made it can end it."""
+
+    started_at: float | None = None
+    """Unix seconds when Kubernetes last began to run it. None while it never has, or is suspended."""
+
+    finishing: bool = False
+    """Whether how it ends is certain by its pods, or known to Kubernetes; the child itself tells a moment later."""
+
+    @property
+    def holding(self) -> int:
+        """Pods that hold chips."""
+        return self.running if self.on_nodes is None else self.on_nodes
+
+    def all_running(self, replicas: int) -> bool:
+        """Whether the child is there to stay, and so many pods of it run."""
+        return self.exists and not self.deleting and self.running >= replicas
+
+    @property
+    def hindrance(self) -> str | None:
+        """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""
+        return self.blocked or (None if self.crash is None else str(self.crash))
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRefusal:
+    """Why the API server does not take a Revision's child."""
+
+    revision: int
+
+    generation: int
+    """Of the spec that the child was built from."""
+
+    reason: Reason
+    message: str
+
+    at: float
+    """Seconds on the executor's clock."""

@@ -1,0 +1,147 @@
+"""The migration state machine: what a job's persisted state becomes, and what that state asks of the cluster.
+
+`advance` is called once per job and cycle and takes at most one step; its result is persisted before `commands` of the
+new state are carried out. Both are functions of what is persisted and what is observed, so that an operator killed
+between any two instructions continues or undoes on return, and never repeats.
+
+    Planned → Checkpointing → Draining → Starting → WarmingUp → Verifying → Verified
+                  │                         │                       │
+                  └─ Held                   └── Draining (back) ◀───┘ → Starting → RolledBack | Failed
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.accounting.accounting import accounted, finished
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.job import Job
+from rightpool.planning.migration.arrival import arrive
+from rightpool.planning.migration.beginning import with_decision
+from rightpool.planning.migration.departure import DEPARTURE, depart
+from rightpool.planning.migration.ending import end_migration
+from rightpool.planning.migration.pauses import with_pause
+from rightpool.planning.migration.rescues import with_rescue
+from rightpool.planning.migration.words import Words
+from rightpool.planning.trace import abandoned, with_trace
+from rightpool.profiles.steadiness import worth_keeping
+
+if TYPE_CHECKING:
+    from rightpool.planning.evaluate.assessment import Assessment
+
+COMPLETED = "Completed"
+FAILED = "Failed"
+
+
+def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+    """The job's next persisted state; the very same object where nothing changes.
+
+    assessment: None where the job was not assessed in this cycle (then nothing new is begun). words: who makes the
+    sentences that are persisted.
+    """
+    if job.deleting or job.state.finished or job.invalid or contradiction(job):
+        return job
+    # First what is paid and done up to now, then what follows from the step itself.
+    booked = accounted(job, assessment, now)
+    after = _advanced(booked, assessment, policy, now, words)
+    after = booked if after is booked else accounted(after, assessment, now)
+    seen = job.observed.variation
+    if seen is not None and (after is not job or worth_keeping(job.state.variation, seen)):
+        after = after.with_state(replace(after.state, variation=seen))
+    return after
+
+
+def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+    ended = _ended(job, now)
+    if ended is not None:
+        return ended
+    job = with_trace(with_rescue(job, now), now)
+    if job.state.migration is not None:
+        return _step(job, job.state.migration, assessment, policy, now, words)
+    job = _running(with_pause(job, now), now)
+    if assessment is None or job.stops:
+        return job
+    return with_decision(_allowed(job, assessment), assessment, now, words)
+
+
+def _ended(job: Job, now: float) -> Job | None:
+    """The job's own end, which wins over everything; None where it has not ended."""
+    if job.state.revision is None:
+        return None
+    migration = job.state.migration
+    state = job.revision(job.state.revision.revision)
+    if migration is not None and migration.phase is Phase.DRAINING:
+        state = job.revision(migration.moving.revision)
+    if state.succeeded:
+        return _finished(job, COMPLETED, now)
+    # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
+    on_trial = (
+        migration is not None
+        and migration.promises
+        and migration.phase
+        in (
+            (Phase.CHECKPOINTING, Phase.DRAINING)
+            if migration.rolling_back
+            else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+        )
+    )
+    if state.failed and not on_trial:
+        return _finished(job, FAILED, now)
+    return None
+
+
+def _finished(job: Job, how: str, now: float) -> Job:
+    if job.state.migration is not None:
+        reason = Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
+        job = end_migration(job, job.state.migration, Outcome.SUPERSEDED, reason, now)
+    job = finished(job, now)
+    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
+
+
+def _running(job: Job, now: float) -> Job:
+    """When the Revision's pods first all ran."""
+    revision = job.state.revision
+    if revision is None or revision.since is not None:
+        return job
+    if not job.revision(revision.revision).all_running(revision.placement.replicas):
+        return job
+    return job.with_state(replace(job.state, revision=replace(revision, since=now)))
+
+
+def _allowed(job: Job, assessment: Assessment) -> Job:
+    """Remember that the spec as it is now allows where the job is, so that a later edit is seen to be one. What was
+    avoided until the spec changes may be tried again."""
+    revision = job.state.revision
+    if revision is None or revision.generation == job.generation or assessment.current is None:
+        return job
+    if assessment.intent in (Intent.UPDATE, Intent.LEAVE):
+        return job
+    state = replace(job.state, revision=replace(revision, generation=job.generation))
+    if job.edited:
+        state = replace(state, avoid=tuple(avoided for avoided in state.avoid if avoided.until is not None))
+    return job.with_state(state)
+
+
+def _step(
+    job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words
+) -> Job:
+    edited = job.workload_hash != migration.target.workload_hash
+    if migration.phase in DEPARTURE:
+        return depart(job, migration, assessment, edited, now)
+    awaits_verdict = migration.promises and not migration.rolling_back
+    if edited or (job.spec.suspend and not awaits_verdict):
+        # The target exists already: the job is there now, and the user's wish is the next decision.
+        outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED
+        return end_migration(job, migration, outcome, Reason.SUPERSEDED, now)
+    if awaits_verdict:
+        paused = with_pause(job, now)
+        if paused is not job or paused.state.pause is not None:
+            return paused  # nothing is judged while the job is stopped
+    room = assessment is None or assessment.way_back is not False
+    return arrive(job, migration, policy, now, words, room)

@@ -1,0 +1,182 @@
+"""Verification: did a move deliver what it promised? Realised against predicted, and against what was before."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rightpool.api.choices import Objective
+from rightpool.api.conditions import Reason
+from rightpool.api.estimate import Z80
+from rightpool.api.migration import Migration
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.migration.promise import promise_of
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.steadiness import doubt_of_ratio, pace, quantile_of_t
+
+# Less than this is never called worse or better, however quiet the job is.
+NOISE_FLOOR = 0.03
+# A move is undone where it is worse by so many standard deviations of what two spans differ by themselves: Student's t
+# at the probability of this z, 0.5%. It is looked at with every window, so that less would undo too many right ones.
+UNDONE_Z = 2.58
+# The last time that it is looked at, 31%: what is likely worse is not kept for want of proof.
+LIKELY_Z = 0.5
+# It is called better, and is not looked at any longer, at 10%.
+BETTER_Z = Z80
+# No better and no worse: not looked at any longer where it is worse by more than this with less than 10%.
+TOLERATED = 0.05
+# Nothing is undone by fewer windows than this: one may be an evaluation.
+FEWEST_WINDOWS = 3
+# It is looked at so many times.
+MOST_WINDOWS = 24
+
+# What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
+_FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
+_FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
+# Certain before the move. Going back would only bring about again what it was made for.
+_FOR_GOOD = frozenset(
+    {Reason.PLACEMENT_DISALLOWED, Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.MIN_SCALING_EFFICIENCY_MISSED}
+)
+
+
+class Verdict(StrEnum):
+    """BETTER: stay. SAME: no worse beyond noise, moving back would only cost again. WORSE: undo."""
+
+    BETTER = "Better"
+    SAME = "Same"
+    WORSE = "Worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a move delivered; reporting/migration_texts.py says it in words."""
+
+    verdict: Verdict
+    reason: Reason
+    """Delivered, BelowPrediction or RolledBack."""
+    throughput: float
+    """Realised."""
+    cost_per_million: float | None
+    """Realised; None where the price is unknown."""
+    ratio: float | None = None
+    """Realised over baseline of what the objective minimises, as it was measured; None where there is no baseline."""
+    likely: float | None = None
+    """The same by what was measured and what was promised, each by how sure it is."""
+    doubt: float = 0.0
+    """Standard deviation of the log of realised over baseline, by how such spans of this job differ."""
+    tolerance: float = 0.0
+    """From what share on it would be called worse."""
+    settled: bool = True
+    """Whether another window could hardly say otherwise."""
+    unit: WorkUnit = WorkUnit.SAMPLES
+    """What throughput counts."""
+
+
+def measured_cost_per_million(throughput: float, cost_per_hour: float | None) -> float | None:
+    """Dollars per million units of work; None where the price is unknown or nothing is processed."""
+    if cost_per_hour is None or throughput <= 0:
+        return None
+    return cost_per_hour / 3600 / throughput * 1e6
+
+
+def regression_ratio(
+    migration: Migration, realised: float, realised_cost: float | None, objective: Objective
+) -> float | None:
+    """Realised over baseline of what the objective minimises; below 1 is better. None where the baseline is unknown.
+
+    MinimizeTime: seconds per unit of work. MinimizeCost: dollars per unit. Balanced: their geometric mean. A move for a
+    missed target is judged by what that target limits.
+    """
+    if not migration.baseline or realised <= 0:
+        return None
+    if migration.reason in _FOR_COST:
+        objective = Objective.MINIMIZE_COST
+    time = migration.baseline / realised
+    if objective is Objective.MINIMIZE_TIME or migration.reason in _FOR_TIME:
+        return time
+    if realised_cost is None or not migration.baseline_cost:
+        return None
+    cost = realised_cost / migration.baseline_cost
+    return cost if objective is Objective.MINIMIZE_COST else math.sqrt(cost * time)
+
+
+def verifiable(migration: Migration, profile: Profile) -> bool:
+    """Whether the Profile says what the move delivered: complete, of the target, and in the unit of the promise."""
+    if profile.key.revision != migration.target.revision or not profile.complete:
+        return False
+    return migration.unit is profile.unit or (migration.baseline is None and migration.predicted is None)
+
+
+def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
+    """How many windows of a job that varies like this it takes until a move that delivers is not looked at any longer.
+
+    before: windows of the baseline. saving: share of what the objective minimises that the move saves.
+    """
+    gain = -math.log1p(-min(max(saving, 0.0), 1.0 - 1e-9))
+    for windows in range(1, MOST_WINDOWS):
+        sd, freedom = doubt_of_ratio(variation, before, windows)
+        if max(NOISE_FLOOR, quantile_of_t(BETTER_Z, freedom) * sd) <= gain + math.log1p(TOLERATED):
+            return windows
+    return MOST_WINDOWS
+
+
+def verify(
+    migration: Migration,
+    profile: Profile,
+    spec: ProfiledJobSpec,
+    variation: Variation | None = None,
+    *,
+    last: bool = False,
+) -> Verification:
+    """Judge a migration by a complete Profile of its target Revision, by how the job's windows differ, and by what was
+    promised: a few windows of a job that varies much say less than that.
+
+    Whether it is looked at any longer depends on the measurements alone. A promise does not prove itself. last: whether
+    there is no time for another window.
+
+    Raises ValueError if the Profile is of another Revision, or lacks throughput in the migration's unit: a caller's
+    mistake.
+    """
+    throughput = profile.throughput
+    if not verifiable(migration, profile) or throughput is None:
+        about = f"{migration.id} to r{migration.target.revision}"
+        raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
+    seen = pace(variation, migration.target.revision, profile.unit)
+    realised = throughput.value if seen is None else seen.rate
+    windows = 1 if seen is None else seen.windows
+    realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
+    ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
+    sd, freedom = doubt_of_ratio(variation, max(migration.baseline_windows, 1), windows)
+    if ratio is None:
+        return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=sd, unit=profile.unit)
+    promise, likely, weight = promise_of(migration), ratio, 1.0
+    if promise is not None and migration.baseline and ratio > 0.0:
+        measured = math.log(realised / migration.baseline)
+        weight = promise.weight(measured, sd)
+        # The ratio falls with the rate, by cost as by time.
+        likely = ratio * math.exp((1.0 - weight) * (measured - promise.log))
+    change = math.log(likely) if likely > 0.0 else -math.inf  # what costs nothing now
+    measured_change = math.log(ratio) if ratio > 0.0 else -math.inf
+    last = last or windows >= MOST_WINDOWS
+    undone = max(NOISE_FLOOR, quantile_of_t(LIKELY_Z if last else UNDONE_Z, freedom) * sd * math.sqrt(weight))
+    noise = quantile_of_t(BETTER_Z, freedom) * sd
+    better = max(NOISE_FLOOR, noise * math.sqrt(weight))
+
+    def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
+        tolerance = math.expm1(undone)
+        return Verification(
+            verdict, reason, realised, realised_cost, ratio, likely, sd, tolerance, settled, profile.unit
+        )
+
+    if migration.reason in _FOR_GOOD and change >= -better:
+        return found(Verdict.SAME, Reason.BELOW_PREDICTION)
+    if change > undone:
+        return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=last or windows >= FEWEST_WINDOWS)
+    most = measured_change + max(NOISE_FLOOR, noise)
+    if change >= -better:
+        settled = last or most <= math.log1p(TOLERATED)
+        return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
+    kept = migration.predicted is None or realised >= migration.predicted.low
+    reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
+    return found(Verdict.BETTER, reason, settled=last or most <= 0.0)

@@ -1,0 +1,28 @@
+"""The words that the state machine persists: they are made by who passes them in, of typed reasons and numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rightpool.api.conditions import Reason
+    from rightpool.api.migration import Migration
+    from rightpool.planning.evaluate.assessment import Assessment
+    from rightpool.planning.job import Job
+    from rightpool.planning.migration.verification import Verification
+
+
+class Words(Protocol):
+    """Sentences for the status and the ledger."""
+
+    def decided(self, job: Job, assessment: Assessment, now: float) -> str:
+        """Why a migration begins."""
+        ...
+
+    def stays(self, migration: Migration, why: Reason) -> str:
+        """Why a job that is worse off does not go back."""
+        ...
+
+    def verified(self, migration: Migration, result: Verification) -> str:
+        """What a move delivered."""
+        ...

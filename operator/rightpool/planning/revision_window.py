@@ -1,0 +1,207 @@
+"""The window of a job's Revision, and the profile and diagnosis that are made of it when they have to be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+from zlib import crc32
+
+from rightpool.api.migration import Phase
+from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.planning.job import Job
+from rightpool.profiles.bottleneck import Diagnosis
+from rightpool.profiles.diagnosis import diagnose
+from rightpool.profiles.likeness import alike, expected_range
+from rightpool.profiles.profile import Profile, Steadiness, build_profile
+from rightpool.profiles.sample import Field, RevisionKey, Sample
+from rightpool.profiles.steadiness import counted
+from rightpool.profiles.step_count import Basis, StepCount
+from rightpool.profiles.track import Track
+from rightpool.profiles.window import CAPACITY, Bounds, Window
+
+# A profile is recomputed at least this often, seconds, even if all samples are within its expected range.
+REBUILD_SECONDS: Final = 60.0
+# How long samples are kept, in windows. Older ones are not used, and would be most of the memory. More than 1, because
+# samples are dated by another clock.
+KEPT_WINDOWS: Final = 1.25
+# After so many windows a rate that still shifts does so for another reason than warming up: evaluation, epochs,
+# neighbours. Waiting for it to hold still would be waiting for ever.
+LONGEST_WARM_UP: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is known of a job's current Revision."""
+
+    profile: Profile | None = None
+    diagnosis: Diagnosis | None = None
+    checkpoint_at: float | None = None
+    track: Track | None = None
+    variation: Variation | None = None
+
+
+@dataclass(slots=True)
+class RevisionWindow:
+    """What is kept in memory of the Revision that a job runs as. There is one writer."""
+
+    key: RevisionKey
+    window: Window
+    track: Track
+    pods: int
+    """Pods of the Revision."""
+    kept: float
+    """How long its samples are kept, seconds."""
+    version: int = -1
+    """Version of the window that the profile was last compared with."""
+    checked_at: float = -math.inf
+    """When that was."""
+    rebuild_at: float = -math.inf
+    """When the profile is recomputed at the latest."""
+    expected: Bounds | None = None
+    """The range in which samples do not require a new profile."""
+    profile: Profile | None = None
+    accelerator: Accelerator | None = None
+    diagnosis: Diagnosis | None = None
+    variation: Variation | None = None
+    """How windows differ; begun with what is stored."""
+    warm: bool = False
+    """Whether the Revision was steady once: what shifts from then on is no warm-up."""
+    count: StepCount = field(default_factory=lambda: StepCount(None, steps_suffice=True))
+    """Completes readings of a program that counts steps alone."""
+
+    @classmethod
+    def of(cls, job: Job, number: int) -> RevisionWindow:
+        """An empty one, of this Revision of the job."""
+        spec = job.spec.profiling
+        capacity = min(CAPACITY * 4, max(CAPACITY, int(2 * spec.window / spec.interval)))
+        key = RevisionKey(job.key.namespace, job.key.name, number)
+        kept = KEPT_WINDOWS * spec.window.total_seconds()
+        chips, pods = _placement(job, number)
+        count = StepCount(
+            job.spec.samples_per_step(chips),
+            steps_suffice=job.spec.counts_samples is None,
+            known=job.state.progress is not None and job.state.progress.unit is WorkUnit.STEPS,
+        )
+        return cls(key, Window(capacity), Track(), pods, kept, variation=job.state.variation, count=count)
+
+    def append(self, sample: Sample) -> None:
+        """A new sample; the oldest ones are dropped."""
+        basis = self.count.basis
+        sample = self.count.complete(sample)
+        if self.count.basis is not basis:
+            self._begin_anew(basis, self.count.basis)
+        before = len(self.window)
+        self.window.append(sample)
+        if len(self.window) < before:  # its processes were restarted, and warm up again
+            self.warm = False
+        self.track.add(sample, self.pods)
+        self.window.trim(sample.at - self.kept)
+
+    def _begin_anew(self, before: Basis | None, basis: Basis | None) -> None:
+        """What was measured on one basis must not meet what is measured on another one."""
+        if before is not None:
+            self.window, self.version, self.expected = Window(self.window.capacity), -1, None
+        if basis is not None and (before is not None or basis.unit is not self.track.unit):
+            self.track = Track(basis.unit)
+
+    def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
+        """What is known now. accelerator: that of the Revision's pool, None if unknown."""
+        self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
+        self.count.steps_suffice = job.spec.counts_samples is None
+        if self._outdated(job, accelerator, now):
+            self._build(job, accelerator, now)
+        saves = [at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if not math.isnan(at)]
+        return Observation(self.profile, self.diagnosis, max(saves, default=None), self.track, self.variation)
+
+    def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
+        """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""
+        if self.version == self.window.version:
+            return now - self.checked_at > job.spec.profiling.interval.total_seconds()
+        self.version, self.checked_at = self.window.version, now
+        return (
+            self.expected is None
+            or now >= self.rebuild_at
+            or self._passed(job, now)
+            or job.state.migration is not None
+            or not self._same(accelerator)
+            or not self.window.within(self.expected)
+        )
+
+    def _same(self, accelerator: Accelerator | None) -> bool:
+        """Whether it is the one that the diagnosis is of. A pool's own figures are a new object in each cycle."""
+        return accelerator is self.accelerator or accelerator == self.accelerator
+
+    def _passed(self, job: Job, now: float) -> bool:
+        """Whether a whole window has passed since the last one that was counted."""
+        variation = self.variation
+        if variation is None or variation.revision != self.key.revision:
+            return True
+        return now - variation.as_of >= job.spec.profiling.window.total_seconds()
+
+    def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:
+        placement = _placement(job, self.key.revision)
+        spec = job.spec.profiling
+        self.version, self.checked_at = self.window.version, now
+        profile = build_profile(
+            self.key,
+            placement[0],
+            self.window,
+            window=spec.window.total_seconds(),
+            interval=spec.interval.total_seconds(),
+            expected_pods=placement[1],
+            now=now,
+            before=None if self.profile is None else self.profile.steadiness,
+            warm=self.warm or _long_there(job, self.key.revision, now),
+        )
+        self.warm = self.warm or profile.steadiness is Steadiness.STEADY
+        throughput = profile.throughput
+        if profile.complete and throughput is not None and self._passed(job, now):
+            self.variation = counted(
+                self.variation, self.key.revision, throughput.value, now, spec.window.total_seconds(), profile.unit
+            )
+        # The time depends on the job, so that not all profiles are recomputed in the same cycle.
+        longest = min(REBUILD_SECONDS, spec.window.total_seconds())
+        self.rebuild_at = now + longest * (0.5 + crc32(job.uid.encode()) / 2**33)
+        same = job.state.migration is None and profile.complete and self._same(accelerator)
+        if not (same and alike(profile, self.profile)):
+            # A profile with the same values is kept, because everything computed from it is cached by identity.
+            self.profile, self.accelerator = profile, accelerator
+            self.expected = self.window.bounds(expected_range(profile)) if profile.complete else None
+            before = None if self.diagnosis is None else self.diagnosis.bottleneck
+            self.diagnosis = None if accelerator is None else diagnose(profile, accelerator, before=before)
+        elif self.expected is not None and not self.window.within(self.expected):
+            # What came changes nothing in a profile, such as the time of a first save.
+            self.expected = self.window.bounds(expected_range(profile))
+
+
+def observed_revision(job: Job) -> int | None:
+    """The Revision with running pods: during a migration the old one until its pods end, else the current one."""
+    if job.state.revision is None or job.state.finished is not None or job.deleting:
+        return None
+    if job.state.migration is not None and job.state.migration.phase in (
+        Phase.PLANNED,
+        Phase.CHECKPOINTING,
+        Phase.DRAINING,
+    ):
+        return job.state.migration.moving.revision
+    return job.state.revision.revision
+
+
+def _long_there(job: Job, number: int, now: float) -> bool:
+    """Whether the Revision has run for so long that nothing can be its warm-up any more."""
+    ref = job.state.revision
+    if ref is None or ref.revision != number or ref.since is None:
+        return False
+    return now - ref.since >= LONGEST_WARM_UP * job.spec.profiling.window.total_seconds()
+
+
+def _placement(job: Job, number: int) -> tuple[int, int]:
+    """Chips and pods of a Revision in the job's state."""
+    refs = [job.state.revision]
+    if job.state.migration is not None:
+        refs += [job.state.migration.source, job.state.migration.target, job.state.migration.abandoned]
+    ref = next(ref for ref in refs if ref is not None and ref.revision == number)
+    return ref.placement.chips, ref.placement.replicas

@@ -1,0 +1,103 @@
+"""Traces that users ask for: taken on, followed, and over. Each request is served once, or fails with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rightpool.api.choices import Switch
+from rightpool.api.migration import Phase
+from rightpool.api.trace import Trace, TraceReason, TraceRequest, TraceState
+from rightpool.planning.job import Job
+
+LONGEST_SECONDS: Final = 600.0
+"""From the request to its end: traces of other jobs may come first, and a large one takes minutes to read."""
+
+PAUSE_SECONDS: Final = 30.0
+"""Between the end of one trace of a job and the next: tracing slows the program down."""
+
+_NEARLY_ALL: Final = 0.995  # beyond it a share of two decimals says nothing about what is left
+
+_IN_PLACE: Final = frozenset({Phase.PLANNED, Phase.WARMING_UP, Phase.VERIFYING})
+
+
+def limit_without(share: float) -> float | None:
+    """How many times faster a program is at most without a part of its time, by Amdahl's law: 1 / (1 - share). None
+    for a part that is nearly all."""
+    return None if share > _NEARLY_ALL else 1.0 / (1.0 - max(share, 0.0))
+
+
+def with_trace(job: Job, now: float) -> Job:
+    """The job with the trace that is asked for begun, taken a step further, or over; the same object where nothing
+    changes."""
+    trace, request = job.state.trace, job.trace_request
+    if trace is not None and not trace.over:
+        after = _followed(job, trace, now)
+        return job if after is trace else job.with_state(replace(job.state, trace=after))
+    if request is None or (trace is not None and trace.answers(request)):
+        return job
+    if trace is not None and trace.finished_at is not None and now - trace.finished_at < PAUSE_SECONDS:
+        return job
+    return job.with_state(replace(job.state, trace=_begun(job, request, now)))
+
+
+def abandoned(trace: Trace | None, now: float) -> Trace | None:
+    """The trace of a job that has ended."""
+    if trace is None or trace.over:
+        return trace
+    return _failed(trace, TraceReason.POD_GONE, "the job has ended before its trace was complete", now)
+
+
+def _begun(job: Job, request: TraceRequest, now: float) -> Trace:
+    revision = job.state.revision
+    trace = Trace(request.id, request.rank, TraceState.WAITING, now, None if revision is None else revision.revision)
+    if not request.valid:
+        message = (
+            "the annotation rightpool.dev/trace must be ID or ID:RANK: an id of 1 to 63 letters, digits, '-', '_' and "
+            "'.', which begins and ends with a letter or a digit, and the rank of a process"
+        )
+        return _failed(replace(trace, rank=0), TraceReason.INVALID_REQUEST, message, now)
+    if job.spec.profiling.mode is Switch.OFF:
+        return _failed(trace, TraceReason.NO_PROFILER, "spec.profiling.mode is Off, so no profiler is in the pods", now)
+    if revision is None or not _stays(job) or not job.revision(revision.revision).running:
+        message = "the job has no running pods, or is being moved: ask again, with another id, when it runs"
+        return _failed(trace, TraceReason.NOT_RUNNING, message, now)
+    return trace
+
+
+def _followed(job: Job, trace: Trace, now: float) -> Trace:
+    answer, revision = job.observed.trace_answer, job.state.revision
+    if answer is not None and (answer.id, answer.rank) == (trace.id, trace.rank):
+        if answer.state is TraceState.CAPTURED:
+            return replace(
+                trace,
+                state=answer.state,
+                pod=answer.pod,
+                finished_at=now,
+                message="",
+                size_bytes=answer.size_bytes,
+                sha256=answer.sha256,
+                summary=answer.summary,
+            )
+        if answer.state is TraceState.FAILED:
+            reason = answer.reason or TraceReason.CAPTURE_FAILED
+            return _failed(replace(trace, pod=answer.pod or trace.pod), reason, answer.message, now)
+    if revision is None or revision.revision != trace.revision or not _stays(job):
+        return _failed(trace, TraceReason.POD_GONE, "the job was stopped or moved before its trace was complete", now)
+    if now - trace.since > LONGEST_SECONDS:
+        cause = "traces of other jobs came first" if answer is None else answer.message
+        message = f"no trace within {LONGEST_SECONDS:.0f} s{f': {cause}' if cause else ''}"
+        return _failed(trace, TraceReason.TIMED_OUT, message, now)
+    if answer is not None and answer.state is TraceState.CAPTURING and trace.state is TraceState.WAITING:
+        return replace(trace, state=TraceState.CAPTURING, pod=answer.pod)
+    return trace
+
+
+def _failed(trace: Trace, reason: TraceReason, message: str, now: float) -> Trace:
+    return replace(trace, state=TraceState.FAILED, reason=reason, message=message, finished_at=now)
+
+
+def _stays(job: Job) -> bool:
+    """Whether the job's pods are left alone for now."""
+    migration = job.state.migration
+    return not job.stops and (migration is None or migration.phase in _IN_PLACE)

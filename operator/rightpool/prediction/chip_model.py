@@ -1,0 +1,196 @@
+"""How fast chips are for the same work: a hierarchical Gaussian model in logarithms, with its exact posterior.
+
+    log rate(job j, chip d) = c_j + (b0 + β + β_class + w_j) · x_d + e_arch(d) + e_d + z_d + a_j,arch(d) + ε
+
+x_d: log of peak FLOP/s in the job's class, of memory bandwidth and of power. b0 is the static rule. β, e and z (fp32
+without tf32) are learned: first from published measurements (data/chips.json, by `make fit`), then from jobs of the
+fleet that ran on two kinds of chips or more. w_j, a_j and ε are a job's own and c_j its size, of which nothing is
+assumed. Everything is normal, so the posterior of what is common to jobs is linear algebra over as many unknowns as
+there are chips.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.precision import CLASSES, SINGLE, falls_back, peak
+from rightpool.prediction.scales import Scales
+
+# The static rule: FLOP/s^0.40 · bandwidth^0.45 · power^0.15.
+STATIC_RULE: Final = (0.40, 0.45, 0.15)
+# Units in which x is measured, so that its logarithms are small.
+_UNITS: Final = (1e14, 1e12, 300.0)
+# Power of chips that publish none, from the other two; and how far it may be off.
+_POWER_FROM: Final = (0.5, 0.5)
+UNPUBLISHED_POWER_SD: Final = 0.4
+# The variance of c_j: anything goes.
+_ANYTHING: Final = 25.0
+
+_AXES: Final = ("flops", "bandwidth", "power")
+_FALLBACK: Final = "fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One job's rates on several kinds of chips, all else alike."""
+
+    chips: tuple[Accelerator, ...]
+    """Where it ran, each once."""
+    kind: int
+    """Its class of precision."""
+    logs: tuple[float, ...]
+    """Logarithms of its rates per chip."""
+    sd: float = 0.0
+    """What each of these may be off beside the model: windows, sizes that were corrected for, a doubtful verdict."""
+
+
+def axes(chip: Accelerator, kind: int) -> Floats:
+    """x of a chip, NaN where figures are missing. Unpublished power follows from the rest."""
+    flops = peak(chip, kind)
+    if flops is None or chip.memory_bandwidth <= 0:
+        return np.full(3, np.nan)
+    first, second = math.log(flops / _UNITS[0]), math.log(chip.memory_bandwidth / _UNITS[1])
+    watts = chip.power_watts
+    third = math.log(watts / _UNITS[2]) if watts else _POWER_FROM[0] * first + _POWER_FROM[1] * second
+    return np.array([first, second, third])
+
+
+@dataclass(frozen=True, slots=True)
+class ChipModel:
+    """The posterior of what is common to all jobs. `names` are its unknowns; mean and covariance are in their order."""
+
+    scales: Scales
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+    index: dict[str, int] = field(default_factory=dict)
+    observations: int = 0
+    """Comparisons of this fleet that it has learned from."""
+
+    def __post_init__(self) -> None:
+        if not self.index:
+            self.index.update({name: number for number, name in enumerate(self.names)})
+
+    @classmethod
+    def prior(cls, scales: Scales) -> ChipModel:
+        """Before anything was measured anywhere: the static rule."""
+        names = [*_AXES, *(f"{axis}/{kind}" for kind in CLASSES for axis in _AXES), _FALLBACK]
+        sd = np.array([scales.exponents] * 3 + [scales.exponents_class] * 3 * len(CLASSES) + [scales.fallback])
+        return cls(scales, tuple(names), np.array([*STATIC_RULE] + [0.0] * (len(names) - 3)), np.diag(sd**2))
+
+    # --- unknowns ----------------------------------------------------------------------------------------------------
+
+    def including(self, chips: Iterable[Accelerator]) -> ChipModel:
+        """The same model with these chips among its unknowns."""
+        wanted = dict.fromkeys(name for chip in chips for name in (f"arch:{chip.arch}", f"chip:{chip.key}"))
+        new = [name for name in wanted if name not in self.index]
+        if not new:
+            return self
+        scales, before = self.scales, len(self.names)
+        size = before + len(new)
+        covariance = np.zeros((size, size))
+        covariance[:before, :before] = self.covariance
+        for number, name in enumerate(new, before):
+            covariance[number, number] = (scales.arch if name.startswith("arch:") else scales.chip) ** 2
+        mean = np.concatenate((self.mean, np.zeros(len(new))))
+        return replace(self, names=(*self.names, *new), mean=mean, covariance=covariance, index={})
+
+    def of_a_fleet(self) -> ChipModel:
+        """What this says of one fleet, which differs from others."""
+        return replace(self, covariance=self.covariance + np.diag(self.deviations()))
+
+    def deviations(self) -> Floats:
+        """Variances by which the unknowns of one fleet differ from the common ones."""
+        own = np.zeros(len(self.names))
+        own[:3] = self.scales.fleet_exponents**2
+        for name, number in self.index.items():
+            if name.startswith("chip:"):
+                own[number] = self.scales.fleet_chip**2
+        return own
+
+    def design(self, chips: Sequence[Accelerator], kind: int) -> Floats:
+        """A row a chip, a column an unknown: how each of them enters log rate. NaN where figures are missing."""
+        rows = np.zeros((len(chips), len(self.names)))
+        for row, chip in zip(rows, chips, strict=True):
+            x = axes(chip, kind)
+            row[:3] = x
+            begin = self.index[f"flops/{CLASSES[kind]}"]
+            row[begin : begin + 3] = x
+            row[self.index[_FALLBACK]] = float(falls_back(chip, kind))
+            row[self.index[f"arch:{chip.arch}"]] = 1.0
+            row[self.index[f"chip:{chip.key}"]] = 1.0
+        return rows
+
+    # --- jobs --------------------------------------------------------------------------------------------------------
+
+    def of_a_job(self, chips: Sequence[Accelerator], kind: int, counted: float = 1.0, awaited: float = 1.0) -> Floats:
+        """Covariance of what is a job's own on these chips, c_j aside.
+
+        counted: of the sd of its exponents, the part that its counters leave. awaited: of the sd of its level, the part
+        that is left once it is known how long the chip waits.
+        """
+        scales = self.scales
+        x = np.array([axes(chip, kind) for chip in chips]).reshape(len(chips), 3)
+        level = x @ np.array(STATIC_RULE)
+        falls = np.array([float(falls_back(chip, kind)) for chip in chips])
+        archs, keys = np.array([chip.arch for chip in chips]), np.array([chip.key for chip in chips])
+        rest = scales.rest_single if kind == SINGLE else scales.rest
+        own: Floats = (counted * scales.job_flops) ** 2 * np.outer(x[:, 0], x[:, 0])
+        own += (counted * scales.job_bandwidth) ** 2 * np.outer(x[:, 1], x[:, 1])
+        own += (awaited * scales.job_level) ** 2 * np.outer(level, level)
+        own += (awaited * scales.job_fallback) ** 2 * np.outer(falls, falls)
+        own += (counted * scales.job_arch) ** 2 * (archs[:, np.newaxis] == archs)
+        own += rest**2 * (keys[:, np.newaxis] == keys)
+        return own
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def updated(self, comparisons: Sequence[Comparison]) -> ChipModel:
+        """The posterior after these comparisons, which are independent given what is common to jobs."""
+        model = self.including(chip for one in comparisons for chip in one.chips)
+        usable = [one for one in comparisons if len(one.chips) > 1]
+        size = len(model.names)
+        precision, pull = np.zeros((size, size)), np.zeros(size)
+        count = 0
+        groups: dict[tuple[tuple[tuple[object, ...], ...], int, float], list[Comparison]] = {}
+        for one in usable:
+            # Pools of one chip have figures of their own where they were measured.
+            figures = tuple((chip.key, peak(chip, one.kind), chip.memory_bandwidth) for chip in one.chips)
+            groups.setdefault((figures, one.kind, one.sd), []).append(one)
+        for (_, kind, sd), alike in groups.items():
+            chips = alike[0].chips
+            rows = model.design(chips, kind)
+            if np.isnan(rows).any():
+                continue
+            noise = model.of_a_job(chips, kind) + sd**2 * np.eye(len(chips)) + _ANYTHING
+            weighed = np.linalg.solve(noise, rows)
+            logs = np.array([one.logs for one in alike])
+            logs = logs - logs.mean(axis=1, keepdims=True)
+            precision += len(alike) * rows.T @ weighed
+            pull += weighed.T @ logs.sum(axis=0)
+            count += len(alike)
+        if not count:
+            return model
+        mean, covariance = _conditioned(model.mean, model.covariance, precision, pull)
+        return replace(model, mean=mean, covariance=covariance, observations=model.observations + count)
+
+
+def _conditioned(mean: Floats, covariance: Floats, precision: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    """N(mean, covariance) after observations with this information matrix and vector.
+
+    Σ' = L (I + Lᵀ P L)⁻¹ Lᵀ with Σ = L Lᵀ: no inverse of Σ, of which some unknowns may be certain.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    inner = np.eye(len(mean)) + root.T @ precision @ root
+    left = np.linalg.solve(np.linalg.cholesky(inner), root.T)
+    after = left.T @ left
+    moved = mean + after @ (pull - precision @ mean)
+    return moved, (after + after.T) / 2.0

@@ -1,0 +1,149 @@
+"""What a prediction takes from jobs: columns, one entry a job, from its profile and from where it runs and ran."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.choices import Batch
+from rightpool.api.placement import Placement
+from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.layout import Layout
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of
+from rightpool.prediction.step_shares import StepShares, step_shares
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field
+from rightpool.profiles.steadiness import window_doubt
+
+_NAN: Final = math.nan
+_BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+# Sharded state is gathered twice and scattered once a step, where gradients alone are summed (two such passes).
+SHARDED_VOLUME: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class PastRates:
+    """Where jobs were measured before, a row a job and placement."""
+
+    job: Ints
+    """A place among the features."""
+    pool: Ints
+    """A place among the machines."""
+    chips: Ints
+    """How many."""
+    per_group: Ints
+    """Chips that share a fast link."""
+    groups: Ints
+    """How many groups of such chips."""
+    rate: Floats
+    """Units of work a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Rows elsewhere name a job by its place here."""
+
+    pool: Ints
+    """Where it runs: a place among the machines."""
+    chips: Ints
+    """How many it has."""
+    per_group: Ints
+    """Chips that share a fast link."""
+    groups: Ints
+    """How many groups of such chips."""
+    keeps_batch: Bools
+    """Whether a step has as many samples at every size; else the batch grows with the chips."""
+    rate: Floats
+    """Units of work a second, samples or steps; NaN where not measured."""
+    noise: Floats
+    """Standard deviation of the log of the rate, which predictions from it share."""
+    profiled: Bools
+    """Whether there is a profile at all."""
+    kind: Ints
+    """Class of precision."""
+    volume: Floats
+    """Bytes that each chip sums with the others in a step, for each second of the step; NaN where not known."""
+    shares: StepShares
+    """Where the time of a step goes."""
+    seen: PastRates
+    """Other placements that jobs were measured on."""
+
+
+def features(
+    profiles: Sequence[Profile | None],
+    places: Sequence[Placement],
+    batches: Sequence[Batch],
+    machines: Machines,
+    seen: Mapping[int, Mapping[Placement, float]] | None = None,
+    paces: Sequence[tuple[float, float]] | None = None,
+) -> Features:
+    """The columns of jobs with these profiles, taken on these placements, whose pools must be among the machines.
+
+    seen: throughput on other placements, by the place of the job. paces: each job's throughput in the long
+    run and the standard deviation of its log; by default what the window alone tells.
+    """
+    pools = [machines.index[place.pool] for place in places]
+    layouts = [Layout.of(place, machines.pools[pool]) for place, pool in zip(places, pools, strict=True)]
+    chips = np.array([place.chips for place in places], dtype=np.int64)
+    measured = [_throughput(profile) for profile in profiles] if paces is None else paces
+    rate, noise = np.array(measured, dtype=np.float64).reshape(len(profiles), 2).T.copy()
+    usable = np.isfinite(rate) & (rate > 0.0)
+    return Features(
+        pool=np.array(pools, dtype=np.int64),
+        chips=chips,
+        per_group=np.array([layout.per_group for layout in layouts], dtype=np.int64),
+        groups=np.array([layout.groups for layout in layouts], dtype=np.int64),
+        keeps_batch=np.array([batch is Batch.GLOBAL for batch in batches], dtype=np.bool_),
+        rate=np.where(usable, rate, _NAN),
+        noise=np.where(usable, noise, 0.0),
+        profiled=np.array([profile is not None for profile in profiles], dtype=np.bool_),
+        kind=np.array(
+            [UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision) for profile in profiles],
+            dtype=np.int64,
+        ),
+        volume=np.array([_NAN if profile is None else _volume(profile) for profile in profiles], dtype=np.float64),
+        shares=step_shares(profiles, chips),
+        seen=_seen(seen or {}, machines),
+    )
+
+
+def has_rate(profile: Profile) -> bool:
+    """Whether the profile holds the throughput that every prediction starts from."""
+    rate = profile.throughput
+    return rate is not None and rate.value > 0.0 and math.isfinite(rate.value)
+
+
+def _throughput(profile: Profile | None) -> tuple[float, float]:
+    reading = None if profile is None else profile.throughput
+    return (_NAN, _NAN) if reading is None else (reading.value, window_doubt(reading))
+
+
+def _volume(profile: Profile) -> float:
+    traits = profile.traits
+    size = traits.parameter_bytes
+    if size is None and traits.parameters is not None:
+        size = traits.parameters * _BYTES.get(traits.parameter_dtype or "fp32", 4)
+    seconds = profile.value(Field.STEP_SECONDS)
+    if not seconds and traits.batch:
+        rate = profile.value(Field.SAMPLES_PER_SECOND)
+        seconds = traits.batch / rate if rate else None
+    if not size or not seconds or seconds <= 0.0:
+        return _NAN
+    parallel = traits.parallelism
+    split = (parallel.tensor or 1) * (parallel.pipeline or 1)
+    return size / split * (SHARDED_VOLUME if (parallel.sharded or 1) > 1 else 1.0) / seconds
+
+
+def _seen(seen: Mapping[int, Mapping[Placement, float]], machines: Machines) -> PastRates:
+    rows = [
+        (job, machines.index[place.pool], place.chips, layout.per_group, layout.groups, rate)
+        for job, rates in seen.items()
+        for place, rate in rates.items()
+        if place.pool in machines.index and rate > 0.0 and math.isfinite(rate)
+        for layout in (Layout.of(place, machines.pools[machines.index[place.pool]]),)
+    ]
+    job, pool, chips, per_group, groups = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T
+    return PastRates(job, pool, chips, per_group, groups, np.array([row[5] for row in rows], dtype=np.float64))

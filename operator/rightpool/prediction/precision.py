@@ -1,0 +1,65 @@
+"""Classes of arithmetic: at which of a chip's peak rates a job works.
+
+Half precision is one class: programs take whichever of the two 16-bit types the chip has. What calls itself fp32 runs
+as tf32 where the chip has it. A job whose precision nobody tells is of each class with some probability.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.prediction.columns import Floats, or_nan
+
+# By place in tables; the last entry of a table is that of jobs whose precision is not known.
+HALF: Final = 0
+SINGLE: Final = 1
+EIGHT: Final = 2
+UNKNOWN_PRECISION: Final = 3
+CLASSES: Final = ("half", "single", "eight")
+
+# How likely a job of unknown precision is of each class. Eight bits count where chips have nothing else in common.
+WEIGHTS: Final = (0.6, 0.4, 1e-9)
+
+_DTYPES: Final = (("bf16", "fp16"), ("tf32", "fp32"), ("fp8", "int8"))
+_CLASS: Final = {dtype: number for number, dtypes in enumerate(_DTYPES) for dtype in dtypes}
+
+
+def class_of(precision: str | None) -> int:
+    """The class of a named precision; UNKNOWN_PRECISION where it is none of them."""
+    return UNKNOWN_PRECISION if precision is None else _CLASS.get(precision, UNKNOWN_PRECISION)
+
+
+def peak(chip: Accelerator, kind: int) -> float | None:
+    """FLOP/s in this class; None where the chip does not have it."""
+    rates = [rate for dtype in _DTYPES[kind] if (rate := chip.peak_flops.get(dtype)) is not None]
+    return max(rates) if rates else None
+
+
+def lacks(chip: Accelerator, precision: str | None) -> bool:
+    """Whether programs of this precision do not run on the chip at speed: 16 and 8 bits are there or not; tf32 is fp32
+    where a chip has no tf32."""
+    kind = class_of(precision)
+    if precision is None or kind == UNKNOWN_PRECISION:
+        return False
+    return peak(chip, SINGLE) is None if kind == SINGLE else precision not in chip.peak_flops
+
+
+def peaks(chips: Sequence[Accelerator], kind: int) -> Floats:
+    """FLOP/s of chips in this class; NaN where they do not have it."""
+    return or_nan([peak(chip, kind) for chip in chips])
+
+
+def falls_back(chip: Accelerator, kind: int) -> bool:
+    """Whether fp32 runs on plain arithmetic units, since the chip has no tf32."""
+    return kind == SINGLE and "tf32" not in chip.peak_flops
+
+
+def weights(valid: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+    """Probabilities of the classes (first axis) among those that are valid; NaN where none is."""
+    prior = np.array(WEIGHTS)[(slice(None),) + (np.newaxis,) * (valid.ndim - 1)]
+    allowed = np.where(valid, prior, 0.0)
+    total: Floats = allowed.sum(axis=0)
+    shares: Floats = allowed / np.where(total > 0.0, total, np.nan)
+    return shares

@@ -1,0 +1,40 @@
+"""Scales: how much chips, jobs and fleets differ, as standard deviations of the logarithm of throughput.
+
+They are fitted by `make fit` (tools/fit), by marginal likelihood on published measurements.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Hyper-parameters of the chip model."""
+
+    exponents: float
+    """Of each exponent of peak FLOP/s, memory bandwidth and power about its prior mean, for all chips and jobs."""
+    exponents_class: float
+    """The same by class of precision."""
+    arch: float
+    """Of a micro-architecture: what its data sheet does not say."""
+    chip: float
+    """Of a chip within its micro-architecture."""
+    fallback: float
+    """Of fp32 on chips that have no tf32."""
+    fleet_exponents: float
+    """Of a fleet's own exponents: its stack and its kinds of jobs."""
+    fleet_chip: float
+    """Of a chip in one fleet."""
+    job_flops: float
+    """Of a job's own exponent of FLOP/s."""
+    job_bandwidth: float
+    """Of a job's own exponent of bandwidth."""
+    job_level: float
+    """Of how much of the usual speed-up a job gets at all: what waits for the host gets less."""
+    job_arch: float
+    """Of a job on a micro-architecture."""
+    job_fallback: float
+    """Of a job of fp32 on chips that have no tf32."""
+    rest: float
+    """Of a job on a chip, at half precision and less."""
+    rest_single: float
+    """Of a job on a chip, at single precision."""

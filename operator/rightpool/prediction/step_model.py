@@ -1,0 +1,293 @@
+"""The step model: where a step's time goes now, the chip model between chips, and what size and links do to it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.estimate import WINDOW, Loadings
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.prediction.chip_data import shipped
+from rightpool.prediction.chip_model import ChipModel, Comparison
+from rightpool.prediction.columns import Bools, Codes, Floats
+from rightpool.prediction.combination import measured_weight
+from rightpool.prediction.features import Features
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
+from rightpool.prediction.predictor import Describe, Destinations, Missing, Origin, Prediction
+from rightpool.prediction.step_time import SizeModel, growth, step_times
+from rightpool.prediction.transfer import WEIGHT_SHIFT, Transfer, job_speeds
+
+# A host of another class under a step that waits for its host half of the time or more; less where it waits less.
+OTHER_HOST_SD: Final = 0.15
+HOST_MATTERS: Final = 0.10
+
+# A rate on another chip, brought to the size of now.
+OTHER_CHIP_SD: Final = 0.03
+
+# Whatever was seen elsewhere, a chip is not further from what is known of it than this.
+FURTHEST: Final = 3.0
+
+HOST: Final = "host"
+
+_MEASURED_NOW: Final = int(Origin.MEASURED_NOW)
+_MEASURED_BEFORE: Final = int(Origin.MEASURED_BEFORE)
+
+
+class StepModelPredictor:
+    """The present implementation of `Predictor`. Without a chip model it has the one that ships."""
+
+    __slots__ = ("_among", "_chips")
+
+    version: Final = "step-model-2"
+
+    def __init__(self, chips: ChipModel | None = None) -> None:
+        self._chips = chips or shipped()
+        self._among: tuple[list[Accelerator], Transfer] | None = None  # of the last call: a fleet's chips seldom change
+
+    def of_fleet(self, experience: Sequence[Comparison]) -> "StepModelPredictor":
+        """The same model after what the fleet's own moves have shown."""
+        return type(self)(self._chips.updated(experience)) if experience else self
+
+    def predict(self, jobs: Features, machines: Machines, targets: Destinations) -> Prediction:
+        """Every target's throughput."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return self._predict(jobs, machines, targets)
+
+    def _predict(self, jobs: Features, machines: Machines, targets: Destinations) -> Prediction:
+        job, home, shares = targets.job, jobs.pool[targets.job], jobs.shares
+        tables = self._tables([pool.accelerator for pool in machines.pools])
+        speed, doubt = _speeds(jobs, tables, targets)
+        elsewhere = targets.pool != home
+        sizes = SizeModel.of(jobs, machines)
+        pools_seen = self._several(jobs, machines, targets, sizes, tables, speed, doubt)
+        speed, doubt = np.where(elsewhere, speed, 0.0), np.where(elsewhere, doubt, 0.0)
+        other_host = (
+            elsewhere
+            & (shares.host[job] + shares.input[job] > HOST_MATTERS)
+            & (machines.host[targets.pool] != machines.host[home])
+        )
+        steps = step_times(jobs, machines, sizes, targets, np.exp(-speed))
+        noise = jobs.noise[job]
+        hosted = OTHER_HOST_SD * np.minimum(2.0 * (shares.host[job] + shares.input[job]), 1.0)
+        chip, host = doubt * steps.chip_part, shares.host_sd[job] * steps.host_part
+        variance = noise**2 + chip**2 + host**2 + steps.sd**2 + np.where(other_host, hosted**2, 0.0)
+        median = jobs.rate[job] * growth(jobs, targets) / np.exp(steps.log)
+        sd, shared = np.sqrt(variance), noise**2
+
+        missing = np.where(np.isnan(speed), Missing.SPECIFICATIONS, Missing.NOTHING)
+        before = ~np.isnan(targets.seen)
+        origin = np.where(before, Origin.MEASURED_BEFORE, Origin.PREDICTED)
+        seen, sd_seen = _with_experience(targets, median, variance - noise**2)
+        median, sd = np.where(before, seen, median), np.where(before, np.hypot(sd_seen, noise), sd)
+        current = targets.current
+        origin = np.where(current, Origin.MEASURED_NOW, origin)
+        median, sd = np.where(current, jobs.rate[job], median), np.where(current, noise, sd)
+        shared = np.where(current, noise**2, shared)
+        missing = np.where(before | current, Missing.NOTHING, missing)
+        blind = np.isnan(jobs.rate[job]) & ~before
+        missing = np.where(blind, np.where(jobs.profiled[job], Missing.THROUGHPUT, Missing.PROFILE), missing)
+        absent = missing != Missing.NOTHING
+        for column in (median, sd, shared):
+            column[absent] = np.nan
+        return Prediction(
+            median=median,
+            sd=sd,
+            shared=shared,
+            missing=missing.astype(np.int8),
+            origin=origin.astype(np.int8),
+            describe=_described(
+                jobs, machines, targets, origin.astype(np.int8), chip, host, other_host, pools_seen, self._chips
+            ),
+        )
+
+    def _tables(self, chips: list[Accelerator]) -> Transfer:
+        if self._among is None or self._among[0] != chips:
+            self._among = (chips, Transfer.among(chips, self._chips))
+        return self._among[1]
+
+    def _several(
+        self,
+        jobs: Features,
+        machines: Machines,
+        targets: Destinations,
+        sizes: SizeModel,
+        tables: Transfer,
+        speed: Floats,
+        doubt: Floats,
+    ) -> dict[int, int]:
+        """Speeds of jobs that ran on several kinds of chips, in place; on how many, by job.
+
+        Their rates are brought to the size of now by what is known of how they scale.
+        """
+        accelerators = [pool.accelerator for pool in machines.pools]
+        seen = jobs.seen
+        other = np.flatnonzero(machines.chip[seen.pool] != machines.chip[jobs.pool[seen.job]])
+        if not other.size:
+            return {}
+        job = seen.job[other]
+        rows = Destinations(
+            job=job,
+            pool=seen.pool[other],
+            chips=seen.chips[other],
+            per_group=seen.per_group[other],
+            groups=seen.groups[other],
+            current=np.zeros(len(other), dtype=np.bool_),
+            seen=seen.rate[other],
+            seen_sd=np.zeros(len(other)),
+        )
+        usual, _ = _speeds(jobs, tables, rows)
+        scaled = step_times(jobs, machines, sizes, rows, np.exp(-usual))
+        expected = np.log(jobs.rate[job] * growth(jobs, rows)) - scaled.log
+        # What the rate there says of the chip: the speed that was expected of it, and what it was off by.
+        off = (np.log(seen.rate[other]) - expected) / np.maximum(scaled.chip_part, 0.1)
+        gained = usual + np.clip(off, -FURTHEST, FURTHEST)
+        found: dict[int, int] = {}
+        order = np.argsort(job, kind="stable")
+        bounds = np.flatnonzero(np.diff(job[order], prepend=-1))
+        for number, start in enumerate(bounds):
+            end = bounds[number + 1] if number + 1 < len(bounds) else len(order)
+            which = order[start:end]
+            own = int(job[which[0]])
+            by_chip: dict[str, float] = {}
+            for row in which:
+                if np.isfinite(gained[row]):
+                    by_chip[accelerators[rows.pool[row]].key] = float(gained[row])
+            home = accelerators[jobs.pool[own]]
+            chips = {accelerators[pool].key: accelerators[pool] for pool in rows.pool[which]}
+            kind = _likely(jobs, own, [home, *chips.values()])
+            places = np.flatnonzero(targets.job == own)
+            if kind is None or not by_chip or not places.size:
+                continue
+            there = [accelerators[pool] for pool in targets.pool[places]]
+            usable = [number for number, chip in enumerate(there) if peak(chip, kind) is not None]
+            one = Comparison((home, *(chips[key] for key in by_chip)), kind, (0.0, *by_chip.values()), OTHER_CHIP_SD)
+            # Against the rate of now, which is what it is.
+            median, covariance = job_speeds(self._chips, one, [home, *(there[number] for number in usable)])
+            variance = covariance.diagonal() + covariance[0, 0] - 2.0 * covariance[0]
+            at = places[usable]
+            speed[at] = (median - median[0])[1:]
+            doubt[at] = np.minimum(np.sqrt(np.maximum(variance[1:], 0.0) + OTHER_CHIP_SD**2), doubt[at])
+            found[own] = 1 + len(by_chip)
+        return found
+
+
+def _speeds(jobs: Features, tables: Transfer, targets: Destinations) -> tuple[Floats, Floats]:
+    """Log of how much faster the work is on each target's chip, from one pool alone, and its standard deviation."""
+    job, shares = targets.job, jobs.shares
+    kind, home, pool = jobs.kind[job], jobs.pool[job], targets.pool
+    speed = tables.log[kind, home, pool]
+    weight = shares.weight[job]
+    shift = WEIGHT_SHIFT * (weight - 0.5) * (tables.arithmetic[kind, home, pool] - tables.bandwidth[home, pool])
+    speed = np.where(np.isnan(weight), speed, speed + shift)
+    counted = np.flatnonzero(shares.counted[job])
+    if counted.size:
+        own = job[counted]
+        speed[counted] = tables.demanded(
+            kind[counted], home[counted], pool[counted], shares.sm_active[own], shares.memory_active[own]
+        )
+    known = np.where(shares.counted, 2, np.where(shares.busy_known, 1, 0))[job]
+    return speed, np.sqrt(tables.variances[known, kind, home, pool])
+
+
+def _likely(jobs: Features, job: int, chips: list[Accelerator]) -> int | None:
+    """The class of precision that a job's comparison counts in: its own, else the likeliest that all its chips have."""
+    kind = int(jobs.kind[job])
+    if kind != UNKNOWN_PRECISION:
+        return kind if all(peak(chip, kind) is not None for chip in chips) else None
+    return next((one for one in (HALF, SINGLE, len(CLASSES) - 1) if all(peak(chip, one) for chip in chips)), None)
+
+
+def _with_experience(targets: Destinations, median: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Rates and standard deviations of their logs, from what was measured there before and from the model. variance: of
+    the log of the model's ratio to the rate now."""
+    weight = measured_weight(np.log(targets.seen), targets.seen_sd, np.log(median), variance)
+    known = np.where(np.isnan(median), targets.seen, median)
+    log = weight * np.log(targets.seen) + (1.0 - weight) * np.log(known)
+    return np.exp(log), targets.seen_sd * np.sqrt(weight)
+
+
+def _described(
+    jobs: Features,
+    machines: Machines,
+    targets: Destinations,
+    origin: Codes,
+    chip: Floats,
+    host: Floats,
+    other_host: Bools,
+    pools_seen: dict[int, int],
+    model: ChipModel,
+) -> Describe:
+    def describe(row: int) -> tuple[tuple[str, ...], Loadings]:
+        source = int(origin[row])
+        job, pool = int(targets.job[row]), int(targets.pool[row])
+        window = (WINDOW, float(jobs.noise[job]))
+        if source == _MEASURED_BEFORE:
+            return ("measured there before",), (window,)
+        if source == _MEASURED_NOW:
+            return ("measured now",), (window,)
+        home = int(jobs.pool[job])
+        basis = (*_step_basis(jobs, job), *_link_basis(jobs, machines, targets, row))
+        if pool == home:
+            return basis, (window,)
+        basis = (*basis, *_chip_basis(jobs, machines, job, pool, pools_seen.get(job, 1), model))
+        if other_host[row]:
+            basis = (*basis, "another kind of host")
+        there = machines.pools[pool]
+        return basis, (window, ("chips of " + there.name, float(chip[row])), (HOST, float(host[row])))
+
+    return describe
+
+
+def _step_basis(jobs: Features, job: int) -> tuple[str, ...]:
+    shares = jobs.shares
+    basis = ["measured chip activity" if shares.busy_known[job] else "chip activity unknown"]
+    if jobs.chips[job] > 1:
+        basis.insert(0, "measured communication" if shares.comm_known[job] else "usual communication")
+    if shares.counted[job]:
+        demand = shares.memory_active[job] / (shares.memory_active[job] + shares.sm_active[job])
+        basis.append(f"measured demand, {demand:.0%} of it memory traffic")
+    elif not np.isnan(shares.weight[job]):
+        basis.append("measured arithmetic and memory traffic")
+    return tuple(basis)
+
+
+def _link_basis(jobs: Features, machines: Machines, targets: Destinations, row: int) -> tuple[str, ...]:
+    job, pool = int(targets.job[row]), int(targets.pool[row])
+    if targets.chips[row] == 1:
+        return ()
+    basis = []
+    here, there = machines.pools[int(jobs.pool[job])], machines.pools[pool]
+    if jobs.chips[job] > 1 and here.intra_link.kind != there.intra_link.kind:
+        basis.append(f"boundary {here.intra_link.kind.value} to {there.intra_link.kind.value}")
+    if targets.groups[row] > 1 and jobs.groups[job] == 1:
+        basis.append(f"boundary {there.intra_link.kind.value} to {there.inter_link.kind.value}")
+    if targets.chips[row] != jobs.chips[job]:
+        seen = jobs.seen
+        alike = (seen.job == job) & (machines.chip[seen.pool] == machines.chip[jobs.pool[job]])
+        count = len({int(jobs.chips[job]), *seen.chips[alike].tolist()})
+        basis.append(f"{count} sizes seen" if count > 1 else "one size seen")
+    return tuple(basis)
+
+
+def _chip_basis(
+    jobs: Features, machines: Machines, job: int, pool: int, seen: int, model: ChipModel
+) -> tuple[str, ...]:
+    here, there = machines.pools[int(jobs.pool[job])].accelerator, machines.pools[pool].accelerator
+    if here.key == there.key:
+        return (f"the same chip, {here.key}",)
+    known = [chip.key for chip in (here, there) if f"chip:{chip.key}" in model.index]
+    rule = f"specifications of {here.key} and {there.key}"
+    basis = [rule, f"published throughput of {' and '.join(known)}"] if known else [rule]
+    if seen > 1:
+        basis.append(f"{seen} kinds of chips observed")
+    if int(jobs.kind[job]) == UNKNOWN_PRECISION:
+        common = [kind for kind in (HALF, SINGLE) if peak(here, kind) and peak(there, kind)]
+        if len(common) > 1:
+            basis.append("precision unknown")
+    if model.observations:
+        basis.append(f"{model.observations} comparisons of this fleet")
+    return tuple(basis)
+
+
+__all__ = ["StepModelPredictor"]

@@ -1,0 +1,311 @@
+"""What another size, and other links, do to a step.
+
+    T = ((T_host + √(T_chip² + T_sync²) · loss(n))⁴ + T_load⁴)^(1/4)
+
+T_sync is a ring all-reduce: 2(r−1)/r seconds per byte over the fast link among the r chips of a group, 2(m−1)/m over
+the slow one between m groups. The root says how well communication hides behind computation, the fourth power how
+prefetching hides loading. loss(n) is what waiting for each other costs. T_load is the loader's time: each pod has its
+own, so it grows with the chips of a pod, and more chips do not make it faster.
+
+Bytes a second and the loss are not known of a job, or roughly; each is one of a few values with its probability, which
+what was measured changes: the exposed communication, and rates at other sizes. A prediction has the mean and the
+variance over them. Times are in units of the step now.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.features import Features
+from rightpool.prediction.layout import seconds_per_byte
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Destinations
+
+# Bytes to sum a second of work on the chip: lognormal, fitted on 1 → 2, 4, 8 chips of some 500 published jobs. With
+# parameters and the length of a step known, what is left are buckets, dtypes on the wire and the links' real rates.
+VOLUME: Final = 0.9e9
+VOLUME_SD: Final = 1.9
+VOLUMES: Final = (1e2, 1e14)  # what a program says beyond these is a defect
+KNOWN_VOLUME_SD: Final = 0.35
+# What exposed communication by itself says of them, and the least of it that a trace resolves.
+EXPOSED_VOLUME_SD: Final = 0.4
+RESOLUTION: Final = 0.003
+_STEPS: Final = ((-1.732, 1 / 6), (0.0, 2 / 3), (1.732, 1 / 6))
+# Log of what waiting for each other costs on two chips, and how likely; a fifth of it for each further doubling.
+_LOSSES: Final = ((0.01, 0.55), (0.06, 0.25), (0.15, 0.14), (0.35, 0.06))
+DOUBLING: Final = 0.2
+
+_NODES: Final = tuple((step, loss, first * second) for step, first in _STEPS for loss, second in _LOSSES)
+
+# Two sizes of one job differ by this much in ways that nothing here tells, and more with each doubling.
+SIZE_SD: Final = 0.03
+DOUBLING_SD: Final = 0.04
+# Crossing from one group of chips to several for the first time: nothing observed speaks of the new fabric.
+NEW_FABRIC_SD: Final = 0.25
+# What rates at other sizes say beside the model: a slope in log2 of the chips. It is small, unless what was seen is
+# large: then the model does not know the job, and what was seen goes on.
+SLOPE_SD: Final = 0.03
+SEEN_SD: Final = 0.03
+
+# Chip time against the chip's share of the batch: exponents 0.62–0.85 were seen on one chip for 4- to 8-fold changes,
+# because optimizer steps and small kernels do not shrink with the batch.
+BATCH_EXPONENT: Final = 0.8
+BATCH_EXPONENT_SD: Final = 0.12
+
+PREFETCH: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The step on each target, in units of the step now."""
+
+    log: Floats
+    """Log of the whole step."""
+    chip_part: Floats
+    """The share of it that goes with the chip's speed, 0–1."""
+    host_part: Floats
+    """d log(time) / d host share."""
+    sd: Floats
+    """Of log(time), from size and links alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeModel:
+    """What is known of how each job scales."""
+
+    volume: Floats
+    """Log of bytes a second of work."""
+    volume_sd: Floats
+    chance: Floats
+    """Probabilities of the nodes, a row a job."""
+    slope: Floats
+    """Log of the rate for each doubling beyond the model."""
+    reach: tuple[Floats, Floats]
+    """Log2 of the fewest and the most chips that each job was seen on."""
+    wide: Bools
+    """Whether it was seen on several groups."""
+
+    @classmethod
+    def of(cls, jobs: Features, machines: Machines) -> "SizeModel":
+        """Of all jobs of a fleet."""
+        known = ~np.isnan(jobs.volume)
+        work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed), 0.05)
+        volume = np.log(np.clip(np.where(known, jobs.volume / work, VOLUME), *VOLUMES))
+        volume_sd = np.where(known, KNOWN_VOLUME_SD, VOLUME_SD)
+        observed = np.flatnonzero(jobs.shares.comm_known & (jobs.chips > 1))
+        if observed.size:
+            implied, implied_sd = _implied_log_volume(jobs, machines, observed), EXPOSED_VOLUME_SD
+            weight = (volume_sd[observed] / implied_sd) ** 2
+            volume[observed] = (volume[observed] + weight * implied) / (1.0 + weight)
+            volume_sd[observed] /= np.sqrt(1.0 + weight)
+        prior = np.log([chance for *_, chance in _NODES])
+        logs = np.tile(prior, (len(jobs.chips), 1))
+        size = np.log2(jobs.chips)
+        model = cls(volume, volume_sd, np.exp(logs), np.zeros(len(size)), (size.copy(), size.copy()), jobs.groups > 1)
+        if observed.size:
+            logs[observed] += _exposed(jobs, machines, model, observed)
+        seen = jobs.seen
+        alike = np.flatnonzero(machines.chip[seen.pool] == machines.chip[jobs.pool[seen.job]])
+        alike = alike[seen.chips[alike] != jobs.chips[seen.job[alike]]]
+        if not alike.size:
+            return cls(volume, volume_sd, _normalised(logs), model.slope, model.reach, model.wide)
+        job = seen.job[alike]
+        rows = Destinations(
+            job=job,
+            pool=seen.pool[alike],
+            chips=seen.chips[alike],
+            per_group=seen.per_group[alike],
+            groups=seen.groups[alike],
+            current=np.zeros(len(alike), dtype=np.bool_),
+            seen=seen.rate[alike],
+            seen_sd=np.zeros(len(alike)),
+        )
+        # The rate against that of now: the log of the time per sample, with the batch that goes with the size.
+        rest = -np.log(seen.rate[alike] / (jobs.rate[job] * growth(jobs, rows)))
+        rest = np.nan_to_num(np.clip(rest, -5.0, 5.0))
+        nodes = np.array([log for log, _ in _times(jobs, machines, model, rows, np.ones(len(alike)))]).T
+        np.add.at(logs, job, -0.5 * ((nodes - rest[:, np.newaxis]) / SEEN_SD) ** 2)
+        chance = _normalised(logs)
+        left = rest - (chance[job] * nodes).sum(axis=1)
+        distance = np.log2(rows.chips / jobs.chips[job])
+        weight, pull = np.zeros(len(size)), np.zeros(len(size))
+        np.add.at(weight, job, distance**2)
+        np.add.at(pull, job, distance * left)
+        least, most = size.copy(), size.copy()
+        np.minimum.at(least, job, np.log2(rows.chips))
+        np.maximum.at(most, job, np.log2(rows.chips))
+        wide = model.wide.copy()
+        wide[job[rows.groups > 1]] = True
+        likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
+        slope = pull / (weight + (SEEN_SD / likely) ** 2)
+        return cls(volume, volume_sd, chance, slope, (least, most), wide)
+
+
+def growth(jobs: Features, rows: Destinations) -> Floats:
+    """Samples of a step there, for one now."""
+    grown: Floats = np.where(jobs.keeps_batch[rows.job], 1.0, rows.chips / jobs.chips[rows.job])
+    return grown
+
+
+def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Destinations, slowdown: Floats) -> StepTimes:
+    """The steps on targets whose chips take `slowdown` times as long for the same work."""
+    job, shares = rows.job, jobs.shares
+    before = jobs.chips[job]
+    variance = np.zeros(len(job))
+    resized = np.flatnonzero(rows.chips != before)
+    if resized.size:
+        own, to = job[resized], np.log2(rows.chips[resized])
+        least, most = sizes.reach[0][own], sizes.reach[1][own]
+        beyond = np.maximum(np.maximum(least - to, to - most), 0.0)
+        doubt = DOUBLING_SD + 0.5 * np.abs(sizes.slope[own])
+        variance[resized] = SIZE_SD**2 + (doubt * beyond) ** 2
+        fixed = resized[jobs.keeps_batch[own]]
+        variance[fixed] += (BATCH_EXPONENT_SD * np.log(before[fixed] / rows.chips[fixed])) ** 2
+    variance += np.where((rows.groups > 1) & ~sizes.wide[job], NEW_FABRIC_SD**2, 0.0)
+
+    linked = np.flatnonzero((before > 1) | (rows.chips > 1))
+    single = np.flatnonzero((before == 1) & (rows.chips == 1))
+    log, chip = np.zeros(len(job)), np.ones(len(job))
+    if single.size:
+        own = job[single]
+        loader = _loader(jobs, own, np.ones(single.size))
+        loaded, chip_part = _loaded(shares.host[own], loader, shares.work[own] * slowdown[single])
+        log[single], chip[single] = np.log(loaded), chip_part
+    if linked.size:
+        part = _rows(rows, linked)
+        own, slow = job[linked], slowdown[linked]
+        first, second, third = np.zeros(linked.size), np.zeros(linked.size), np.zeros(linked.size)
+        part_of_chip = np.zeros(linked.size)
+        centre = None
+        for node, (time, chip_part) in enumerate(_times(jobs, machines, sizes, part, slow)):
+            chance = sizes.chance[own, node]
+            centre = time if centre is None else centre
+            off = time - centre
+            squared = off * off
+            first += chance * off
+            second += chance * squared
+            third += chance * (squared * off)
+            part_of_chip += chance * chip_part
+        assert centre is not None
+        spread = np.maximum(second - first**2, 0.0)
+        skew = third - 3.0 * first * second + 2.0 * first**3
+        # The median of a skew mixture lies off its mean (Cornish and Fisher).
+        shift = np.where(spread > 1e-9, skew / (6.0 * np.where(spread > 1e-9, spread, 1.0)), 0.0)
+        limit = 0.5 * np.sqrt(spread)
+        slope = sizes.slope[own] * np.log2(part.chips / before[linked])
+        log[linked] = centre + first - np.clip(shift, -limit, limit) + slope
+        chip[linked] = part_of_chip
+        variance[linked] += spread
+    whole = np.exp(log)
+    return StepTimes(
+        log=log,
+        chip_part=chip,
+        host_part=np.where(shares.host_sd[job] > 0.0, (1.0 - slowdown) / np.maximum(whole, 1e-9), 0.0),
+        sd=np.sqrt(variance),
+    )
+
+
+def _times(
+    jobs: Features, machines: Machines, sizes: SizeModel, rows: Destinations, slowdown: Floats
+) -> Iterator[tuple[Floats, Floats]]:
+    """For each node: the log of the step's time on the rows, and the share of it that goes with the chip."""
+    job = rows.job
+    home, before = jobs.pool[job], jobs.chips[job]
+    now = seconds_per_byte(jobs.per_group[job], jobs.groups[job], machines.inside[home], machines.between[home])
+    there = seconds_per_byte(rows.per_group, rows.groups, machines.inside[rows.pool], machines.between[rows.pool])
+    share = np.where(jobs.keeps_batch[job], before / rows.chips, 1.0)
+    work, chip = jobs.shares.work[job], slowdown * share**BATCH_EXPONENT
+    waits = _waits(rows.chips) - _waits(before)
+    lost = {loss: np.exp(loss * waits) for loss, _ in _LOSSES}
+    host, loader = jobs.shares.host[job], _loader(jobs, job, _load(jobs, job, rows))
+    volume, volume_sd = sizes.volume[job], sizes.volume_sd[job]
+    found = None
+    for step, loss, _ in _NODES:
+        if found is None or found[0] != step:
+            bytes_a_second = np.exp(volume + step * volume_sd)
+            ratio = np.sqrt((chip**2 + (bytes_a_second * there) ** 2) / (1.0 + (bytes_a_second * now) ** 2))
+            hidden = chip**2 / (chip**2 + (bytes_a_second * there) ** 2)
+            found = (step, ratio, hidden)
+        _, ratio, hidden = found
+        time, part = _loaded(host, loader, work * ratio * lost[loss])
+        yield np.log(time), part * hidden
+
+
+def _waits(chips: Ints) -> Floats:
+    doublings = np.log2(chips)
+    return np.where(chips > 1, 1.0 + DOUBLING * (doublings - 1.0), 0.0)
+
+
+def _load(jobs: Features, job: Ints, rows: Destinations) -> Floats:
+    """How much more each loader has to load for a step: a pod has one, whatever its chips."""
+    share = np.where(jobs.keeps_batch[job], 1.0, rows.chips / jobs.chips[job])
+    pods: Floats = share * jobs.groups[job] / rows.groups
+    return pods
+
+
+def _loader(jobs: Features, job: Ints, load: Floats) -> Floats:
+    """T_load to the power PREFETCH."""
+    loader: Floats = (1.0 - (1.0 - jobs.shares.input[job]) ** PREFETCH) * load**PREFETCH
+    return loader
+
+
+def _loaded(host: Floats, loader: Floats, work: Floats) -> tuple[Floats, Floats]:
+    """Time of a step with this much work on the chip, its loading overlapped; and the share that is work."""
+    rest = host + work
+    power = _fourth(rest)
+    whole = power + loader
+    return np.sqrt(np.sqrt(whole)), work / rest * (power / whole)
+
+
+def _fourth(values: Floats) -> Floats:
+    """To the power PREFETCH, by products: numpy's powers took a quarter of what a fleet's evaluation takes."""
+    squared = values * values
+    power: Floats = squared * squared
+    return power
+
+
+def _implied_log_volume(jobs: Features, machines: Machines, rows: Ints) -> Floats:
+    """Log of the bytes a second of work that the exposed communication would come from, were nothing else in it."""
+    home = jobs.pool[rows]
+    spb = seconds_per_byte(jobs.per_group[rows], jobs.groups[rows], machines.inside[home], machines.between[home])
+    work = jobs.shares.work[rows]
+    chip = np.maximum(work - np.maximum(jobs.shares.exposed[rows], RESOLUTION), 0.2 * work)
+    implied: Floats = 0.5 * np.log((work / chip) ** 2 - 1.0) - np.log(spb)
+    return implied
+
+
+def _exposed(jobs: Features, machines: Machines, model: SizeModel, rows: Ints) -> Floats:
+    """Log-likelihood of the exposed communication at each node. A trace tells what no kernel hides, and not by how much
+    kernels beside collectives are slower: it may well be less than what sharing costs, but hardly more."""
+    home = jobs.pool[rows]
+    spb = seconds_per_byte(jobs.per_group[rows], jobs.groups[rows], machines.inside[home], machines.between[home])
+    waits, work, exposed = _waits(jobs.chips[rows]), jobs.shares.work[rows], jobs.shares.exposed[rows]
+    found = []
+    for step, loss, _ in _NODES:
+        bytes_a_second = np.exp(model.volume[rows] + step * model.volume_sd[rows])
+        cost = work * (1.0 - 1.0 / (np.sqrt(1.0 + (bytes_a_second * spb) ** 2) * np.exp(loss * waits)))
+        off = cost - exposed
+        found.append(-0.5 * (off / np.where(off > 0.0, 0.06 + 0.5 * exposed, 0.02 + 0.2 * exposed)) ** 2)
+    return np.array(found).T
+
+
+def _normalised(logs: Floats) -> Floats:
+    chance = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares: Floats = chance / chance.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _rows(rows: Destinations, chosen: Ints) -> Destinations:
+    return Destinations(
+        job=rows.job[chosen],
+        pool=rows.pool[chosen],
+        chips=rows.chips[chosen],
+        per_group=rows.per_group[chosen],
+        groups=rows.groups[chosen],
+        current=rows.current[chosen],
+        seen=rows.seen[chosen],
+        seen_sd=rows.seen_sd[chosen],
+    )

@@ -1,0 +1,84 @@
+"""The classes of bottlenecks, and the case that the rules of a diagnosis look at.
+
+Hysteresis: the previous class is kept until its evidence is clearly below the threshold, so that a job near a threshold
+does not change its diagnosis with every window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rightpool.hardware.accelerator import Accelerator, Link
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field
+from rightpool.profiles.shares import Attainable
+
+
+class Bottleneck(StrEnum):
+    """The one class that limits a job now."""
+
+    INPUT_BOUND = "InputBound"
+    HOST_BOUND = "HostBound"
+    COMMUNICATION_BOUND = "CommunicationBound"
+    MEMORY_BANDWIDTH = "MemoryBandwidth"
+    MEMORY_CAPACITY = "MemoryCapacity"
+    COMPUTE = "Compute"
+    THROTTLED = "Throttled"
+    STRAGGLER = "Straggler"
+    UNHEALTHY = "Unhealthy"
+    IDLE = "Idle"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What limits a job, and what can be done about it."""
+
+    bottleneck: Bottleneck
+    """The class."""
+
+    evidence: str
+    """One sentence with the measured values."""
+
+    lever: str
+    """One sentence with the remedy."""
+
+
+# The threshold of the previous class is lower by this share. It exceeds the 2% tolerance of profiles, and the few
+# percent by which windows of one job differ.
+HYSTERESIS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is known when a job is diagnosed."""
+
+    profile: Profile
+    accelerator: Accelerator
+    link: Link
+    attainable: Attainable
+    before: Bottleneck | None
+
+    def value(self, field: Field) -> float | None:
+        """The value of a field; None if it is missing."""
+        return self.profile.value(field)
+
+    def threshold(self, threshold: float, *classes: Bottleneck) -> float:
+        """The threshold of these classes, lowered if one of them was the previous class."""
+        return threshold * (1.0 - HYSTERESIS) if self.before in classes else threshold
+
+    def weighted(self, evidence: float, *classes: Bottleneck) -> float:
+        """The evidence for these classes when two are compared, raised if one of them was the previous class."""
+        return evidence / (1.0 - HYSTERESIS) if self.before in classes else evidence
+
+    @property
+    def chips(self) -> str:
+        """The job's chips as the subject of a sentence, with its verb."""
+        return f"{self.profile.chips} chips are" if self.profile.chips > 1 else "the chip is"
+
+
+def percent(ratio: float) -> str:
+    """A ratio for a sentence."""
+    return f"{100.0 * ratio:.0f}%"

@@ -1,0 +1,106 @@
+"""Judging by rank: whether one rank holds up the others.
+
+A rank that waits in a collective keeps its chip busy: NCCL's kernels spin. So the straggler is not the chip that does
+little; it is the one that never waits for others. Ranks that wait for data take turns in being late, and are none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
+from rightpool.profiles.sample import Field, Quality
+
+# One rank is busier than another by a relative and by an absolute amount; the latter excludes chips of low load.
+_LEAST_TO_MOST: Final = 0.75
+_GAP: Final = 0.15
+_BUSY_TO_MEAN: Final = 0.8
+# Waiting for others that is due to one rank: the mean above that of the rank that waits least.
+_SKEW: Final = 0.15
+_MOSTLY_SKEW: Final = 0.5
+# Compute units of a chip that works all the time are active for at most this share.
+_SATURATED: Final = 0.9
+# From this share of the step on, waiting for data is why ranks are late.
+_WAITS_FOR_INPUT: Final = 0.2
+# Below this share of the step a rank does not wait for data.
+_WELL_FED: Final = 0.1
+_EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
+
+
+def straggler(case: Case) -> Diagnosis | None:
+    """One rank that the others wait for, and why."""
+    if case.profile.chips < 2:
+        return None
+    if waits_for_input(case):
+        return _one_rank_waits(case)
+    return _by_trace(case) or _by_compute_units(case) or _by_busy_time(case)
+
+
+def input_wait_share(case: Case) -> float:
+    """Share of the step in which chips do nothing because they, or ranks that they wait for, have no data.
+
+    Input wait is measured on the host, which may be ahead of the chip: at most the time in which the chip does not work
+    counts. Of one chip that is what is not busy. Several are busy while they wait in a collective, and busy time from
+    utilization samples says too much; compute units tell.
+    """
+    waiting, busy = case.value(Field.INPUT_WAIT), case.profile.readings.get(Field.CHIP_BUSY)
+    if waiting is None or busy is None:
+        return 0.0
+    slack = 1.0 - min(busy.value, 1.0)
+    active = case.value(Field.COMPUTE_ACTIVE)
+    if active is not None and (case.profile.chips > 1 or busy.quality is Quality.DERIVED):
+        slack = max(slack, 1.0 - min(active / _SATURATED, 1.0))
+    return max(0.0, min(waiting, slack))
+
+
+def waits_for_input(case: Case) -> bool:
+    """Whether waiting for data limits the job."""
+    return input_wait_share(case) >= case.threshold(_WAITS_FOR_INPUT, Bottleneck.INPUT_BOUND, Bottleneck.STRAGGLER)
+
+
+def _one_rank_waits(case: Case) -> Diagnosis | None:
+    """The loader of a single rank is slow; where all ranks starve it is the job's."""
+    mean, least = case.value(Field.INPUT_WAIT), case.value(Field.LEAST_INPUT_WAIT)
+    if mean is None or least is None or least >= _WELL_FED or least > (1.0 - _MOSTLY_SKEW) * mean:
+        return None
+    evidence = f"ranks wait for data {percent(mean)} of the step on average, and one of them only {percent(least)}"
+    return Diagnosis(Bottleneck.STRAGGLER, evidence, "look at the storage and the loader of the ranks that wait")
+
+
+def _by_trace(case: Case) -> Diagnosis | None:
+    mean, least = case.value(Field.EXPOSED_COMMUNICATION), case.value(Field.LEAST_EXPOSED)
+    if mean is None or least is None:
+        return None
+    skew = mean - least
+    if skew < case.threshold(_SKEW, Bottleneck.STRAGGLER) or least > (1.0 - _MOSTLY_SKEW) * mean:
+        return None
+    evidence = f"ranks wait for others {percent(mean)} of the step on average, and one of them only {percent(least)}"
+    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)
+
+
+def _by_compute_units(case: Case) -> Diagnosis | None:
+    most, least = case.value(Field.MOST_COMPUTE_ACTIVE), case.value(Field.LEAST_COMPUTE_ACTIVE)
+    if most is None or least is None:
+        return None
+    gap, relative = case.threshold(_GAP, Bottleneck.STRAGGLER), case.weighted(_LEAST_TO_MOST, Bottleneck.STRAGGLER)
+    if most - least < gap or least > relative * most:
+        return None
+    evidence = (
+        f"compute units of one of {case.profile.chips} chips are active {percent(most)} of the time, "
+        f"those of another {percent(least)}: it waits"
+    )
+    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)
+
+
+def _by_busy_time(case: Case) -> Diagnosis | None:
+    """A chip that idles where the others are busy is late for them: it waits for its host, not in a collective."""
+    mean, slowest = case.value(Field.CHIP_BUSY), case.value(Field.SLOWEST_CHIP_BUSY)
+    if mean is None or slowest is None:
+        return None
+    gap = mean - slowest
+    if gap <= case.threshold(1.0 - _BUSY_TO_MEAN, Bottleneck.STRAGGLER) * mean:
+        return None
+    if gap < case.threshold(_GAP, Bottleneck.STRAGGLER):
+        return None
+    evidence = f"one of {case.profile.chips} chips is busy {percent(slowest)}, {percent(mean)} is the mean"
+    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)

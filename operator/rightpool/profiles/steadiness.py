@@ -1,0 +1,194 @@
+"""Steadiness: how surely the mean of a few windows tells the rate of a job, given how its windows differ.
+
+Readings within one window say little about that: evaluation, epochs, neighbours and sequence lengths last longer than a
+window. So spans of 1, 3, 6 and 12 windows are compared with the spans right before them, on one Revision, and the mean
+square V of the logarithm of their ratio is kept for each length. This is twice the Allan variance of the rate at that
+length, and exactly what a move is judged by: how far two spans differ by themselves with nothing moved between them. It
+holds for noise of any correlation time, and grows with the length where the rate drifts.
+
+A mean of m windows then has the variance V(m) / 2, and two means of m and n windows differ by (V(m) + V(n)) / 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rightpool.api.estimate import Z80
+from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.profiles.profile import Reading
+
+SPANS: Final = (1, 3, 6, 12)
+"""Lengths that are compared, in windows."""
+# Pairs are forgotten beyond so many: a day of windows of five minutes.
+REMEMBERED: Final = 288.0
+# Before anything is seen, the means of two windows of a job are taken to be off by this (standard deviation of the
+# logarithm), and that counts as much as so many pairs.
+PRIOR_SD: Final = 0.05
+PRIOR_PAIRS: Final = 3.0
+# It is what is usual of jobs, not an estimate from three pairs of this one: so many degrees of freedom.
+PRIOR_FREEDOM: Final = 10.0
+# What was counted is stored from so many pairs of windows on.
+FIRST_KEPT: Final = 12.0
+# The same of means over an hour or so.
+HOURS_SD: Final = 0.18
+# Readings of a window that tell something of their own, of some thirty.
+INDEPENDENT_READINGS: Final = 6.0
+# A span in which nothing was processed differs from others by no more than this factor.
+MOST: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The rate of a job by its newest windows."""
+
+    rate: float
+    """Units of work a second, the mean of the windows."""
+
+    windows: int
+    """How many."""
+
+    sd: float
+    """Standard deviation of the logarithm of the mean."""
+
+    freedom: float
+    """Degrees of freedom of that."""
+
+
+def counted(
+    variation: Variation | None,
+    revision: int,
+    rate: float,
+    at: float,
+    window: float,
+    unit: WorkUnit = WorkUnit.SAMPLES,
+) -> Variation:
+    """With one window more, of `window` seconds. rate: its mean, units a second; at: its end, Unix seconds.
+
+    What was measured long ago, before the operator was away, or in another unit is not compared with what is measured
+    now.
+    """
+    spans = () if variation is None else variation.spans
+    before: tuple[float, ...] = ()
+    if variation is not None and variation.revision == revision and variation.unit is unit:
+        before = variation.recent if at - variation.as_of <= SPANS[-1] * window else ()
+    recent = (*before, rate)[-MAX_RECENT:]
+    kept = {span.windows: span for span in spans}
+    for length in SPANS:
+        if len(recent) < 2 * length:
+            break
+        late, early = _mean(recent[-length:]), _mean(recent[-2 * length : -length])
+        if late > 0.0 or early > 0.0:
+            kept[length] = _added(kept.get(length), length, _difference(late, early))
+    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit)
+
+
+def variance_of_difference(
+    variation: Variation | None, windows: int, expected: float = PRIOR_SD
+) -> tuple[float, float]:
+    """V for spans of so many windows, and its degrees of freedom. expected: by how much two means of that length are
+    taken to be off before such spans were seen, a standard deviation of the logarithm.
+
+    Where no spans of that length were seen, the longest shorter one stands in, and `expected` where that is more: a
+    longer mean is not taken to be surer than it was seen to be.
+    """
+    prior = 2.0 * expected**2
+    spans = () if variation is None else variation.spans
+    fitting = [span for span in spans if span.windows <= max(windows, 1) and span.pairs > 0.0]
+    if not fitting:
+        return prior, PRIOR_FREEDOM
+    span = fitting[-1]
+    # Pairs of long spans overlap.
+    pairs = max(span.pairs / span.windows, 1.0)
+    asked = max(length for length in SPANS if length <= max(windows, 1))
+    if span.windows < asked:
+        usual = 2.0 * PRIOR_SD**2
+        short = (pairs * span.variance + PRIOR_PAIRS * usual) / (pairs + PRIOR_PAIRS)
+        return max(short, prior), PRIOR_FREEDOM
+    return (pairs * span.variance + PRIOR_PAIRS * prior) / (pairs + PRIOR_PAIRS), pairs + PRIOR_FREEDOM
+
+
+def pace(
+    variation: Variation | None, revision: int, unit: WorkUnit = WorkUnit.SAMPLES, most: int = MAX_RECENT
+) -> Pace | None:
+    """The rate of this Revision by its newest windows, at most so many; None where no window in this unit is known."""
+    if variation is None or variation.revision != revision or variation.unit is not unit or not variation.recent:
+        return None
+    recent = variation.recent[-most:]
+    rate = _mean(recent)
+    if rate <= 0.0:
+        return None
+    variance, freedom = variance_of_difference(variation, len(recent))
+    return Pace(rate, len(recent), math.sqrt(variance / 2.0), freedom)
+
+
+def doubt_of_ratio(
+    variation: Variation | None, before: int, after: int, expected: float = PRIOR_SD
+) -> tuple[float, float]:
+    """Standard deviation of the log of the ratio of two means of so many windows, and its degrees of freedom. expected:
+    by how much such means are taken to be off before they were seen."""
+    one, freedom = variance_of_difference(variation, before, expected)
+    other, more = variance_of_difference(variation, after, expected)
+    return math.sqrt((one + other) / 2.0), min(freedom, more)
+
+
+def doubt_of_rest(variation: Variation | None, windows: int) -> float:
+    """Standard deviation of the log of what the rest of a job does, against the mean of so many windows.
+
+    Both are means of a longest span or more; fewer windows are no surer. Until such spans have been seen, they are
+    taken to be off by HOURS_SD.
+    """
+    hour, _ = variance_of_difference(variation, SPANS[-1], HOURS_SD)
+    return math.sqrt(hour / 2.0 * (1.0 + min(1.0, SPANS[-1] / windows)))
+
+
+def window_doubt(reading: Reading) -> float:
+    """Standard deviation of the log of the mean of one window, by the spread of its readings alone.
+
+    From the 80% interval of readings, which may reach down to 0, with a few of them taken to tell the same.
+    """
+    if reading.value <= 0.0:
+        return 1.0
+    return (reading.high - reading.low) / (2.0 * Z80 * reading.value * math.sqrt(INDEPENDENT_READINGS))
+
+
+def quantile_of_t(z: float, freedom: float) -> float:
+    """Student's t at the probability of the standard normal's z (Cornish and Fisher's expansion, to second order)."""
+    first = (z**3 + z) / (4.0 * freedom)
+    return z + first + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * freedom**2)
+
+
+def worth_keeping(stored: Variation | None, now: Variation | None) -> bool:
+    """Whether enough has been counted since the stored numbers to store them for their own sake.
+
+    From an hour of windows on with every doubling, until as many are counted as are remembered: a fleet in which
+    nothing happens comes to rest. With any other write they are stored anyway.
+    """
+    if now is None or (stored is not None and stored.as_of >= now.as_of):
+        return False
+    if _pairs(now) < FIRST_KEPT:
+        return False
+    return stored is None or _pairs(now) >= 2.0 * max(_pairs(stored), FIRST_KEPT / 2.0)
+
+
+def _pairs(variation: Variation) -> float:
+    return variation.spans[0].pairs if variation.spans else 0.0
+
+
+def _mean(rates: tuple[float, ...]) -> float:
+    return sum(rates) / len(rates)
+
+
+def _difference(late: float, early: float) -> float:
+    """Log of the ratio of two rates, of which one may be 0."""
+    least = max(late, early) / MOST
+    return math.log(max(late, least) / max(early, least))
+
+
+def _added(span: SpanDifference | None, length: int, difference: float) -> SpanDifference:
+    if span is None:
+        return SpanDifference(length, 1.0, difference**2)
+    pairs = min(span.pairs + 1.0, REMEMBERED)
+    return replace(span, pairs=pairs, variance=span.variance + (difference**2 - span.variance) / pairs)

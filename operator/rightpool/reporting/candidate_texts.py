@@ -1,0 +1,124 @@
+"""Candidates in words: the numbers that decisions rest on, for somebody who is tired."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rightpool.api.choices import Objective
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.rejection import (
+    BudgetShort,
+    Compared,
+    DeadlineMissed,
+    HourTooDear,
+    OtherChosen,
+    RejectionReason,
+    SamplesTooDear,
+    ScalingPoor,
+)
+from rightpool.prediction.predictor import Origin
+from rightpool.reporting.rejection_texts import place, rejection_text
+from rightpool.reporting.wording import dollars, number, share
+
+# Pools named in one message; the rest is in the list of candidates.
+MOST_POOLS: Final = 6
+
+# Below this share of useful time interruptions are worth a word.
+NOTEWORTHY: Final = 0.99
+
+# Their texts hold for the current placement, too, and name none.
+_OF_TARGETS: Final = (HourTooDear, SamplesTooDear, ScalingPoor, DeadlineMissed, BudgetShort)
+
+
+def predicted(candidate: Candidate, *, interval: bool = True) -> str:
+    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million. Or: was measured at."""
+    one = candidate.placement.chips == 1
+    rate = candidate.throughput
+    if rate is None:
+        return f"{place(candidate.placement)} can't be predicted"
+    if candidate.origin is Origin.MEASURED_BEFORE:
+        known = "was measured" if one else "were measured"
+    else:
+        known = "is predicted" if one else "are predicted"
+    text = f"{place(candidate.placement)} {known} at {number(rate.median)} {candidate.unit.plural}/s"
+    if rate.sd > 0.0 and interval:
+        text += f" ({number(rate.low)}–{number(rate.high)})"
+    if candidate.cost_per_million is not None:
+        text += f" for {dollars(candidate.cost_per_million.median)} per million{_steps(candidate)}"
+        if candidate.useful < NOTEWORTHY:
+            text += f", {share(1.0 - candidate.useful)} of the time lost to interruptions"
+    return text
+
+
+def measured(current: Candidate) -> str:
+    """2 chips of a100 now give 1040 samples/s for $0.62 per million."""
+    verb = "gives" if current.placement.chips == 1 else "give"
+    rate = current.throughput
+    known = number(rate.median) if rate else "an unknown rate of"
+    text = f"{place(current.placement)} now {verb} {known} {current.unit.plural}/s"
+    if current.cost_per_million is not None:
+        text += f" for {dollars(current.cost_per_million.median)} per million{_steps(current)}"
+    return text
+
+
+def _steps(candidate: Candidate) -> str:
+    """A million of what, where it is not samples."""
+    return "" if candidate.unit is WorkUnit.SAMPLES else f" {candidate.unit.plural}"
+
+
+def compared(candidate: Candidate, now: float | None, objective: Objective) -> str:
+    """One candidate against where the job is. now: throughput there; None where that is not known."""
+    better = (candidate.saving or 0.0) > 0.0
+    text = f"{predicted(candidate, interval=better)}, {_difference(candidate, now, objective)}"
+    if candidate.probability is not None and better:
+        sure = "over 99%" if candidate.probability >= 0.995 else share(candidate.probability)
+        text += f", better with probability {sure}"
+    return text
+
+
+def _difference(candidate: Candidate, now: float | None, objective: Objective) -> str:
+    """36% less than now; what the share is of depends on the objective."""
+    saving, rate = candidate.saving or 0.0, candidate.throughput
+    if objective is Objective.MINIMIZE_TIME:
+        if now is None or rate is None:
+            return "not comparable with now"
+        gain = rate.median / now - 1.0
+        return f"{share(abs(gain))} {'faster' if gain >= 0.0 else 'slower'} than now"
+    what = "in cost and time together " if objective is Objective.BALANCED else ""
+    return f"{share(abs(saving))} {what}{'less' if saving >= 0.0 else 'more'} than now"
+
+
+def verdict_text(candidate: Candidate) -> str:
+    """What rules a candidate out, or why another one is better; nothing for one that is eligible."""
+    rejection = candidate.rejection
+    if rejection is None:
+        return ""
+    if isinstance(rejection, Compared):
+        return compared(candidate, rejection.now, rejection.objective)
+    if isinstance(rejection, OtherChosen) and candidate.throughput is not None:
+        return f"{predicted(candidate)}; {place(rejection.taken)} comes first"
+    return rejection_text(rejection)
+
+
+def _placed_text(candidate: Candidate) -> str:
+    """What rules a candidate out, with where it is."""
+    text = verdict_text(candidate)
+    return f"{place(candidate.placement)}: {text}" if isinstance(candidate.rejection, _OF_TARGETS) else text
+
+
+def by_pool(candidates: Iterable[Candidate]) -> str:
+    """Each pool once, with what rules out its best candidate; those that the user does not allow anyway come last."""
+    first: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if candidate.rejection is not None:
+            first.setdefault(candidate.placement.pool, candidate)
+    if not first:
+        return "no pool is known: create an AcceleratorPool, or label the nodes"
+
+    def rank(name: str) -> tuple[bool, str]:
+        rejection = first[name].rejection
+        return rejection is not None and rejection.reason is RejectionReason.POOL_DENIED, name
+
+    shown = [_placed_text(first[name]) for name in sorted(first, key=rank)][:MOST_POOLS]
+    rest = len(first) - len(shown)
+    return "; ".join(shown) + (f"; and {rest} more pools" if rest else "")

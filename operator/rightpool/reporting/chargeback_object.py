@@ -1,0 +1,51 @@
+"""The ConfigMap that holds the books of a namespace."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rightpool.api.units import read_unix_time, write_unix_time
+from rightpool.contract import ANNOTATION_NAMESPACE, LABEL_CHARGEBACK
+from rightpool.planning.accounting.chargeback import Chargeback
+
+PREFIX: Final = "rightpool-chargeback."
+TABLE: Final = "chargeback.csv"
+BOOKMARKS: Final = "booked"
+NEWEST: Final = "newest"
+
+
+def charged_namespace(body: Mapping[str, Any]) -> str | None:
+    """The namespace that such an object is about; None where it does not say."""
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(ANNOTATION_NAMESPACE) or None
+
+
+def config_map(own: str, namespace: str, books: Chargeback, version: str | None) -> dict[str, Any]:
+    """The object that holds the books of a namespace. own: the operator's namespace."""
+    about: dict[str, Any] = {
+        "name": PREFIX + namespace,
+        "namespace": own,
+        "labels": {LABEL_CHARGEBACK: "true"},
+        "annotations": {ANNOTATION_NAMESPACE: namespace},
+    }
+    if version is not None:
+        about["resourceVersion"] = version
+    bookmarks = base64.b64encode(books.bookmarks()).decode()
+    data = {TABLE: books.table()}
+    if books.newest is not None:
+        data[NEWEST] = write_unix_time(books.newest)
+    return {"metadata": about, "data": data, "binaryData": {BOOKMARKS: bookmarks}}
+
+
+def read_books(body: Mapping[str, Any]) -> Chargeback:
+    """What such an object holds. Raises ValueError where it can't be read."""
+    data = body.get("data") or {}
+    table, newest = data.get(TABLE), data.get(NEWEST)
+    if table is None:
+        raise ValueError(f"data has no {TABLE}")
+    bookmarks = (body.get("binaryData") or {}).get(BOOKMARKS)
+    books = Chargeback.read(table, None if bookmarks is None else base64.b64decode(bookmarks))
+    books.newest = None if newest is None else read_unix_time(newest)
+    return books

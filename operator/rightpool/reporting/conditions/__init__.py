@@ -1,0 +1,1 @@
+"""Conditions of a ProfiledJob: one module each for those that belong together."""

@@ -1,0 +1,69 @@
+"""What a condition is made from besides the job, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rightpool.hardware.accelerator import Price
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.job import Job
+from rightpool.profiles.profile import Profile
+
+Truth = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a job's conditions depend on besides the job."""
+
+    assessment: Assessment | None
+    """None where the job was not planned for."""
+
+    price: Price | None
+    """Of the current Revision's pool; None where that pool is unknown."""
+
+    telemetry: bool
+    """Whether measurements could be read at all."""
+
+    now: float
+    """Unix seconds."""
+
+    problem: str | None = None
+    """What went wrong in the operator itself with this job."""
+
+    recovering: bool = False
+    """Whether the operator was started anew and has not measured the job again yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A condition without its type and times."""
+
+    status: Truth
+    reason: str
+    message: str = ""
+
+
+def pods(count: int) -> str:
+    """1 pod, 4 pods."""
+    return "1 pod" if count == 1 else f"{count} pods"
+
+
+def runs(job: Job) -> bool:
+    """Whether a pod of the current Revision runs."""
+    return job.child is not None and job.state.finished is None and job.child.running > 0
+
+
+def complete_profile(job: Job) -> Profile | None:
+    """The profile to decide by; None where there is none."""
+    profile = job.observed.profile
+    return profile if profile is not None and profile.complete and runs(job) else None
+
+
+def operator_failed(problem: str) -> str:
+    """A defect of the operator, for the user."""
+    return (
+        f"the operator failed on this job, which is a defect of it: {problem}. What runs is left as it is. Report it "
+        "with this message, the ProfiledJob as YAML, and the operator's log"
+    )

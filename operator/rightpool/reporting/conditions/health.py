@@ -1,0 +1,50 @@
+"""Degraded, Completed and Failed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rightpool.api.conditions import Reason
+from rightpool.hardware.cost import hourly_cost
+from rightpool.planning.job import Job
+from rightpool.planning.migration.transitions import COMPLETED, FAILED
+from rightpool.profiles.bottleneck import Bottleneck
+from rightpool.reporting.conditions.context import Context, Statement, operator_failed
+from rightpool.reporting.wording import dollars
+
+_FAULTS: Final = {Bottleneck.STRAGGLER: Reason.STRAGGLER, Bottleneck.UNHEALTHY: Reason.UNHEALTHY}
+
+
+def degraded(job: Job, context: Context) -> Statement | None:
+    if context.problem is not None and job.state.finished is None:
+        return Statement("True", Reason.OPERATOR_FAILED, operator_failed(context.problem))
+    revision = job.state.revision
+    if revision is None or job.state.finished is not None:
+        return None
+    if context.price is None:
+        where = job.observed.pool_problem or f"pool {revision.placement.pool} can't be used: see its conditions"
+        return Statement("True", Reason.ACCELERATOR_UNKNOWN, where)
+    if hourly_cost(revision.placement, context.price) is None:
+        counted = "what the job spends is not counted"
+        if revision.cost_per_hour is not None:
+            counted = f"what the job spends is counted at {dollars(revision.cost_per_hour)}/h, as when it was placed"
+        remedy = f"pool {revision.placement.pool} has no price: set spec.price of the pool"
+        return Statement("True", Reason.PRICE_UNKNOWN, f"{remedy}; until then {counted}")
+    diagnosis = job.observed.diagnosis
+    reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
+    if diagnosis is not None and reason is not None:
+        return Statement("True", reason, f"{diagnosis.evidence}. What helps: {diagnosis.lever}")
+    return Statement("False", Reason.HEALTHY, "")
+
+
+def completed(job: Job, context: Context) -> Statement | None:
+    return (
+        Statement("True", Reason.JOB_COMPLETED, "the child Job succeeded") if job.state.finished == COMPLETED else None
+    )
+
+
+def failed(job: Job, context: Context) -> Statement | None:
+    if job.state.finished != FAILED:
+        return None
+    failure = None if job.child is None else job.child.failure
+    return Statement("True", Reason.JOB_FAILED, failure or "the child Job failed")

@@ -1,0 +1,116 @@
+"""Profiled and Efficient: what measurements say of the job where it is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rightpool.api.choices import Switch
+from rightpool.api.conditions import Reason
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.evaluate.readiness import comparable_elsewhere, lacks_samples
+from rightpool.planning.job import Job
+from rightpool.profiles.bottleneck import Bottleneck
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field
+from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
+from rightpool.reporting.wording import share, span
+from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
+from rightpool.workloads.template import InvalidTemplate
+
+_INEFFICIENT: Final = {
+    Bottleneck.INPUT_BOUND: Reason.INPUT_BOUND,
+    Bottleneck.HOST_BOUND: Reason.CHIP_IDLE,
+    Bottleneck.IDLE: Reason.CHIP_IDLE,
+    Bottleneck.COMMUNICATION_BOUND: Reason.COMMUNICATION_BOUND,
+    Bottleneck.THROTTLED: Reason.THROTTLED,
+    Bottleneck.MEMORY_CAPACITY: Reason.MEMORY_CAPACITY,
+}
+
+
+_OF_STEPS: Final = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
+
+
+def profiled(job: Job, context: Context) -> Statement:
+    profile = job.observed.profile
+    if not runs(job):
+        return Statement("Unknown", Reason.NOT_RUNNING, "no pod runs")
+    if not context.telemetry:
+        return Statement(
+            "Unknown", Reason.TELEMETRY_UNAVAILABLE, "measurements can't be read at the moment; see the operator's log"
+        )
+    if profile is None or profile.steadiness is Steadiness.ABSENT:
+        if job.spec.profiling.mode is Switch.OFF:
+            return Statement(
+                "False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods"
+            )
+        if InjectionNote.HOST_NETWORK in _notes(job):
+            return _noted(InjectionNote.HOST_NETWORK)
+        return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
+    if profile.complete and not lacks_samples(job, profile):
+        measured = f"{pods(profile.pods)} over {span(profile.window)}"
+        return Statement("True", Reason.MEASURED, f"{measured}{_in_steps(job, profile)}")
+    if profile.steadiness is Steadiness.STALE:
+        return Statement("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
+    if profile.steadiness is Steadiness.WARMING_UP:
+        return Statement("False", Reason.WARMING_UP, f"the window of {span(profile.window)} is not full yet")
+    if profile.pods < profile.expected:
+        return Statement("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
+    steps_seen = profile.steadiness is Steadiness.STEADY and not profile.readings.keys().isdisjoint(_OF_STEPS)
+    if steps_seen and job.spec.counts_samples is not None:
+        return Statement(
+            "False",
+            Reason.PARTIAL_TELEMETRY,
+            "the profiler sees training steps and not how many samples they take, and spec."
+            f"{job.spec.counts_samples} counts samples: say it in spec.progress.samplesPerStep",
+        )
+    if Field.STEPS in profile.readings:
+        return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
+    notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
+    if notes:
+        return _noted(notes[0])
+    return Statement(
+        "False",
+        Reason.PARTIAL_TELEMETRY,
+        "throughput is not known: the profiler sees no training steps. The program has not begun to train, or is not "
+        "Python with PyTorch or JAX, or runs in a virtual environment of its image: then set PYTHONPATH in the "
+        "template, empty if need be",
+    )
+
+
+def _in_steps(job: Job, profile: Profile) -> str:
+    """What it means that steps are counted; nothing where samples are."""
+    if profile.unit is WorkUnit.SAMPLES:
+        return ""
+    text = "; throughput is in steps/s: the profiler does not see how many samples a step has"
+    if comparable_elsewhere(job):
+        return text
+    return f"{text}. To compare other sizes, say it in spec.progress.samplesPerStep"
+
+
+def _notes(job: Job) -> tuple[InjectionNote, ...]:
+    workload = job.spec.workload
+    try:
+        return notes_for(workload.template, workload.chip_container)
+    except InvalidTemplate:
+        return ()  # Placed says so
+
+
+def _noted(note: InjectionNote) -> Statement:
+    return Statement("False", note.value, NOTE_MESSAGES[note])
+
+
+def efficient(job: Job, context: Context) -> Statement:
+    if complete_profile(job) is None or job.observed.diagnosis is None:
+        return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
+    diagnosis = job.observed.diagnosis
+    text = f"{diagnosis.evidence}. What helps: {diagnosis.lever}" if diagnosis.lever else diagnosis.evidence
+    reason = _INEFFICIENT.get(diagnosis.bottleneck)
+    if reason is not None:
+        return Statement("False", reason, text)
+    current = None if context.assessment is None else context.assessment.current
+    target = job.spec.targets.min_scaling_efficiency
+    efficiency = None if current is None else current.scaling_efficiency
+    if efficiency is not None and target is not None and efficiency < float(target):
+        wanted = f"targets.minScalingEfficiency is {share(float(target))}"
+        return Statement("False", Reason.POOR_SCALING, f"{share(efficiency)} of perfect scaling, and {wanted}. {text}")
+    return Statement("True", Reason.EFFICIENT_ENOUGH, text)

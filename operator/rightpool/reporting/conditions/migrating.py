@@ -1,0 +1,103 @@
+"""Migrating and Verified: the Migration that is in progress, and what the last one delivered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.migration import Phase
+from rightpool.contract import ANNOTATION_APPROVE
+from rightpool.planning.approval import approves, recommendation_id
+from rightpool.planning.foreign_pod import foreign_pod
+from rightpool.planning.job import Job
+from rightpool.reporting.conditions.context import Context, Statement
+from rightpool.reporting.decision_texts import decision_text, limit_text
+from rightpool.reporting.foreign_pod_texts import foreign_pod_text
+from rightpool.reporting.wording import chips
+
+_MOVING: Final = {
+    Action.MOVE: Reason.MOVING,
+    Action.RESIZE: Reason.RESIZING,
+    Action.UPDATE: Reason.UPDATING,
+    Action.START: Reason.STARTING,
+}
+_UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, Reason.ROLLING_BACK})
+_NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED_OUT})
+
+
+def migrating(job: Job, context: Context) -> Statement | None:
+    migration = job.state.migration
+    if migration is not None:
+        if job.awaits_approval:
+            how = (
+                f"Approve by `rightpool approve {job.key.name}`, or the annotation {ANNOTATION_APPROVE}={migration.id}"
+            )
+            if job.approved is not None and not _known(job):
+                return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {migration.id} waits. {how}")
+            return Statement("False", Reason.AWAITING_APPROVAL, f"{migration.id}: {migration.message}. {how}")
+        waiting = None if context.assessment is None else context.assessment.waits_for
+        if migration.phase is Phase.PLANNED and waiting is not None:
+            return Statement("False", waiting.reason, f"{migration.id}: {limit_text(waiting, context.now)}")
+        foreign = foreign_pod(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
+        waits = "" if foreign is None else f". {foreign_pod_text(foreign)}"
+        if job.state.pause is not None:
+            waits = ". The job is stopped; the move goes on when it runs again"
+        source, target = migration.moving.placement, migration.target.placement
+        way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
+        reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
+        if migration.rolling_back:
+            reason, why = Reason.ROLLING_BACK, str(migration.failure_message)
+        return Statement("True", reason, f"{way}, {migration.phase.value}: {why}{waits}")
+    if job.state.revision is None or job.state.finished is not None:
+        return None
+    decision = None if context.assessment is None else context.assessment.decision
+    if job.approved is not None and not _known(job):
+        other = None if decision is None or decision.action is not Action.HOLD else decision.target
+        instead = "nothing waits for an approval"
+        if other is not None and other != job.state.revision.placement:
+            instead = f"what is recommended now is {recommendation_id(job, other)}"
+        if other is None or not approves(job, other):
+            return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {instead}")
+    last = job.state.history[-1] if job.state.history else None
+    unsaved = last is not None and last.outcome is Outcome.HELD and last.reason == Reason.CHECKPOINT_TIMEOUT
+    if last is not None and unsaved and (decision is None or decision.action is not Action.KEEP):
+        return Statement("False", Reason.CHECKPOINT_TIMEOUT, f"{last.id}: {last.message}")
+    # In the cycle in which a migration ends, the decision is still about it.
+    over = decision is not None and decision.reason in _UNDER_WAY
+    if decision is not None and decision.action is Action.HOLD and not over:
+        assert context.assessment is not None
+        return Statement("False", decision.reason, decision_text(job, context.assessment, context.now))
+    return Statement("False", Reason.SETTLED, "nothing is to be moved")
+
+
+def _known(job: Job) -> bool:
+    """Whether the approval is of a decision that was taken."""
+    return any((f"{job.approved}-").startswith(f"{entry.id}-") for entry in job.state.history)
+
+
+def _unknown(job: Job) -> str:
+    return f"the annotation {ANNOTATION_APPROVE} names {job.approved}, which is no decision that waits"
+
+
+def verified(job: Job, context: Context) -> Statement | None:
+    migration = job.state.migration
+    if migration is not None and not migration.rolling_back:
+        if not migration.promises or migration.phase is Phase.PLANNED:
+            return _last_verified(job)
+        return Statement("Unknown", Reason.VERIFICATION_PENDING, f"{migration.id} is {migration.phase.value}")
+    return _last_verified(job)
+
+
+def _was_tried(entry: LedgerEntry) -> bool:
+    return entry.outcome not in _NOT_TRIED and entry.action not in (Action.START, Action.UPDATE)
+
+
+def _last_verified(job: Job) -> Statement | None:
+    entry: LedgerEntry | None = next((e for e in reversed(job.state.history) if _was_tried(e)), None)
+    if entry is None:
+        return None
+    message = f"{entry.id}: {entry.message}" if entry.message else entry.id
+    delivered = entry.outcome is Outcome.VERIFIED and entry.reason == Reason.DELIVERED
+    return Statement("True" if delivered else "False", entry.reason, message)

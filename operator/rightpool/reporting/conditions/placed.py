@@ -1,0 +1,138 @@
+"""Placed: a Revision is running on a pool."""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.revision import Revision
+from rightpool.api.units import write_unix_time
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.foreign_pod import foreign_pod
+from rightpool.planning.job import Job
+from rightpool.planning.migration.revision import Crash
+from rightpool.planning.migration.transitions import COMPLETED
+from rightpool.reporting.conditions.context import Context, Statement, operator_failed, pods
+from rightpool.reporting.contradiction_texts import contradiction_text
+from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.foreign_pod_texts import foreign_pod_text
+from rightpool.reporting.wording import chips, dollars, span
+
+# Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
+# missing for another reason.
+CRASH_SECONDS: Final = 900.0
+
+
+def placed(job: Job, context: Context) -> Statement:
+    if job.invalid is not None:
+        return Statement("False", Reason.INVALID_SPEC, f"{job.invalid}; nothing is done until it is corrected")
+    wrong = contradiction(job) if job.state.finished is None and not job.deleting else None
+    if wrong is not None:
+        text = contradiction_text(wrong, job.key.name)
+        return Statement("Unknown", Reason.INVALID_STATUS, f"{text}. What runs is left as it is until then")
+    if job.state.finished is not None:
+        reason = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
+        return Statement("False", reason, "the job has ended and holds no chips")
+    if job.deleting or job.stops:
+        return _stopped(job, context)
+    if context.problem is not None and not _all_run(job):
+        return Statement("Unknown", Reason.OPERATOR_FAILED, operator_failed(context.problem))
+    refusal = job.observed.refusal
+    if refusal is not None and not _all_run(job):
+        return Statement("False", refusal.reason, refusal.message)
+    if job.state.revision is None:
+        return _unplaced(job, context)
+    state = job.revision(job.state.revision.revision)
+    place = _place(job.state.revision)
+    if _all_run(job):
+        return Statement("True", Reason.RUNNING, place)
+    if job.queued:
+        again = "" if job.state.revision.since is None else " again"
+        message = f"{place}: queue {job.spec.queue_name} has not admitted it{again} yet"
+        return Statement("False", Reason.WAITING_FOR_QUOTA, message)
+    if state.finishing:
+        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; how is told in a moment")
+    earlier = sorted(revision.revision for revision in job.observed.revisions.values() if revision.earlier)
+    if earlier:
+        message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
+        return Statement("False", Reason.STARTING, message)
+    if not state.exists and job.observed.pool_problem is not None:
+        return Statement(
+            "False", Reason.NO_FEASIBLE_POOL, f"{place}: {job.observed.pool_problem}, or allow other pools"
+        )
+    foreign = foreign_pod(job)
+    if foreign is not None:
+        return Statement("False", Reason.FOREIGN_POD, f"{place}: {foreign_pod_text(foreign)}")
+    unschedulable = state.blocked is not None and "Unschedulable" in state.blocked
+    crash = state.crash
+    if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:
+        return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(crash)}")
+    if state.blocked is not None and state.refused:
+        return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{place}: {state.blocked}")
+    if state.blocked is not None:
+        # The scheduler calls a pod unschedulable for a volume, too, and no chip that comes free would help it.
+        waiting = unschedulable and "persistentvolumeclaim" not in state.blocked.lower()
+        reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
+        return Statement("False", reason, f"{place}: {state.blocked}")
+    running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
+    return Statement("False", Reason.STARTING, f"{place}: {running}")
+
+
+def _all_run(job: Job) -> bool:
+    if job.state.revision is None:
+        return False
+    state = job.revision(job.state.revision.revision)
+    return state.running >= job.state.revision.placement.replicas and not state.deleting
+
+
+def _stopped(job: Job, context: Context) -> Statement:
+    pause = job.state.pause
+    broke = not job.deleting and not job.spec.suspend
+    why = "the job is being deleted" if job.deleting else "spec.suspend is true"
+    if broke:
+        why = "targets.budget is spent and targets.budgetAction is Suspend"
+    if pause is not None and not pause.stopping and not job.deleting:
+        timeout = span(job.spec.checkpoint.timeout.total_seconds())
+        return Statement("False", Reason.STOPPING, f"{why}; the program was asked to save, and has {timeout} for it")
+    ending = sum(revision.active for revision in job.observed.revisions.values())
+    if ending:
+        still = (
+            "1 pod is still ending and holds its" if ending == 1 else f"{ending} pods are still ending and hold their"
+        )
+        return Statement("False", Reason.STOPPING, f"{why}; {still} chips")
+    if job.deleting:
+        return Statement("False", Reason.STOPPING, f"{why}, and holds no chips any more")
+    saved = ""
+    if pause is not None and pause.saved_at is not None:
+        saved = f"; its last save was {write_unix_time(floor(pause.saved_at))}"
+    if broke:
+        return Statement("False", Reason.BUDGET_EXCEEDED, f"{why}{saved}; raise the budget to run the job")
+    return Statement("False", Reason.SUSPENDED, f"{why}{saved}; set it to false to run the job")
+
+
+def _unplaced(job: Job, context: Context) -> Statement:
+    if context.assessment is None:
+        return Statement("Unknown", Reason.WAITING_FOR_CAPACITY, "no placement was decided on yet")
+    decision = context.assessment.decision
+    message = decision_text(job, context.assessment, context.now)
+    if decision.action is Action.START:
+        return Statement("False", Reason.STARTING, message)
+    return Statement("False", decision.reason, message)
+
+
+def _crashed(crash: Crash) -> str:
+    """The program fails and is started again."""
+    times = "once" if crash.count == 1 else f"{crash.count} times"
+    output = f". Its last output: {crash.output}" if crash.output else ""
+    return (
+        f"{crash}. It has failed {times} and is started again until it has failed more than {crash.allowed} times "
+        f"(spec.workload.job.backoffLimit); the chips are kept{output}"
+    )
+
+
+def _place(ref: Revision) -> str:
+    at = ref.placement
+    cost = "" if ref.cost_per_hour is None else f", {dollars(ref.cost_per_hour)}/h"
+    return f"r{ref.revision} on {at.pool}: {chips(at.chips)} in {pods(at.replicas)}{cost}"

@@ -1,0 +1,42 @@
+"""A status that can't be so in words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rightpool.planning.contradiction import (
+    BackwardMigration,
+    Contradiction,
+    MisplacedMigration,
+    UnplacedMigration,
+    UnplacedRevision,
+    UnreadableStatus,
+)
+
+_UNDO_MIGRATION: Final = "put back the status as it was, or remove status.migration"
+
+
+def contradiction_text(found: Contradiction, job: str) -> str:
+    """The field that is wrong and the remedy. job: the name of the ProfiledJob."""
+    match found:
+        case UnreadableStatus():
+            return found.problem
+        case UnplacedMigration():
+            return f"status.migration is there and status.placement is not: {_UNDO_MIGRATION}"
+        case BackwardMigration():
+            return (
+                f"status.migration.to.revision is r{found.target}, which does not come after r{found.left} that is "
+                f"left: {_UNDO_MIGRATION}"
+            )
+        case MisplacedMigration():
+            return (
+                f"status.migration.phase is {found.phase.value} with r{found.revision}, and status.placement.revision "
+                f"is r{found.placed}: {_UNDO_MIGRATION}"
+            )
+        case UnplacedRevision():
+            named = "missing" if found.placed is None else f"r{found.placed}, which is not there,"
+            runs = f"r{found.revision}"
+            return (
+                f"status.placement.revision is {named} and {runs} runs: put back the status that names {runs}, or "
+                f"delete its Job {job}-{runs} to have the job started anew"
+            )

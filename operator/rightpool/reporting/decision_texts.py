@@ -1,0 +1,348 @@
+"""Decisions in words: made last, of the type and numbers of a decision, the job and its candidates."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.planning.contradiction import contradiction
+from rightpool.planning.decision import Decision, Held
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.evaluate.rejection import Gap
+from rightpool.planning.evaluate.running import MIN_PROBABILITY
+from rightpool.planning.evidence import (
+    Bill,
+    BreakerOpen,
+    CoolingDown,
+    Failure,
+    FewWindows,
+    Gathering,
+    Limit,
+    MovedOften,
+    NoPoolFits,
+    PoolGone,
+    Restart,
+    RunsShortly,
+    SaveMissing,
+    SourceNotHeld,
+    Suspected,
+    TooManyAnHour,
+    TooManyAtOnce,
+)
+from rightpool.planning.foreign_pod import foreign_pod
+from rightpool.planning.job import Job
+from rightpool.reporting.candidate_texts import MOST_POOLS, by_pool, compared, measured, predicted, verdict_text
+from rightpool.reporting.contradiction_texts import contradiction_text
+from rightpool.reporting.foreign_pod_texts import foreign_pod_text
+from rightpool.reporting.rejection_texts import gap_text, place
+from rightpool.reporting.wording import dollars, instant, share, span
+
+
+def decision_text(job: Job, assessment: Assessment, now: float) -> str:
+    """Why the job's decision is what it is. now: Unix seconds."""
+    return _text(job, assessment, assessment.decision, now)
+
+
+def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> str:
+    evidence = decision.evidence
+    match evidence:
+        case Held(limit, held):
+            return f"{limit_text(limit, now)}; after that: {_text(job, assessment, held, now)}"
+        case Gap():
+            return gap_text(evidence)
+        case Failure(error):
+            return f"the operator failed on this job, which is a defect of it: {error}"
+        case PoolGone():
+            return f"{evidence.problem}; {_gone(job, assessment, evidence)}"
+        case NoPoolFits():
+            if assessment.intent is Intent.LEAVE:
+                return _no_alternative(assessment)
+            return _no_pool_fits(job, assessment, evidence)
+        case Restart(here, obstacle):
+            target = "" if decision.target is None else place(decision.target)
+            return f"does not start on {place(here)} ({obstacle}): starts on {target}"
+        case Gathering(placement):
+            kept = f"nodes of {placement.pool} are kept free for it, which has waited longer than startDeadline"
+            return f"{_waiting(job, assessment, decision)}; {kept}"
+        case SourceNotHeld():
+            return f"{_taken(job, assessment, decision)}; {_without_return(evidence)}"
+        case Bill():
+            return f"{_best(job, assessment)}; {_bill(evidence)}"
+    if job.state.migration is not None and decision.action is Action.HOLD and decision.candidate is None:
+        migration = job.state.migration
+        return f"{migration.id} is under way: {migration.phase}, to {place(migration.target.placement)}"
+    return _TEXTS.get(decision.reason, _taken)(job, assessment, decision)
+
+
+# --- what is not evaluated -------------------------------------------------------------------------------------------
+
+
+def _over(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return f"the job is over: {job.state.finished}"
+
+
+def _settled(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return "the job is being deleted"
+
+
+def _invalid_spec(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return job.invalid or ""
+
+
+def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str:
+    wrong = contradiction(job)
+    return "" if wrong is None else contradiction_text(wrong, job.key.name)
+
+
+def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> str:
+    refusal = job.observed.refusal
+    return "" if refusal is None else f"{refusal.message}. What runs is left as it is until the template is corrected"
+
+
+def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
+    pod = foreign_pod(job)
+    return "" if pod is None else foreign_pod_text(pod)
+
+
+def _suspended(job: Job, assessment: Assessment, decision: Decision) -> str:
+    if job.spec.suspend:
+        return "spec.suspend is true: set it to false to go on"
+    if decision.candidate is not None:  # moved, or to be moved, to spend less of it
+        return _taken(job, assessment, decision)
+    return "targets.budget is spent: raise it, or set targets.budgetAction to Warn, to go on"
+
+
+# --- nothing to be had -----------------------------------------------------------------------------------------------
+
+
+def _gone(job: Job, assessment: Assessment, evidence: PoolGone) -> str:
+    if evidence.no_pool_fits is not None:
+        return _no_pool_fits(job, assessment, evidence.no_pool_fits)
+    if evidence.runs:
+        return "nothing is decided until then"
+    return "it is started elsewhere after the policy's startDeadline"
+
+
+def _no_pool_fits(job: Job, assessment: Assessment, evidence: NoPoolFits) -> str:
+    """No pool can take the job."""
+    allowed, there = job.spec.placement.pools.allow, evidence.known
+    if allowed and there and not set(allowed) & set(there):
+        absent = f"placement.pools.allow names {_some(allowed)}, and no such pool is there"
+        return f"no pool can take the job: {absent}: there are {_some(there)}"
+    return f"no pool can take the job: {by_pool(assessment.candidates)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:MOST_POOLS])
+    return shown if len(names) <= MOST_POOLS else f"{shown} and {len(names) - MOST_POOLS} more"
+
+
+def _no_alternative(assessment: Assessment) -> str:
+    """Where the job is is not allowed any more, and nothing else is possible."""
+    current = assessment.current
+    why = "" if current is None else verdict_text(current)
+    return f"{why}, and there is nowhere else to go: {by_pool(assessment.candidates)}"
+
+
+def _nowhere_else(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return _no_alternative(assessment)
+
+
+def _unreachable(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """A target is missed here and held nowhere, or nowhere surely enough."""
+    current, best = assessment.current, decision.candidate
+    missed = "" if current is None else f"on {place(current.placement)}, where the job is, {verdict_text(current)}"
+    if best is not None:
+        return f"{missed}; {predicted(best)} holds it, and not surely enough to move"
+    return f"{missed}; no other placement holds all targets: {by_pool(assessment.candidates)}"
+
+
+def _unpriced(job: Job, assessment: Assessment, decision: Decision) -> str:
+    current = assessment.current
+    pool = "the pool" if current is None else current.placement.pool
+    return f"{pool}, where the job runs, has no price to compare with: set its spec.price"
+
+
+def _waiting(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """The chips are taken."""
+    best = decision.candidate
+    assert best is not None
+    full = next(candidate for candidate in assessment.candidates if candidate.placement == best.placement)
+    return f"{place(best.placement)} would be next: {verdict_text(full)}"
+
+
+# --- staying ---------------------------------------------------------------------------------------------------------
+
+
+def _best(job: Job, assessment: Assessment) -> str | None:
+    """The best other placement that passes the gates, against the current one; None where none does."""
+    best = None if assessment.evaluated is None else assessment.evaluated.best()
+    return None if best is None else _comparison(job, assessment, best)
+
+
+def _comparison(job: Job, assessment: Assessment, candidate: Candidate) -> str:
+    current = assessment.current
+    rate = None if current is None else current.throughput
+    return compared(candidate, None if rate is None else rate.median, job.spec.targets.objective)
+
+
+def _now(assessment: Assessment) -> str:
+    current = assessment.current
+    return "" if current is None else f"; {measured(current)}"
+
+
+def _cheapest(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """Nothing beats staying, or nothing else passes the gates."""
+    best = _best(job, assessment)
+    if best is None:
+        return _alone(job, assessment, decision)
+    return f"nothing is better than staying: {best}{_now(assessment)}"
+
+
+def _alone(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """No other placement passes the gates."""
+    if not assessment.candidates:
+        return f"there is nowhere else to go{_now(assessment)}"
+    return f"no other placement is possible ({by_pool(assessment.candidates)}){_now(assessment)}"
+
+
+def _too_little(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """Better, and by less than the user wants to be moved for."""
+    below = f"that is below adaptation.minSavings {share(float(job.spec.adaptation.min_savings))}"
+    return f"{_best(job, assessment)}; {below}{_now(assessment)}"
+
+
+def _uncertain(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """Probably better, and not surely enough."""
+    assert decision.candidate is not None
+    needed = f"{share(MIN_PROBABILITY)} is needed to act on it"
+    return f"{_comparison(job, assessment, decision.candidate)}; {needed}{_now(assessment)}"
+
+
+def _bill(bill: Bill) -> str:
+    """Better, and not for long enough."""
+    return (
+        f"a restart of {span(bill.restart)} costs {dollars(bill.cost)}, more than the {dollars(bill.gain)} that it "
+        f"would bring in the {span(bill.horizon)} looked at"
+    )
+
+
+# --- going -----------------------------------------------------------------------------------------------------------
+
+
+def _starting(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return "" if decision.target is None else f"starts on {place(decision.target)}"
+
+
+def _updating(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return "" if decision.target is None else f"the workload was edited: runs on {place(decision.target)}"
+
+
+def _off(job: Job, assessment: Assessment, decision: Decision) -> str:
+    return f"adaptation.mode is Off; {_taken(job, assessment, decision)}"
+
+
+def _not_checkpointable(job: Job, assessment: Assessment, decision: Decision) -> str:
+    held = "checkpoint.mode is None, so the job is not moved while it runs"
+    return f"{held}; {_taken(job, assessment, decision)}"
+
+
+def _without_return(evidence: SourceNotHeld) -> str:
+    """Why what is left is not held until the verdict."""
+    jobs = "another job waits" if evidence.waiting == 1 else f"{evidence.waiting} other jobs wait"
+    return (
+        f"without return, since {jobs} for the chips that it leaves: holding them for {span(evidence.seconds)} would "
+        f"cost {dollars(evidence.cost)}, more than the {dollars(evidence.worth)} that a way back is worth"
+    )
+
+
+def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """Why a move is made."""
+    candidate, current = decision.candidate, assessment.current
+    if candidate is None:
+        return ""
+    leaves = f"; {verdict_text(current)}" if current is not None and current.rejection is not None else ""
+    if assessment.unreachable is not None:
+        leaves += ", and no placement holds it surely enough"
+    if current is None or candidate.throughput is None:
+        return f"{place(candidate.placement)}{leaves}"
+    if leaves:
+        return f"{predicted(candidate)}{leaves}; {measured(current)}"
+    return f"{_comparison(job, assessment, candidate)}; {measured(current)}"
+
+
+_TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
+    Reason.JOB_COMPLETED: _over,
+    Reason.JOB_FAILED: _over,
+    Reason.SETTLED: _settled,
+    Reason.INVALID_SPEC: _invalid_spec,
+    Reason.INVALID_STATUS: _invalid_status,
+    Reason.INVALID_TEMPLATE: _invalid_template,
+    Reason.NAME_TAKEN: _invalid_template,
+    Reason.FOREIGN_POD: _foreign_pod,
+    Reason.SUSPENDED: _suspended,
+    Reason.BUDGET_EXCEEDED: _suspended,
+    Reason.NO_FEASIBLE_POOL: _nowhere_else,
+    Reason.COST_TARGET_UNREACHABLE: _unreachable,
+    Reason.OVER_BUDGET: _unreachable,
+    Reason.DEADLINE_UNREACHABLE: _unreachable,
+    Reason.POOR_SCALING: _unreachable,
+    Reason.PRICE_UNKNOWN: _unpriced,
+    Reason.WAITING_FOR_CAPACITY: _waiting,
+    Reason.WAITING_FOR_OLDER_JOB: _waiting,
+    Reason.CHEAPEST: _cheapest,
+    Reason.NOT_PREDICTABLE: _alone,
+    Reason.BELOW_MIN_SAVINGS: _too_little,
+    Reason.UNCERTAIN_SAVING: _uncertain,
+    Reason.STARTING: _starting,
+    Reason.UPDATING: _updating,
+    Reason.ADAPTATION_OFF: _off,
+    Reason.NOT_CHECKPOINTABLE: _not_checkpointable,
+}
+
+
+def _trial(at: float, now: float) -> str:
+    """When one job may try where others failed."""
+    return f"one job may try it from {instant(at)} on" if at > now else "one job is trying it"
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def limit_text(limit: Limit, now: float) -> str:
+    """What holds a move back that pays by the numbers, in words that hold as long as it does. now: Unix seconds."""
+    match limit:
+        case TooManyAtOnce(under_way):
+            return f"{under_way} jobs are being moved, as many as the policy's maxConcurrentMigrations allow"
+        case TooManyAnHour(moves):
+            return f"{moves} moves began in the last hour, as many as the policy's maxMovesPerHour allow"
+        case BreakerOpen():
+            return (
+                f"{limit.undone} of the last {limit.judged} moves had to be undone, more than the policy's "
+                f"circuitBreaker.maxRolledBackShare {share(limit.allowed)}; {_trial(limit.next_trial, now)}"
+            )
+        case Suspected():
+            where = limit.pool if limit.chip is None else f"pools of {limit.chip}, such as {limit.pool},"
+            whose = " of this namespace" if limit.own else ""
+            return (
+                f"{limit.undone} of the last {limit.judged} moves{whose} to {where} had to be undone; "
+                f"{_trial(limit.next_trial, now)}"
+            )
+        case SaveMissing(attempts, next_at):
+            times = "once" if attempts == 1 else f"{attempts} times in a row"
+            return f"no save came when one was asked for, {times}; it is asked for again at {instant(next_at)}"
+        case MovedOften(moves, most):
+            return f"the job has been moved {moves} times, adaptation.maxMoves is {most}"
+        case CoolingDown(since, cooldown):
+            return f"the last move ended at {instant(since)}, adaptation.cooldown is {span(cooldown)}"
+        case RunsShortly(since, shortest):
+            return f"the job has run here since {instant(since)}, the policy's minRunTime is {span(shortest)}"
+        case FewWindows():
+            windows = f"{limit.wanted} windows of {span(limit.window)}"
+            few = f"the job has run here since {instant(limit.since)}, and is measured for {windows}"
+            if limit.for_deadline:
+                return f"{few} first: the deadline leaves time for them"
+            return f"{few} first: hours of a job may differ by as much as the move would save"
+    raise NotImplementedError(type(limit).__name__)

@@ -1,0 +1,200 @@
+"""What is worth an Event: a start, a decision, what a move did, the end, and what is wrong or right again.
+
+Made from two states, and posted after the write that made the second one true. Each statement is made once: it is
+remembered by job until the opposite is so, whatever was unknown in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import floor
+from typing import Final
+
+from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
+from rightpool.api.trace import TraceState
+from rightpool.api.units import write_unix_time
+from rightpool.planning.job import Job
+from rightpool.planning.migration.transitions import FAILED
+from rightpool.reporting.wording import chips, span
+
+# Told by the Events of a move, of the end of the job, or of another condition.
+_SILENT: Final = frozenset(
+    {ConditionType.MIGRATING, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED}
+)
+# A move changes them on its way, and its own Events say so.
+_OF_WHERE_IT_RUNS: Final = frozenset({ConditionType.PROFILED, ConditionType.EFFICIENT, ConditionType.COST_EFFICIENT})
+# Where True is the bad news.
+_INVERTED: Final = frozenset({ConditionType.DEGRADED})
+# Worth an Event when it is over.
+_MENDED: Final = frozenset({ConditionType.PLACED, ConditionType.TARGETS_MET, ConditionType.DEGRADED})
+# How every job begins, and how it ends, which has an Event of its own.
+_EXPECTED: Final = frozenset(
+    {
+        Reason.STARTING.value,
+        Reason.WARMING_UP.value,
+        Reason.NO_TELEMETRY.value,
+        Reason.STOPPING.value,
+        Reason.FINISHING.value,
+        Reason.JOB_COMPLETED.value,
+        Reason.JOB_FAILED.value,
+    }
+)
+_WISHED: Final = frozenset({Reason.SUSPENDED.value})
+_BAD_OUTCOMES: Final = frozenset({Outcome.ROLLED_BACK, Outcome.FAILED})
+_BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value})
+_PODS_LOST: Final = "PodsLost"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """regarding: apiVersion, kind, name, namespace, uid. reason: as in conditions. action: a verb.
+
+    subject: what the statement is about, for who would not make it twice in a short time; by default its words.
+    """
+
+    regarding: Mapping[str, str]
+    reason: str
+    action: str
+    note: str
+    warning: bool = False
+    subject: str = ""
+
+
+@dataclass(slots=True)
+class Announcer:
+    """Remembers by uid what was said to be wrong. Different jobs may be announced from different threads."""
+
+    _wrong: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Condition type → reason that was announced."""
+
+    def events(
+        self,
+        regarding: Mapping[str, str],
+        old: Job,
+        new: Job,
+        before: Iterable[Condition],
+        after: Iterable[Condition],
+    ) -> Iterator[Event]:
+        """Events for the step from one persisted state, with its conditions, to the next."""
+        before, after = tuple(before), tuple(after)
+        if old.state.revision is None and new.state.revision is not None:
+            at = new.state.revision.placement
+            note = f"r{new.state.revision.revision}: {chips(at.chips)} of {at.pool}, replicas: {at.replicas}"
+            yield Event(regarding, "Starting", "Place", note)
+        yield from _migration(regarding, old, new)
+        yield from _rescue(regarding, old, new)
+        yield from _trace(regarding, old, new)
+        if old.state.finished is None and new.state.finished is not None:
+            yield _end(regarding, new, after)
+        if new.uid not in self._wrong:  # a new process repeats nothing of what is stored
+            self._wrong[new.uid] = {c.type: c.reason for c in before if _bad(c) and c.reason not in _EXPECTED}
+        wrong = self._wrong[new.uid]
+        for condition in after:
+            announced = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
+            if announced and condition.status != "Unknown":
+                yield from _statement(regarding, new, find_condition(before, condition.type), condition, wrong)
+
+    def forget(self, uids: Collection[str]) -> None:
+        """Jobs that do not exist any more."""
+        for uid in uids:
+            self._wrong.pop(uid, None)
+
+
+def _bad(condition: Condition) -> bool:
+    return condition.status != "Unknown" and (condition.status == "True") == (condition.type in _INVERTED)
+
+
+def _statement(
+    regarding: Mapping[str, str], job: Job, before: Condition | None, condition: Condition, wrong: dict[str, str]
+) -> Iterator[Event]:
+    """What a condition has to say that was not said before."""
+    kind, reason = condition.type, condition.reason
+    migration = job.state.migration
+    if migration is not None and (kind in _OF_WHERE_IT_RUNS or reason == Reason.SUSPENDED):
+        return
+    if not _bad(condition):
+        if wrong.pop(kind, None) is not None and kind in _MENDED:
+            yield Event(regarding, reason, "Observe", _note(condition), subject=f"{kind}={condition.status}")
+        return
+    if kind == ConditionType.PLACED and reason == Reason.STARTING and migration is None:
+        ran = before is not None and before.reason == Reason.RUNNING
+        reason = _PODS_LOST if ran else reason
+    if reason in _EXPECTED or wrong.get(kind) == reason:
+        return
+    wrong[kind] = reason
+    yield Event(regarding, reason, "Observe", _note(condition), reason not in _WISHED, f"{kind}={reason}")
+
+
+def _note(condition: Condition) -> str:
+    text = f"{condition.type} is {condition.status}"
+    return f"{text}: {condition.message}" if condition.message else text
+
+
+def _end(regarding: Mapping[str, str], job: Job, after: Iterable[Condition]) -> Event:
+    how = str(job.state.finished)
+    condition = find_condition(after, how)
+    message = "" if condition is None or not condition.message else f": {condition.message}"
+    return Event(regarding, f"Job{how}", "Finish", f"the job has {how.lower()}{message}", how == FAILED)
+
+
+def _rescue(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
+    """The save that is asked for where pods are about to be lost, and what came of it."""
+    was, now = old.state.rescue, new.state.rescue
+    if now is None:
+        return
+    if was is None or was.since != now.since:
+        about = "1 pod is" if now.pods == 1 else f"{now.pods} pods are"
+        why = "evicted" if now.node is None else f"node {now.node} is drained"
+        note = f"{about} about to be lost ({why}): the program is asked to save"
+        yield Event(regarding, "SaveRequested", "Save", note, warning=True, subject="rescue")
+    elif now.over and not was.over and now.saved_at is not None:
+        note = f"the program has saved before its pods are lost, at {write_unix_time(floor(now.saved_at))}"
+        yield Event(regarding, "Saved", "Save", note, subject="rescued")
+    elif now.over and not was.over:
+        timeout = span(new.spec.checkpoint.timeout.total_seconds())
+        note = f"no new save within {timeout} after one was asked for because pods are about to be lost"
+        yield Event(regarding, "NotSaved", "Save", note, warning=True, subject="rescued")
+
+
+def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
+    """What became of the trace that a user asked for."""
+    was, now = old.state.trace, new.state.trace
+    if now is None or not now.over or (was is not None and was.over and was.since == now.since):
+        return
+    if now.state is TraceState.CAPTURED:
+        note = f"trace {now.id} of rank {now.rank} was taken in pod {now.pod}: `rightpool trace` shows and reads it"
+        yield Event(regarding, "TraceCaptured", "Trace", note, subject=now.id)
+    else:
+        yield Event(regarding, str(now.reason), "Trace", f"trace {now.id}: {now.message}", warning=True, subject=now.id)
+
+
+def _migration(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
+    """The decision, the end of the old pods, the start of the new ones, and the outcome."""
+    was, now = old.state.migration, new.state.migration
+    if now is not None:
+        if was is None or was.id != now.id:
+            source, target = now.source.placement, now.target.placement
+            note = (
+                f"{now.id}: {now.action.value} from {chips(source.chips)} of {source.pool} to {chips(target.chips)} of "
+                f"{target.pool}: {now.message}"
+            )
+            yield Event(regarding, now.reason.value, "Decide", note)
+        elif was.rolling_back != now.rolling_back:
+            note = f"{now.id}: back to {now.target.placement.pool}: {now.failure_message}"
+            yield Event(regarding, "RollingBack", "Migrate", note, warning=True)
+        elif was.phase is not now.phase and now.phase is Phase.DRAINING:
+            saved = "after a save" if now.saved_at is not None else "without a new save"
+            yield Event(regarding, now.phase.value, "Migrate", f"{now.id}: r{now.moving.revision} is ended {saved}")
+        elif was.phase is not now.phase and now.phase is Phase.WARMING_UP:
+            at = now.target.placement
+            note = f"{now.id}: r{now.target.revision} runs on {chips(at.chips)} of {at.pool} and is measured now"
+            yield Event(regarding, now.phase.value, "Migrate", note)
+    if was is not None and (now is None or now.id != was.id):
+        entry = next((entry for entry in reversed(new.state.history) if entry.id == was.id), None)
+        if entry is not None:
+            note = f"{entry.id}: {entry.outcome.value}: {entry.message}"
+            bad = entry.outcome in _BAD_OUTCOMES or entry.reason in _BAD_REASONS
+            yield Event(regarding, str(entry.reason), "Migrate", note, bad)

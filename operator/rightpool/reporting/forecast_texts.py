@@ -1,0 +1,66 @@
+"""A forecast in words: how far a job is, and what is left of its time and money."""
+
+from datetime import datetime
+
+from rightpool.planning.forecast import Forecast
+from rightpool.reporting.wording import cents, dollars, instant, share, span
+
+
+def forecast_text(rest: Forecast) -> str:
+    """Sentences about what is known; empty where nothing is."""
+    return "; ".join(filter(None, (_work(rest), _time(rest), _money(rest))))
+
+
+def lasting_text(rest: Forecast, deadline: datetime | None) -> str:
+    """The same in words that are true as long as the rest is, for a condition that is read later."""
+    return "; ".join(filter(None, (_work(rest), _due(rest, deadline), _money(rest))))
+
+
+def end_text(rest: Forecast) -> str:
+    """How a job has ended, as of its end: in time and within its budget, or not."""
+    text = "the job has ended"
+    if rest.time_left is not None:
+        text += f" {span(abs(rest.time_left))} {'before' if rest.time_left >= 0.0 else 'after'} its deadline"
+    if rest.money_left is not None:
+        left = rest.money_left
+        kept = f"with {cents(left)} of its budget left" if left >= 0.0 else f"{cents(-left)} over its budget"
+        text += f"{',' if rest.time_left is not None else ''} {kept}"
+    return text
+
+
+def _due(rest: Forecast, deadline: datetime | None) -> str:
+    if rest.time_left is None or deadline is None:
+        return ""
+    at = instant(deadline.timestamp())
+    if rest.time_left < 0.0:
+        return f"the deadline was {at}"
+    if rest.late is None:
+        return f"the deadline is {at}"
+    return f"the deadline is {at}, and is missed with a probability of {share(rest.late)}"
+
+
+def _work(rest: Forecast) -> str:
+    return "" if rest.progress is None else f"{share(rest.progress)} of the samples are done"
+
+
+def _time(rest: Forecast) -> str:
+    left = rest.time_left
+    if left is None:
+        return ""
+    if left < 0.0:
+        return f"the deadline passed {span(-left)} ago"
+    if rest.late is None:
+        return f"{span(left)} are left to the deadline"
+    return f"the deadline is in {span(left)}, and is missed with a probability of {share(rest.late)}"
+
+
+def _money(rest: Forecast) -> str:
+    left = rest.money_left
+    if left is None:
+        return ""
+    if left < 0.0:
+        return f"the budget is exceeded by {cents(-left)}"
+    if rest.cost_left is None or rest.over is None:
+        return f"{cents(left)} of the budget are left"
+    risk = f"it is exceeded with a probability of {share(rest.over)}"
+    return f"{cents(left)} of the budget are left, the rest costs {dollars(rest.cost_left)}, and {risk}"

@@ -1,0 +1,280 @@
+"""Rejections and gaps in words. Every sentence names what would have to change."""
+
+from functools import singledispatch
+
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.planning.evaluate import rejection as kinds
+from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
+
+
+def place(placement: Placement) -> str:
+    """8 chips of a10g (spot)."""
+    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
+    return f"{chips(placement.chips)} of {placement.pool}{spot}"
+
+
+def short_place(placement: Placement) -> str:
+    """8×a10g (spot), for columns."""
+    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
+    return f"{placement.chips}×{placement.pool}{spot}"
+
+
+@singledispatch
+def rejection_text(rejection: kinds.Rejection) -> str:
+    """Why a placement is ruled out, by the numbers that the rejection holds."""
+    raise NotImplementedError(type(rejection).__name__)
+
+
+@rejection_text.register
+def _(rejection: kinds.PoolDenied) -> str:
+    return f"{rejection.pool} is in placement.pools.deny"
+
+
+@rejection_text.register
+def _(rejection: kinds.PoolNotAllowed) -> str:
+    allow = ", ".join(rejection.allow)
+    return f"{rejection.pool} is not in placement.pools.allow ({allow}): add it there to use it"
+
+
+@rejection_text.register
+def _(rejection: kinds.PoolNotSelected) -> str:
+    wanted = ", ".join(f"{key}={value}" for key, value in rejection.wanted)
+    return f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
+
+
+@rejection_text.register
+def _(rejection: kinds.OtherVendor) -> str:
+    return (
+        f"{rejection.pool} has {rejection.vendor} chips and the template is taken to run on {rejection.known} alone: "
+        "where it runs on both, name the pool in placement.pools.allow"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.SelectorContradicted) -> str:
+    key, asks = rejection.key, "template.spec.nodeSelector asks for"
+    message = f"nodes of {rejection.pool} have {key}={rejection.given}, and {asks} {key}={rejection.wanted}"
+    return f"{message}: remove it there, and choose pools with spec.placement.pools"
+
+
+@rejection_text.register
+def _(rejection: kinds.SelectorUnmatched) -> str:
+    missing = " and ".join(f"{key}={value}" for key, value in rejection.missing)
+    return (
+        f"template.spec.nodeSelector asks for {missing}, which no node of {rejection.pool} has: label its nodes, or "
+        "remove it there"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.CapacityNotWanted) -> str:
+    return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}"
+
+
+@rejection_text.register
+def _(rejection: kinds.NoSpot) -> str:
+    return f"{rejection.pool} sells no spot capacity: set placement.capacity to OnDemand or Any to use it"
+
+
+@rejection_text.register
+def _(rejection: kinds.SizeNotListed) -> str:
+    offered = ", ".join(str(count) for count in rejection.counts)
+    return f"{chips(rejection.chips)} is not one of elasticity.chipCounts ({offered})"
+
+
+@rejection_text.register
+def _(rejection: kinds.SizeOutOfBounds) -> str:
+    if rejection.low == rejection.high:
+        return f"{chips(rejection.chips)} is not the {rejection.low} that the job runs on: see elasticity"
+    bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
+    return f"{chips(rejection.chips)} is outside {bounds}"
+
+
+@rejection_text.register
+def _(rejection: kinds.NoSize) -> str:
+    whole = f"slices of {rejection.unit}" if rejection.slices else f"nodes of {rejection.unit}"
+    if rejection.pods is not None:
+        count, each = rejection.pods
+        return (
+            f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no {count} × {chips(each)}; "
+            "without elasticity the size is fixed: set elasticity.minChips, maxChips and batch if others will do"
+        )
+    return (
+        f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no size of {rejection.low} to "
+        f"{rejection.high} chips is among them; change elasticity.minChips, maxChips or chipCounts"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.PrecisionUnsupported) -> str:
+    return (
+        f"the program works in {rejection.precision}, and {rejection.chip} of {rejection.pool} has "
+        f"{', '.join(rejection.offered)}"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.StepsDiffer) -> str:
+    return (
+        f"steps/s on {chips(rejection.chips)} do not compare with those of now: with elasticity.batch PerChip a step "
+        "has another number of samples there, which the profiler does not see. Say it in spec.progress.samplesPerStep"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.MemoryUnknown) -> str:
+    return (
+        f"chips of {rejection.pool} have {gibibytes(rejection.size)}, less than now, and what the job uses is neither "
+        "measured nor declared: set placement.memoryPerChip"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.MemoryShort) -> str:
+    origin = "measured" if rejection.measured else "placement.memoryPerChip"
+    return (
+        f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, chips of {rejection.pool} have "
+        f"{gibibytes(rejection.size)}"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.MemoryMayNotDo) -> str:
+    return (
+        f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to {gibibytes(rejection.worst)} "
+        f"(what is split over the chips is not known: elasticity.state says it), chips of {rejection.pool} have "
+        f"{gibibytes(rejection.size)}"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.PriceUnknown) -> str:
+    target = rejection.target
+    why = f"{target} is set" if target is not None else f"targets.objective is {rejection.objective}"
+    return f"{rejection.pool} has no price and {why}: set spec.price of the AcceleratorPool"
+
+
+@rejection_text.register
+def _(rejection: kinds.CurrentPriceUnknown) -> str:
+    return f"{rejection.pool}, where the job runs, has no price to compare with: set its spec.price"
+
+
+@rejection_text.register
+def _(rejection: kinds.HourTooDear) -> str:
+    return f"costs {dollars(rejection.cost)} an hour, above targets.maxCostPerHour {dollars(rejection.most)}"
+
+
+@rejection_text.register
+def _(rejection: kinds.Avoided) -> str:
+    remaining = rejection.remaining
+    again = "until the spec changes" if remaining is None else f"for another {span(remaining)}"
+    return f"{chips(rejection.chips)} of {rejection.pool}: tried and left ({rejection.why}); not tried again {again}"
+
+
+@rejection_text.register
+def _(rejection: kinds.SamplesTooDear) -> str:
+    most = f"targets.maxCostPerMillionSamples {dollars(rejection.most)}"
+    return f"{_known(rejection.measured)}: {dollars(rejection.cost)} per million samples, above {most}"
+
+
+@rejection_text.register
+def _(rejection: kinds.ScalingPoor) -> str:
+    return (
+        f"{_known(rejection.measured)}: {share(rejection.efficiency)} of perfect scaling, below "
+        f"targets.minScalingEfficiency {share(rejection.least)}: fewer chips keep more"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.ScalingNoBetterKnown) -> str:
+    return (
+        f"the job was moved away from {place(rejection.placement)}, and whether targets.minScalingEfficiency holds "
+        "there is not known better than then"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.DeadlineMissed) -> str:
+    left = f"in {span(rejection.time_left)}" if rejection.time_left > 0.0 else "over"
+    rest = f"the rest takes {span(rejection.rest)}, targets.deadline is {left}"
+    return f"{_known(rejection.measured)}: {number(rejection.rate)} samples/s: {rest}"
+
+
+@rejection_text.register
+def _(rejection: kinds.BudgetShort) -> str:
+    rest = rejection.rest
+    needs = f"the rest costs {dollars(rest)}" if rest is not None else "nothing may be spent any more"
+    return f"{needs}, and {dollars(rejection.left)} of targets.budget are left"
+
+
+@rejection_text.register
+def _(rejection: kinds.BudgetSpent) -> str:
+    return f"targets.budget {dollars(rejection.budget)} is spent"
+
+
+@rejection_text.register
+def _(rejection: kinds.SpecificationsMissing) -> str:
+    return (
+        f"{rejection.here} and {rejection.there} have no precision in common in the catalog, or one has no memory "
+        "bandwidth there"
+    )
+
+
+@rejection_text.register
+def _(rejection: kinds.NotMeasured) -> str:
+    return gap_text(rejection.gap)
+
+
+@rejection_text.register
+def _(rejection: kinds.OtherChosen) -> str:
+    return f"{place(rejection.taken)} comes first"
+
+
+@rejection_text.register
+def _(rejection: kinds.NoRoom) -> str:
+    selected = " on nodes that template.spec.nodeSelector selects" if rejection.selected else ""
+    grows = f", {rejection.growable} more can be added" if rejection.growable else ""
+    return f"{rejection.pool} has no room for {chips(rejection.chips)} now{selected} ({rejection.total} in all{grows})"
+
+
+@rejection_text.register
+def _(rejection: kinds.SuspectedPool) -> str:
+    return f"too many of the last moves to {rejection.pool} had to be undone: one job at a time tries it"
+
+
+@rejection_text.register
+def _(rejection: kinds.KeptFree) -> str:
+    return (
+        f"{rejection.pool} keeps what is free for an older job that has waited longer than the policy's startDeadline, "
+        f"and {chips(rejection.chips)} would delay it"
+    )
+
+
+_GAPS = {
+    Reason.CRASH_LOOP: "the program fails and is started again",
+    Reason.TELEMETRY_UNAVAILABLE: "measurements can't be read at the moment; the job runs on as it is",
+    Reason.PROFILING_OFF: "profiling.mode is Off and no exporter of the cluster tells about the pods",
+    Reason.NO_TELEMETRY: "nothing has been heard from the pods since they run",
+    Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
+    Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
+}
+
+
+def gap_text(gap: kinds.Gap) -> str:
+    """What is missing to decide by measurements."""
+    if gap.reason is Reason.STARTING:
+        return f"not all pods run yet{f': {gap.blocked}' if gap.blocked else ''}"
+    if gap.queue is not None:
+        return f"the job waits for quota of queue {gap.queue}"
+    if gap.revision is not None:
+        return f"the profile is still of revision {gap.revision}"
+    if gap.window is not None:
+        return f"the step time is not steady yet, or the window of {span(gap.window)} is not full"
+    if gap.heard is not None:
+        return f"{gap.heard[0]} of {gap.heard[1]} pods are heard"
+    return _GAPS[gap.reason]
+
+
+def _known(measured: bool) -> str:
+    return "measured" if measured else "predicted"

@@ -1,0 +1,279 @@
+"""The status draft: all that the operator has to say about one job, made once per cycle and applied once, if at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
+from rightpool.api.migration import Phase
+from rightpool.api.quantities import format_cents, format_duration, format_money
+from rightpool.api.status import (
+    ColumnsStatus,
+    ModelStatus,
+    OutlookStatus,
+    ProfiledJobStatus,
+    ProfileStatus,
+    Recommendation,
+)
+from rightpool.api.work_unit import WorkUnit
+from rightpool.contract import LABEL_JOB
+from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.approval import recommendation_id
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.forecast import forecast
+from rightpool.planning.job import Job, unit_of
+from rightpool.planning.migration.verification import measured_cost_per_million
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field, Quality
+from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
+from rightpool.reporting.conditions.context import Context, complete_profile
+from rightpool.reporting.conditions.table import conditions_of
+from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.recovery import carried_over, still_applies
+from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.wording import share
+from rightpool.reporting.write_policy import Evidence
+
+# Fields of ProfileStatus, in the order in which people are shown them → what they are a reading of.
+FIELDS: Final[Mapping[str, Field]] = {
+    "samples_per_second": Field.SAMPLES_PER_SECOND,
+    "steps_per_second": Field.STEPS_PER_SECOND,
+    "step_seconds": Field.STEP_SECONDS,
+    "chip_busy": Field.CHIP_BUSY,
+    "compute_active": Field.COMPUTE_ACTIVE,
+    "matrix_active": Field.MATRIX_ACTIVE,
+    "memory_bandwidth": Field.MEMORY_BANDWIDTH,
+    "memory_used_bytes": Field.MEMORY_USED,
+    "power_watts": Field.POWER,
+    "exposed_communication": Field.EXPOSED_COMMUNICATION,
+    "input_wait": Field.INPUT_WAIT,
+}
+EXPECTED: Final = tuple(field for field in FIELDS.values() if field is not Field.STEPS_PER_SECOND)
+"""Those that are said to be missing. Steps a second stand in for samples a second."""
+_PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDraft:
+    """A status that could be written."""
+
+    body: Mapping[str, Any]
+    """The whole status in wire form."""
+
+    before: tuple[Condition, ...]
+    """The stored conditions."""
+
+    conditions: tuple[Condition, ...]
+    """As in the body."""
+
+    evidence: Evidence
+    """What its messages are made of."""
+
+
+def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
+    """What the status should be. job: as it is to be persisted; stored: what is there."""
+    if job.unreadable is not None:
+        return _untouched(stored, job, context)
+    before = stored.status
+    still = context.recovering and context.telemetry and still_applies(before, job)
+    applying = list(conditions_of(job, context))
+    if still:
+        applying = list(carried_over(before, applying))
+    kept = {condition.type for condition in applying}
+    stored_conditions = (condition for condition in before.conditions if condition.type in kept)
+    profile, per_million = _profile(job, context.assessment), _per_million(job)
+    recommendation = _recommendation(job, context.assessment, context.now)
+    ref, placed = job.state.revision, before.state.revision
+    if still:
+        profile, recommendation = before.profile, before.recommendation
+        per_million = before.state.account.cost_per_million
+    elif profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
+        profile = before.profile  # a restart of the operator does not make the numbers wrong
+    account = replace(job.state.account.settled(context.now), cost_per_million=per_million)
+    progress = job.state.progress if job.state.finished is not None else progress_of(job, context.now)
+    if progress is not None and progress.since is None:
+        progress = None
+    outlook = before.outlook if still else _outlook(job, context)
+    status = ProfiledJobStatus(
+        observed_generation=job.generation,
+        conditions=set_conditions(stored_conditions, applying, context.now),
+        replicas=0 if ref is None else job.revision(ref.revision).running,
+        selector=f"{LABEL_JOB}={job.key.name}",
+        profile=profile,
+        state=replace(job.state, account=account, progress=progress),
+        outlook=outlook,
+        recommendation=recommendation,
+    )
+    status = replace(status, columns=_columns(status, unit_of(job)))
+    return StatusDraft(status.to_dict(), before.conditions, status.conditions, _evidence(context.assessment))
+
+
+def _evidence(assessment: Assessment | None) -> Evidence:
+    """The alternative that the messages compare with: what would be taken, else the best of the others."""
+    if assessment is None:
+        return {}
+    candidate = assessment.decision.candidate or assessment.first
+    if candidate is None or candidate.throughput is None:
+        return {}
+    evidence: dict[str, float | str] = {
+        "pool": candidate.placement.pool,
+        "chips": str(candidate.placement.chips),
+        "throughput": candidate.throughput.median,
+        "unit": candidate.unit.value,
+    }
+    if candidate.cost_per_hour is not None:
+        evidence["costPerHour"] = candidate.cost_per_hour
+    if candidate.saving is not None:
+        evidence["savings"] = candidate.saving
+    return evidence
+
+
+def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
+    """The status as it is, and that it can't be read: it is the only memory of what runs, for the repair."""
+    before = stored.status_body
+    try:
+        stored_conditions = ProfiledJobStatus.from_dict({"conditions": before.get("conditions") or ()}).conditions
+    except ValidationError:
+        stored_conditions = ()
+    placed = [condition for condition in conditions_of(job, context) if condition.type == ConditionType.PLACED]
+    conditions = set_conditions(stored_conditions, placed, context.now)
+    written = ProfiledJobStatus(conditions=conditions).to_dict()
+    body = {**before, "conditions": written["conditions"], "observedGeneration": job.generation}
+    return StatusDraft(body, stored_conditions, conditions, {})
+
+
+def _columns(status: ProfiledJobStatus, unit: WorkUnit) -> ColumnsStatus | None:
+    account, recommendation, measured = status.state.account, status.recommendation, status.measured
+    if account.empty:
+        return None
+    hourly, per_million = account.cost_per_hour, account.cost_per_million
+    progress = None if status.outlook is None else status.outlook.progress
+    saves = None if recommendation is None else recommendation.savings
+    return ColumnsStatus(
+        bottleneck=None if measured is None else measured.bottleneck,
+        samples_per_second=None if measured is None else measured.samples_per_second,
+        steps_per_second=None if measured is None else measured.steps_per_second,
+        scaling_efficiency=None if measured is None else measured.scaling_efficiency,
+        per_hour=None if hourly is None else format_money(hourly),
+        per_million=None if per_million is None else _of(unit, format_money(per_million)),
+        saved=format_cents(account.saved),
+        progress=None if progress is None else share(progress),
+        goes_to=None if recommendation is None else short_place(recommendation.placement),
+        saves=None if saves is None else share(saves),
+    )
+
+
+def _of(unit: WorkUnit, money: str) -> str:
+    """Dollars for a million, and of what where it is not samples."""
+    return money if unit is WorkUnit.SAMPLES else f"{money} {unit.plural}"
+
+
+def _outlook(job: Job, context: Context) -> OutlookStatus | None:
+    """None where the job does not say how much work it has, or its rate is not known."""
+    current = None if context.assessment is None or complete_profile(job) is None else context.assessment.current
+    rest = forecast(job, None if current is None else current.throughput, context.now)
+    if rest.progress is None or rest.finish_at is None:
+        return None
+    return OutlookStatus(progress=rest.progress, finish_at=math.floor(rest.finish_at))
+
+
+def _per_million(job: Job) -> float | None:
+    if job.state.revision is None or job.observed.profile is None or not job.observed.profile.complete:
+        return None
+    if job.observed.profile.key.revision != job.state.revision.revision:
+        return None  # the rate of one place and the price of another give nothing
+    rate = job.observed.profile.throughput
+    return None if rate is None else measured_cost_per_million(rate.value, job.state.revision.cost_per_hour)
+
+
+def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
+    profile = job.observed.profile
+    if profile is None or profile.newest is None or not profile.readings:
+        return None
+    if job.state.revision is not None and profile.key.revision != job.state.revision.revision:
+        return None
+    values: dict[str, Any] = {name: profile.value(field) for name, field in FIELDS.items()}
+    memory = values.pop("memory_used_bytes")
+    current = None if assessment is None else assessment.current
+    return ProfileStatus(
+        window=format_duration(timedelta(seconds=profile.window)),
+        measured_at=math.floor(profile.newest),
+        memory_used_bytes=None if memory is None else int(memory),
+        scaling_efficiency=None if current is None else current.scaling_efficiency,
+        bottleneck=None if job.observed.diagnosis is None else job.observed.diagnosis.bottleneck.value,
+        model=_model(profile.traits),
+        quality=_quality(profile),
+        **values,
+    )
+
+
+def _model(traits: ModelTraits) -> ModelStatus | None:
+    if traits == UNKNOWN_TRAITS:
+        return None
+    degrees = traits.parallelism
+    return ModelStatus(
+        precision=traits.precision,
+        parameter_dtype=traits.parameter_dtype,
+        parameters=traits.parameters,
+        parameter_bytes=traits.parameter_bytes,
+        batch=traits.batch,
+        data_parallel=degrees.data,
+        sharded=degrees.sharded,
+        tensor_parallel=degrees.tensor,
+        pipeline_parallel=degrees.pipeline,
+    )
+
+
+def _quality(profile: Profile) -> str:
+    if not profile.complete:
+        return "Partial"
+    derived = any(reading.quality is Quality.DERIVED for reading in profile.readings.values())
+    return Quality.DERIVED.value if derived else Quality.MEASURED.value
+
+
+def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Recommendation | None:
+    """What would be done next: the migration that waits for approval, else the decision that nothing came of yet."""
+    if job.state.finished is not None or job.state.revision is None:
+        return None
+    migration = job.state.migration
+    if migration is not None:
+        if migration.phase is not Phase.PLANNED:
+            return None
+        return Recommendation(
+            id=migration.id,
+            action=migration.action,
+            placement=migration.target.placement,
+            cost_per_hour=migration.target.cost_per_hour,
+            unit=migration.unit,
+            throughput=migration.predicted,
+            reason=migration.reason.value,
+            held_by=Reason.AWAITING_APPROVAL.value if job.awaits_approval else None,
+            message=migration.message,
+        )
+    if assessment is None:
+        return None
+    decision = assessment.decision
+    candidate = decision.candidate
+    if decision.action not in _PROPOSING or candidate is None or candidate.placement == job.state.revision.placement:
+        return None
+    elsewhere = candidate.placement.pool != job.state.revision.placement.pool
+    return Recommendation(
+        id=recommendation_id(job, candidate.placement),
+        action=Action.MOVE if elsewhere else Action.RESIZE,
+        placement=candidate.placement,
+        cost_per_hour=candidate.cost_per_hour,
+        unit=candidate.unit,
+        throughput=candidate.throughput,
+        savings=candidate.saving,
+        reason=(decision.purpose or decision.reason).value,
+        held_by=decision.reason.value if decision.action is Action.HOLD else None,
+        message=decision_text(job, assessment, now),
+    )

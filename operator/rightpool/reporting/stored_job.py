@@ -1,0 +1,171 @@
+"""A ProfiledJob as planning sees it: read from the object once per change of the object, not once per cycle."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from rightpool.api.conditions import ConditionType, find_condition
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.state import JobState
+from rightpool.api.status import ProfiledJobStatus
+from rightpool.api.trace import read_request
+from rightpool.api.workload import JobWorkload, Workload
+from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
+from rightpool.planning.job import Job, JobKey
+from rightpool.workloads.names import workload_hash
+
+# Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
+_UNREADABLE = ProfiledJobSpec(
+    workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
+)
+
+_TERMINAL: Final = (ConditionType.COMPLETED, ConditionType.FAILED)
+
+_PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A ProfiledJob as it is stored."""
+
+    job: Job
+    """Without what is observed."""
+
+    status_text: bytes
+    """The status as JSON. It takes a tenth of the memory of the objects, and is read only to make the next status."""
+
+    observed_generation: int | None
+    """The generation that the status is about."""
+
+    resource_version: str
+    """Of the object that all of this was read from: the fence of every write that is based on it."""
+
+    team: str = ""
+    """Who is charged for it, by its labels; empty where they do not say."""
+
+    @property
+    def status(self) -> ProfiledJobStatus:
+        """The status. An unreadable one is like none; the state says so."""
+        if self.job.unreadable is not None:
+            return ProfiledJobStatus()
+        try:
+            return ProfiledJobStatus.from_dict({**self.status_body, "state": self.job.state})
+        except ValidationError:
+            return ProfiledJobStatus()
+
+    @property
+    def status_body(self) -> dict[str, Any]:
+        """The status in wire form."""
+        body: dict[str, Any] = from_json(self.status_text)
+        return body
+
+    @property
+    def regarding(self) -> dict[str, str]:
+        """How an Event names the job."""
+        return {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": "ProfiledJob",
+            "namespace": self.job.key.namespace,
+            "name": self.job.key.name,
+            "uid": self.job.uid,
+        }
+
+
+def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> StoredJob:
+    """previous: the same object's last reading, whose parsed spec is reused where the spec has not changed."""
+    about = body["metadata"]
+    generation = int(about.get("generation") or 0)
+    key = JobKey(str(about.get("namespace")), str(about["name"]))
+    invalid: str | None = None
+    unreadable: str | None = None
+    state = JobState()
+    same = previous is not None and previous.job.uid == about["uid"] and previous.job.generation == generation
+    if same and previous is not None and previous.job.spec is not _UNREADABLE:
+        spec, digest = previous.job.spec, previous.job.workload_hash
+    else:
+        try:
+            spec = _shared(ProfiledJobSpec.model_validate(body.get("spec") or {}))
+            digest = workload_hash(spec.workload.template, spec.workload.chip_container)
+        except (ValidationError, ValueError, TypeError, KeyError) as error:
+            spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
+    status: Mapping[str, Any] = body.get("status") or {}
+    try:
+        state = _state(ProfiledJobStatus.from_dict(status))
+    except (ValueError, TypeError, ArithmeticError) as error:
+        unreadable = (
+            f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
+            "put it back as it was"
+        )
+    annotations = about.get("annotations") or {}
+    approved, traced = annotations.get(ANNOTATION_APPROVE), annotations.get(ANNOTATION_TRACE)
+    job = Job(
+        key=key,
+        uid=str(about["uid"]),
+        generation=generation,
+        created_at=_seconds(about.get("creationTimestamp")),
+        spec=spec,
+        workload_hash=digest,
+        approved=None if approved is None else str(approved).strip(),
+        trace_request=None if traced is None else read_request(str(traced)),
+        invalid=invalid,
+        unreadable=unreadable,
+        deleting=bool(about.get("deletionTimestamp")),
+        state=state,
+    )
+    observed_generation = status.get("observedGeneration")
+    return StoredJob(
+        job=job,
+        status_text=to_json(status),
+        observed_generation=observed_generation if isinstance(observed_generation, int) else None,
+        resource_version=str(about.get("resourceVersion") or ""),
+        team=_team(about.get("labels") or {}),
+    )
+
+
+def _team(labels: Mapping[str, Any]) -> str:
+    return sys.intern(str(labels.get(LABEL_TEAM) or labels.get("team") or ""))
+
+
+def _state(status: ProfiledJobStatus) -> JobState:
+    """What is persisted. That a job has ended is in the conditions alone."""
+    for kind in _TERMINAL:
+        condition = find_condition(status.conditions, kind)
+        if condition is not None and condition.status == "True":
+            return replace(status.state, finished=kind.value)
+    return status.state
+
+
+def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:
+    """The same spec, made of parts of other jobs' specs where those are equal: most jobs differ in their workload."""
+    parts = {}
+    for name in ProfiledJobSpec.model_fields:
+        part = getattr(spec, name)
+        if isinstance(part, BaseModel) and name != "workload":
+            parts[name] = _PARTS.setdefault(
+                (type(part), part.model_dump_json(), frozenset(part.model_fields_set)), part
+            )
+    return spec.model_copy(update=parts)
+
+
+def first_problem(error: Exception) -> str:
+    """One line for the user out of what a parser says."""
+    if isinstance(error, ValidationError):
+        problem = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        what = problem["msg"].removeprefix("Value error, ")
+        return f"{where}: {what}" if where else what
+    return str(error) or type(error).__name__
+
+
+def _seconds(timestamp: object) -> float:
+    if not isinstance(timestamp, str):
+        return 0.0
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()

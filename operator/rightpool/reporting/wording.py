@@ -1,0 +1,58 @@
+"""How numbers are said in messages: few digits, with their unit, for a reader who did not ask for them."""
+
+from math import floor
+
+from rightpool.api.units import write_unix_time
+
+HOUR = 3600.0
+DAY = 86_400.0
+
+
+def number(value: float) -> str:
+    """Three significant digits below 100, whole above: 0.217, 8.05, 1180."""
+    return f"{value:.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+
+
+def dollars(value: float) -> str:
+    """Cents from one dollar on, three significant digits below: $8.05, $0.00123, -$0.5."""
+    sign, amount = "-" if value < 0.0 else "", abs(value)
+    return f"{sign}${amount:.2f}" if amount >= 1.0 else f"{sign}${amount:.3g}"
+
+
+def cents(value: float) -> str:
+    """What adds up, to the cent: $0.00, -$12.30."""
+    return dollars(value) if abs(value) >= 1.0 else f"{'-' if value <= -0.005 else ''}${abs(value):.2f}"
+
+
+def share(value: float) -> str:
+    """A whole percentage; below 10% one decimal where it says something: 36%, 4.5%, 0%."""
+    percent = value * 100.0
+    if abs(percent) >= 9.95 or abs(percent - round(percent)) < 0.05:
+        return f"{percent:.0f}%"
+    return f"{percent:.1f}%"
+
+
+def gibibytes(value: float) -> str:
+    """Memory: 13.2 GiB."""
+    return f"{value / 2**30:.1f} GiB"
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest sensible unit: 45 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    if seconds < 5400.0:
+        return f"{seconds / 60.0:.0f} min"
+    if seconds < 2.0 * DAY:
+        return f"{seconds / HOUR:.1f} h"
+    return f"{seconds / DAY:.1f} days"
+
+
+def instant(seconds: float) -> str:
+    """A time, of Unix seconds, for what is stored and read later: 2026-11-21T12:00:00Z."""
+    return write_unix_time(floor(seconds))
+
+
+def chips(count: int) -> str:
+    """1 chip, 8 chips."""
+    return "1 chip" if count == 1 else f"{count} chips"

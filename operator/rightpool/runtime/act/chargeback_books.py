@@ -1,0 +1,251 @@
+"""The books of all namespaces: booked once a minute, stored every ten minutes in one ConfigMap a namespace.
+
+They are in the operator's own namespace: what a tenant is charged must not be the tenant's to write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any, Final
+from zlib import crc32
+
+from rightpool.api.action import Action
+from rightpool.api.ledger import Outcome
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from rightpool.cluster.resources import CONFIG_MAPS
+from rightpool.contract import LABEL_CHARGEBACK
+from rightpool.planning.accounting.chargeback import Chargeback
+from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.job import Job, JobKey
+from rightpool.profiles.sample import Field
+from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.metrics import CHARGED, ChargebackFigures
+from rightpool.runtime.observe.facts import meta
+
+BOOK_SECONDS: Final = 60.0
+SAVE_SECONDS: Final = 600.0
+"""Half of it to one and a half, so that not all namespaces are written at once."""
+SAVES_AT_ONCE: Final = 20
+SHOWN_JOBS: Final = 1000
+"""Jobs with series of their own, those that have spent most."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Stored:
+    """One namespace's books and the object that they are stored in."""
+
+    books: Chargeback
+    version: str | None
+    """Of the object as it was last read or written; None where there is none."""
+    due: float
+    """Unix seconds of the next write."""
+    dirty: bool = False
+
+
+class ChargebackBooks:
+    """Used by the planner's thread alone; writes run on the client's threads."""
+
+    def __init__(self, client: ClusterClient, fence: Fence, figures: ChargebackFigures, namespace: str) -> None:
+        self._client = client
+        self._fence = fence
+        self._figures = figures
+        self._namespace = namespace
+        self._stored: dict[str, _Stored] | None = None
+        self._next = 0.0
+        self._saving: dict[str, Future[str | None]] = {}
+        self._problem = ""
+
+    def follow(self) -> None:
+        """This process does not lead: another one books."""
+        self._stored = None
+        self._figures.charged = None
+        self._saving.clear()
+        self._next = 0.0
+
+    def cycle(self, stored: Mapping[JobKey, StoredJob], observed: Mapping[JobKey, Job], now: float) -> None:
+        """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them."""
+        if now < self._next:
+            return
+        self._next = now + BOOK_SECONDS
+        self._collect()
+        if self._stored is None:
+            self._load(now)
+        if self._stored is None:
+            return
+        alive: dict[str, set[str]] = defaultdict(set)
+        shown: list[tuple[float, StoredJob, Job]] = []
+        for key, entry in stored.items():
+            job = observed.get(key, entry.job)
+            alive[key.namespace].add(job.uid)
+            if job.state.revision is None:
+                continue
+            books = self._stored.get(key.namespace)
+            if books is None:
+                books = self._stored[key.namespace] = _Stored(Chargeback(), None, now)
+            books.dirty |= books.books.book(job, entry.team, now)
+            shown.append((job.state.account.spent_by(now), entry, job))
+        for namespace, books in self._stored.items():
+            books.books.forget(alive.get(namespace, ()))
+            books.books.age(now)
+        self._show(nlargest(SHOWN_JOBS, shown, key=lambda each: each[0]), now)
+        self._save(now)
+
+    def flush(self) -> None:
+        """Store what is not stored yet, at the end of the process."""
+        self._collect(timeout=2.0)
+        for namespace, books in (self._stored or {}).items():
+            if books.dirty and namespace not in self._saving:
+                self._submit(namespace, books)
+        self._collect(timeout=2.0)
+
+    # --- storing -----------------------------------------------------------------------------------------------------
+
+    def _load(self, now: float) -> None:
+        try:
+            objects = self._client.list_all(CONFIG_MAPS, self._namespace, labels=LABEL_CHARGEBACK)
+        except ClusterError as error:
+            self._report(f"the books can't be read, and nothing is booked: {error.message}")
+            return
+        stored: dict[str, _Stored] = {}
+        for body in objects:
+            about = meta(body)
+            namespace = charged_namespace(body)
+            if namespace is None:
+                continue
+            try:
+                books = read_books(body)
+            except ValueError as error:
+                # Better nothing than to write over what somebody may still repair.
+                self._report(
+                    f"ConfigMap {self._namespace}/{about.get('name')} can't be read: {error}; delete or repair it"
+                )
+                return
+            stored[namespace] = _Stored(books, str(about.get("resourceVersion")), now + _spread(namespace))
+        self._stored = stored
+        self._report("")
+
+    def _save(self, now: float) -> None:
+        assert self._stored is not None
+        left = SAVES_AT_ONCE - len(self._saving)
+        for namespace, books in self._stored.items():
+            if left > 0 and books.dirty and now >= books.due and namespace not in self._saving:
+                books.due = now + _spread(namespace)
+                self._submit(namespace, books)
+                left -= 1
+
+    def _submit(self, namespace: str, books: _Stored) -> None:
+        books.dirty = False
+        body = config_map(self._namespace, namespace, books.books, books.version)
+        self._saving[namespace] = self._client.submit(self._write, body)
+
+    def _write(self, body: dict[str, Any]) -> str | None:
+        """The object's new version; None where it was not written."""
+        try:
+            self._fence.leader()
+            new = body["metadata"].get("resourceVersion") is None
+            answer = self._client.create(CONFIG_MAPS, body) if new else self._client.replace(CONFIG_MAPS, body)
+        except Fenced:
+            return None
+        return str(meta(answer).get("resourceVersion"))
+
+    def _collect(self, timeout: float = 0.0) -> None:
+        for namespace, future in list(self._saving.items()):
+            if timeout == 0.0 and not future.done():
+                continue
+            del self._saving[namespace]
+            books = (self._stored or {}).get(namespace)
+            try:
+                version = future.result(timeout)
+            except (Conflict, AlreadyExists, NotFound):
+                # Somebody else has written it: what is stored is right, and what is missing there is booked anew.
+                self._stored = None
+                return
+            except TimeoutError:
+                self._stored = None  # whether it was written is not known
+                return
+            except ClusterError as error:
+                self._report(f"the books of {namespace} can't be stored: {error.message}")
+                version = None
+            if books is None:
+                continue
+            if version is None:
+                books.dirty = True
+            else:
+                books.version = version
+
+    def _report(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            logger.warning("chargeback: %s", problem)
+        self._problem = problem
+
+    # --- metrics -----------------------------------------------------------------------------------------------------
+
+    def _show(self, jobs: list[tuple[float, StoredJob, Job]], now: float) -> None:
+        assert self._stored is not None
+        charged: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in CHARGED}
+        for namespace, stored in self._stored.items():
+            for key, charge in stored.books.totals().items():
+                for name, amount in zip(CHARGED, charge, strict=True):
+                    charged[name][(namespace, *key)] = amount
+        self._figures.charged = charged
+        self._figures.jobs = _job_figures(jobs, now)
+
+
+_JOULES: Final = {
+    WorkUnit.SAMPLES: "rightpool_job_joules_per_sample",
+    WorkUnit.STEPS: "rightpool_job_joules_per_step",
+}
+
+
+def _job_figures(jobs: list[tuple[float, StoredJob, Job]], now: float) -> dict[str, dict[tuple[str, ...], float]]:
+    found: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
+    for spent, entry, job in jobs:
+        labels = (job.key.namespace, job.key.name, entry.team)
+        account = job.state.account.settled(now)
+        found["rightpool_job_spent_dollars"][labels] = spent
+        found["rightpool_job_saved_dollars"][labels] = account.saved
+        found["rightpool_job_chip_seconds"][labels] = account.chip_seconds
+        if account.chip_seconds > 0.0:
+            useful = progress_of(job, now).useful_seconds
+            found["rightpool_job_goodput_ratio"][labels] = min(1.0, useful / account.chip_seconds)
+        profile, revision = job.observed.profile, job.state.revision
+        if profile is not None and profile.complete and revision is not None:
+            power, throughput = profile.value(Field.POWER), profile.throughput
+            rate = 0.0 if throughput is None else throughput.value
+            before = _before_edit(job)
+            # An edit may change how many samples a step has.
+            if before is not None and rate and profile.unit is WorkUnit.SAMPLES:
+                found["rightpool_job_regression_ratio"][labels] = rate / revision.placement.chips / before
+            if power is not None and rate:
+                found[_JOULES[profile.unit]][labels] = power * revision.placement.chips / rate
+    return dict(found)
+
+
+def _before_edit(job: Job) -> float | None:
+    """Samples a second of a chip before the user's last edit of the template, if that is the last thing that happened
+    to the job, and the pool is the same."""
+    revision = job.state.revision
+    if revision is None or not job.state.history or job.state.migration is not None:
+        return None
+    last = job.state.history[-1]
+    if last.action is not Action.UPDATE or last.outcome is not Outcome.CARRIED_OUT or last.unit is not WorkUnit.SAMPLES:
+        return None
+    if last.source.pool != revision.placement.pool or last.target != revision.placement:
+        return None
+    before = last.baseline_throughput
+    return None if not before else before / last.source.chips
+
+
+def _spread(namespace: str) -> float:
+    return SAVE_SECONDS * (0.5 + crc32(namespace.encode()) / 2**32)

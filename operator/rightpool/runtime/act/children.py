@@ -1,0 +1,75 @@
+"""Builds the manifests of a Revision with the settings of this installation: profiler image and secret."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rightpool.api.choices import Switch
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
+from rightpool.planning.job import Job
+from rightpool.runtime.observe.facts import ChildFacts
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.service import build_service
+from rightpool.workloads.token import revision_token, token_digest
+
+MIN_KEY_BYTES = 16
+
+
+class Children:
+    """Builds manifests and derives tokens."""
+
+    def __init__(self, image: str, key: bytes) -> None:
+        """`image` is the profiler's, `key` the installation's secret."""
+        self._image = image
+        self._key = key
+
+    def token(self, uid: str, revision: int) -> str:
+        """The bearer token of a Revision's sidecars."""
+        return revision_token(self._key, uid, revision)
+
+    def build(self, job: Job, ref: Revision, pool: Pool, *, suspend: bool) -> Mapping[str, Any]:
+        """Build a Revision's child. Raises workloads.template.InvalidTemplate for an unusable template."""
+        workload, injection = job.spec.workload, self._injection(job, ref)
+        return kind_of(workload).build(_owner(job), workload, job.spec.queue_name, ref, pool, injection, suspend)
+
+    def service(self, job: Job, ref: Revision, child: ChildFacts) -> Mapping[str, Any] | None:
+        """Build the Service of a Revision, owned by its child; None if its pods need none."""
+        return build_service(_owner(job), ref, child.reference)
+
+    def _injection(self, job: Job, ref: Revision) -> Injection | None:
+        spec = job.spec
+        if spec.profiling.mode is Switch.OFF:
+            return None
+        return Injection(
+            image=self._image,
+            token_sha256=token_digest(self.token(job.uid, ref.revision)),
+            interval_seconds=spec.profiling.interval.total_seconds(),
+            trace=spec.profiling.trace.value,
+            checkpoint_mode=spec.checkpoint.mode.value,
+            checkpoint_signal=spec.checkpoint.signal.value,
+            checkpoint_path=spec.checkpoint.path,
+            checkpoint_files=spec.checkpoint.files,
+        )
+
+
+def _owner(job: Job) -> Owner:
+    return Owner(job.key.namespace, job.key.name, job.uid)
+
+
+def read_key(path: Path | None) -> bytes:
+    """Read the installation's secret. Without a file it is random and valid for this process only.
+
+    Raises ValueError for a key that is too short.
+    """
+    if path is None:
+        return secrets.token_bytes(32)
+    key = path.read_bytes().strip()
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"{path} holds {len(key)} bytes, and a key needs at least {MIN_KEY_BYTES}")
+    return key

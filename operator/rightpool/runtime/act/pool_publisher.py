@@ -1,0 +1,202 @@
+"""Publishes discovered pools as AcceleratorPools, and the status of all pools. Unchanged ones are not written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
+from rightpool.api.outcome import MoveOutcome
+from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError
+from rightpool.cluster.resources import ACCELERATOR_POOLS
+from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
+from rightpool.hardware.calibration import verdict
+from rightpool.hardware.inventory import ProblemKind
+from rightpool.planning.allocate.breaker import Outcomes
+from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations
+from rightpool.runtime.observe.store import Store
+
+_UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVALID_SLICE})
+_ABOUT_PRICE: Final = frozenset({ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED})
+_CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
+_CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
+
+_Verdict = tuple[PoolConditionType, Literal["True", "False", "Unknown"], Reason, str]
+
+logger = logging.getLogger(__name__)
+
+
+class PoolPublisher:
+    """Writes AcceleratorPools. Only the leader uses it."""
+
+    def __init__(self, client: ClusterClient, store: Store) -> None:
+        self._client = client
+        self._store = store
+        self._outcomes: Outcomes = {}
+        self._logged: set[tuple[str, str]] = set()
+
+    def publish(self, fleet: PoolInventory, now: float, outcomes: Outcomes | None = None) -> int:
+        """Publish all pools; the number of writes. A failed write of one pool does not affect the others.
+
+        outcomes: how moves to each pool ended.
+        """
+        self._outcomes = outcomes or {}
+        writes = 0
+        for name in sorted(fleet.discovered & fleet.inventory.pools.keys()):
+            writes += self._guarded(name, self._publish_spec, fleet, now)
+        for name in sorted(fleet.objects):
+            writes += self._guarded(name, self._publish_status, fleet, now)
+        for nodes in fleet.discovery.unmapped:
+            if (nodes.reason.value, nodes.evidence) not in self._logged:
+                self._logged.add((nodes.reason.value, nodes.evidence))
+                logger.warning("%d nodes belong to no pool: %s", len(nodes.nodes), nodes.message)
+        return writes
+
+    def _guarded(self, name: str, write: Any, fleet: PoolInventory, now: float) -> int:
+        try:
+            return int(write(name, fleet, now))
+        except ClusterError as error:
+            logger.warning("AcceleratorPool %s: %s", name, error.message)
+            return 0
+
+    def _publish_spec(self, name: str, fleet: PoolInventory, now: float) -> bool:
+        spec = fleet.specs[name]
+        stored = fleet.objects.get(name)
+        if stored is not None and AcceleratorPoolSpec.model_validate(stored.get("spec") or {}) == spec:
+            return False
+        foreign = foreign_fields(stored or {})
+        body: dict[str, Any] = {
+            "metadata": {"name": name, "labels": {LABEL_SOURCE: SOURCE_DISCOVERED}},
+            "spec": {key: value for key, value in spec.to_dict().items() if key not in foreign},
+        }
+        self._store.assume(ACCELERATOR_POOLS, self._client.apply(ACCELERATOR_POOLS, body))
+        logger.info("AcceleratorPool %s: %s from node labels", name, "updated" if stored else "created")
+        return True
+
+    def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
+        stored = fleet.objects[name]
+        status = pool_status(name, fleet, now, self._outcomes.get(name, ()))
+        # What was measured has another writer: as long as no other one applies it, it stays.
+        if status == {key: value for key, value in (stored.get("status") or {}).items() if key != "calibration"}:
+            return False
+        body = {"metadata": {"name": name, "uid": meta(stored)["uid"]}, "status": status}
+        self._store.assume(ACCELERATOR_POOLS, self._client.apply(ACCELERATOR_POOLS, body, subresource="status"))
+        return True
+
+
+def pool_status(name: str, fleet: PoolInventory, now: float, outcomes: Sequence[MoveOutcome] = ()) -> Mapping[str, Any]:
+    """The status of a stored pool, in wire form.
+
+    It does not depend on the namespaces that this operator watches: several operators, each with namespaces of its own,
+    may write the status of the same pool, and must write the same.
+    """
+    stored = fleet.objects[name]
+    generation = int(meta(stored).get("generation") or 0)
+    pool = fleet.inventory.pools.get(name)
+    made = [
+        Condition(kind.value, status, reason.value, message, generation)
+        for kind, status, reason, message in _verdicts(name, fleet)
+    ]
+    conditions = set_conditions(_conditions(stored), made, now)
+    total, free = (0, 0) if pool is None else (pool.total, pool.free)
+    chips = ChipTotals(total=total)
+    if fleet.usage_known:
+        chips = ChipTotals(total=total, allocated=max(0, total - free), free=free)
+    return AcceleratorPoolStatus(
+        observed_generation=generation,
+        nodes=0 if pool is None else pool.nodes,
+        chips=chips,
+        outcomes=list(outcomes),
+        conditions=conditions,
+    ).to_dict()
+
+
+def _conditions(stored: Mapping[str, Any]) -> list[Condition]:
+    """The stored conditions of our types. Those of other writers are dropped, because the list has a maximum length."""
+    conditions = (stored.get("status") or {}).get("conditions") or ()
+    known = [condition for condition in conditions if condition.get("type") in set(PoolConditionType)]
+    try:
+        return list(AcceleratorPoolStatus.model_validate({"conditions": known}).conditions)
+    except ValidationError:
+        return []
+
+
+def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:
+    yield _ready(name, fleet)
+    yield _price(name, fleet)
+    yield _figures(name, fleet)
+    yield _calibrated(name, fleet)
+
+
+def _ready(name: str, fleet: PoolInventory) -> _Verdict:
+    problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
+    message = "; ".join(problem.message for problem in problems if problem.kind not in _ABOUT_PRICE)
+    if name in fleet.unreadable:
+        return PoolConditionType.READY, "False", Reason.INVALID_SPEC, fleet.unreadable[name]
+    if any(problem.kind in _UNUSABLE for problem in problems):
+        return PoolConditionType.READY, "False", Reason.ACCELERATOR_UNKNOWN, message
+    if any(problem.kind in _CONTRADICTORY for problem in problems):
+        return PoolConditionType.READY, "False", Reason.PRICE_CONTRADICTORY, message
+    if any(problem.kind in _CHIP for problem in problems):
+        return PoolConditionType.READY, "False", Reason.CHIP_CONTRADICTORY, message
+    pool = fleet.inventory.pools.get(name)
+    if pool is not None and pool.nodes:
+        return (
+            PoolConditionType.READY,
+            "True",
+            Reason.NODES_READY,
+            message or f"{pool.nodes} nodes with {pool.total} chips",
+        )
+    matching = sum(owner == name for owner in fleet.inventory.nodes.values())
+    if matching:
+        none_ready = message or f"{matching} nodes match and none can take pods"
+        return PoolConditionType.READY, "False", Reason.NODES_NOT_READY, none_ready
+    return PoolConditionType.READY, "False", Reason.NO_NODES, message or "no node matches, except nodes of other pools"
+
+
+def _price(name: str, fleet: PoolInventory) -> _Verdict:
+    pool = fleet.inventory.pools.get(name)
+    spec = fleet.specs.get(name)
+    doubt = "; ".join(p.message for p in fleet.inventory.problems if p.pool == name and p.kind in _ABOUT_PRICE)
+    if spec is not None and spec.price is not None:
+        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_DECLARED, doubt
+    if pool is not None and pool.price.on_demand is not None:
+        message = doubt or f"${pool.price.on_demand:g} for a chip-hour, by the catalog"
+        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_CATALOG, message
+    return PoolConditionType.PRICE_KNOWN, "False", Reason.PRICE_UNKNOWN, doubt or "set spec.price.perChipHour"
+
+
+def _figures(name: str, fleet: PoolInventory) -> _Verdict:
+    pool = fleet.inventory.pools.get(name)
+    if pool is None:
+        spec = fleet.specs.get(name)
+        lacking = "the pool can't be read" if spec is None else f"see Ready about {spec.accelerator}"
+        return PoolConditionType.FIGURES_VERIFIED, "Unknown", Reason.ACCELERATOR_UNKNOWN, lacking
+    chip = pool.accelerator
+    source = chip.provenance.get("peak_flops", "")
+    if chip.measured is not None:
+        return PoolConditionType.FIGURES_VERIFIED, "True", Reason.MEASURED, chip.measured.message
+    if chip.declared:
+        message = f"{source} says what {chip.key} can do; predictions rest on it until jobs have run there"
+        return PoolConditionType.FIGURES_VERIFIED, "False", Reason.CHIP_DECLARED, message
+    if chip.verified:
+        return PoolConditionType.FIGURES_VERIFIED, "True", Reason.TWO_SOURCES, source
+    message = f"no second source confirms the figures of {chip.key}: {source}"
+    return PoolConditionType.FIGURES_VERIFIED, "False", Reason.ONE_SOURCE, message
+
+
+def _calibrated(name: str, fleet: PoolInventory) -> _Verdict:
+    stored = fleet.objects[name]
+    kept = kept_calibrations({name: stored}).get(name)
+    if kept is None and (stored.get("status") or {}).get("calibration") is not None:
+        message = f"status.calibration can't be read; run `rightpool calibrate {name}` again"
+        return PoolConditionType.CALIBRATED, "Unknown", Reason.CALIBRATION_UNREADABLE, message
+    spec = fleet.specs.get(name)
+    accelerator = "unknown" if spec is None else spec.accelerator
+    return PoolConditionType.CALIBRATED, *verdict(name, kept, accelerator)

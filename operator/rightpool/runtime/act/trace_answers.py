@@ -1,0 +1,118 @@
+"""Reads what a sidecar answers to a request for a trace. The pod is the tenant's: nothing is believed unchecked."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from rightpool import contract
+from rightpool.api.trace import (
+    MAX_COLLECTIVES,
+    MAX_OPERATIONS,
+    TraceOperation,
+    TracePart,
+    TraceReason,
+    TraceState,
+    TraceSummary,
+)
+from rightpool.api.units import MAX_COUNT
+from rightpool.planning.trace import limit_without
+from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.pod_client import RequestFailed
+
+_STATES: Final = {
+    contract.TRACE_CAPTURED: TraceState.CAPTURED,
+    contract.TRACE_FAILED: TraceState.FAILED,
+    "waiting": TraceState.WAITING,
+    "capturing": TraceState.CAPTURING,
+    "reading": TraceState.CAPTURING,
+}
+_PARTS: Final = {
+    contract.PART_COMPUTE: "Compute",
+    contract.PART_OVERLAPPED_COMMUNICATION: "OverlappedCommunication",
+    contract.PART_EXPOSED_COMMUNICATION: "ExposedCommunication",
+    contract.PART_MEMCPY: "Memcpy",
+    contract.PART_INPUT: "Input",
+    contract.PART_LAUNCH: "Launch",
+    contract.PART_IDLE: "Idle",
+}
+_ON: Final = {"device": "Device", "host": "Host"}
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_LONGEST_MESSAGE: Final = 300
+_LONGEST_NAME: Final = 80
+_ROUNDING: Final = 1e-6
+
+
+def read_answer(text: str) -> TraceAnswer:
+    """The answer of one sidecar. Raises RequestFailed."""
+    try:
+        return _answer(from_json(text))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise RequestFailed(f"the answer is no trace's: {error}"[:_LONGEST_MESSAGE]) from None
+
+
+def _answer(body: Any) -> TraceAnswer:
+    state = _STATES[body["state"]]
+    known = TraceAnswer(_text(body["id"], 64), _count(body["rank"]), state)
+    if state is TraceState.FAILED:
+        reason = body["reason"]
+        typed = TraceReason(reason) if reason in contract.TRACE_REASONS else TraceReason.CAPTURE_FAILED
+        return replace(known, reason=typed, message=_text(body["message"], _LONGEST_MESSAGE))
+    if state is not TraceState.CAPTURED:
+        return known
+    digest = body["sha256"]
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError("sha256 is no digest")
+    return replace(known, size_bytes=_count(body["bytes"]), sha256=digest, summary=_summary(body["summary"]))
+
+
+def _summary(body: Any) -> TraceSummary:
+    parts = tuple(_part(name, _share(body["parts"][name])) for name in _PARTS if name in body["parts"])
+    if abs(sum(part.share for part in parts) - 1.0) > 0.01:
+        raise ValueError("the parts are not the whole")
+    return TraceSummary(
+        on=_ON[body["on"]],
+        seconds=_number(body["seconds"], 1e6),
+        steps=None if body["steps"] is None else _count(body["steps"]),
+        parts=parts,
+        collectives=tuple(_operation(one, exposed=True) for one in body["collectives"][:MAX_COLLECTIVES]),
+        operations=tuple(_operation(one, exposed=False) for one in body["operations"][:MAX_OPERATIONS]),
+    )
+
+
+def _part(name: str, share: float) -> TracePart:
+    overlapped = name == contract.PART_OVERLAPPED_COMMUNICATION
+    return TracePart(_PARTS[name], share, None if overlapped else limit_without(share))
+
+
+def _operation(body: Any, *, exposed: bool) -> TraceOperation:
+    name, count, share = _text(body["name"], _LONGEST_NAME), _count(body["count"]), _number(body["share"], 1e6)
+    return TraceOperation(name, count, share, _share(body["exposed"]) if exposed else None)
+
+
+def _text(value: Any, longest: int) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return "".join(letter for letter in value[:longest] if letter.isprintable())
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MAX_COUNT:
+        raise ValueError(f"{value!r:.40} is no count")
+    return value
+
+
+def _number(value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r:.40} is no number")
+    if not 0 <= value <= most:
+        raise ValueError(f"{value!r:.40} is out of range")
+    return float(value)
+
+
+def _share(value: Any) -> float:
+    return min(1.0, _number(value, 1.0 + _ROUNDING))

@@ -1,0 +1,415 @@
+"""The planner loop: one thread that looks at the whole fleet, decides, and has carried out what was decided.
+
+A cycle takes a frozen picture of the store, plans on it without I/O, and hands each job's step to the client's
+threads: status first, fenced by the resource version that the decision was based on; commands only once that is
+stored. A job that fails, or an API server that does, costs this cycle's step and nothing else: the next cycle finds
+what is left to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from rightpool.cluster.events import EventRecorder
+from rightpool.cluster.lease import LeaseElector
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
+from rightpool.hardware.catalog import Catalog
+from rightpool.hardware.node import Taint
+from rightpool.hardware.node_labels import with_node_labels
+from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.breaker import outcomes_of
+from rightpool.planning.allocate.limits import FleetLimits
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import Job, JobKey, Observed
+from rightpool.planning.migration.commands import Command, commands
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.threat import Threat
+from rightpool.reporting.events import Announcer, Event
+from rightpool.reporting.stored_job import StoredJob, first_problem
+from rightpool.runtime.act.chargeback_books import ChargebackBooks
+from rightpool.runtime.act.executor import Executor
+from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.health import Health
+from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported, never_ran
+from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.metrics_recorder import MetricsRecorder
+from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
+from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.threats import drained_nodes, threat_to
+from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.windows import Observations
+from rightpool.runtime.phase_timer import PhaseTimer
+
+SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
+MAX_BACKOFF: Final = 30.0
+CARRY_OUT_SECONDS: Final = 60.0
+BATCH: Final = 250  # jobs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the planner works with."""
+
+    client: ClusterClient
+    store: Store
+    relister: Relister
+    elector: LeaseElector
+    fence: Fence
+    executor: Executor
+    observations: Observations
+    usage: ChipUsage
+    publisher: PoolPublisher
+    recorder: EventRecorder
+    catalog: Catalog
+    decide: Decide
+    metrics: OperatorMetrics
+    books: ChargebackBooks
+    health: Health
+
+
+class Planner:
+    """Started and stopped by the operator's own start and end."""
+
+    def __init__(self, parts: Parts, *, interval: float, clock: Callable[[], float] = time.time) -> None:
+        self._parts = parts
+        self._interval = interval
+        self._clock = clock
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stepper = Stepper()
+        self._timer = PhaseTimer()
+        self._announcer = Announcer()
+        self._busy: dict[str, Future[None]] = {}
+        self._known: set[str] = set()
+        self._metrics_recorder = MetricsRecorder(parts.metrics)
+        self._leading_since: float | None = None
+        self._policy_problem: str | None = None
+        self._last_inventory: PoolInventory | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread of its own: the event loop stays free for the watches."""
+        self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Finish the step under way, and start no other."""
+        self._stop.set()
+        self._parts.store.wake()
+        if self._thread is not None:
+            self._thread.join(timeout)
+        wait(list(self._busy.values()), timeout=timeout / 2)
+        if self._parts.elector.held:
+            self._parts.books.flush()
+
+    # --- the loop ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            began = time.monotonic()
+            pause = self._interval
+            try:
+                busy = self.cycle()
+                failures = 0
+                if busy:
+                    pause = self._shortest
+            except ClusterError as error:
+                failures += 1
+                logger.warning("no cycle: %s", error.message)
+            except Exception:
+                failures += 1
+                logger.exception("the cycle failed")
+            if failures:
+                self._parts.metrics.cycle_errors.inc()
+                pause = min(MAX_BACKOFF, self._interval * 2 ** min(failures - 1, 6))
+            self._parts.health.progress()
+            self._rest(began, pause)
+
+    @property
+    def _shortest(self) -> float:
+        """Least time from the start of one cycle to that of the next."""
+        return min(1.0, max(0.2, self._interval / 5))
+
+    def _rest(self, began: float, pause: float) -> None:
+        remaining = pause - (time.monotonic() - began)
+        if remaining > 0 and self._parts.store.wait(remaining):
+            self._stop.wait(max(SETTLE_SECONDS, self._shortest - (time.monotonic() - began)))
+
+    # --- one cycle ---------------------------------------------------------------------------------------------------
+
+    def cycle(self) -> bool:
+        """Whether something is under way, so that the next cycle should come soon."""
+        try:
+            return self._cycle()
+        finally:
+            for phase, seconds in self._timer.take().items():
+                self._parts.metrics.cycle_seconds.labels(phase).observe(seconds)
+
+    def _cycle(self) -> bool:
+        parts = self._parts
+        leader = parts.elector.held
+        if not leader:  # before anything that fails without an API server
+            parts.metrics.fleet.measured = False
+            self._leading_since = None
+            parts.books.follow()
+        with self._timer.phase("list"):
+            self._relist()
+        if not parts.relister.ready:
+            return True
+        if not leader:
+            return False
+        now = round(self._clock(), 3)  # as times are stored, so that nothing is paid twice or not at all
+        self._leading_since = self._leading_since or now
+        with self._timer.phase("snapshot"):
+            inventory = self._inventory()
+            stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
+            live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
+            selected = {key for job in live.values() for key in node_selector(job.job.spec)}
+            pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
+            self._forget({job.job.uid for job in stored.values()})
+        with self._timer.phase("telemetry"):
+            parts.observations.refresh(
+                (job.job for job in live.values()), lambda job, number: parts.store.pods(job.key, number), now
+            )
+            parts.metrics.telemetry_up.set(parts.observations.up)
+        with self._timer.phase("profile"):
+            observed = self._observe(live, inventory, now)
+        policy = self._policy()
+        # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
+        ended = {key: job.job for key, job in stored.items() if key not in observed and not job.job.deleting}
+        kept = kept_outcomes(inventory.objects)
+        fleet = Fleet({**ended, **observed}, pools, policy, now, parts.observations.up, kept)
+        with self._timer.phase("plan"):
+            assessments = parts.decide(fleet)
+        moving = self._carry_out(self._steps(live, fleet, assessments), pools, now)
+        with self._timer.phase("execute"):
+            for job in ended.values():
+                child = parts.executor.expiring(job)
+                if child is not None:
+                    parts.client.submit(parts.executor.expire, job, child)
+            parts.publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now))
+        limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
+        parts.books.cycle(stored, observed, now)
+        self._metrics_recorder.fleet(
+            (observed.get(key, job.job) for key, job in stored.items()),
+            len(pools),
+            breaker_open=limits.stop is not None,
+        )
+        return moving
+
+    def _relist(self) -> None:
+        before = self._parts.relister.missed
+        self._parts.relister.run()
+        missed = self._parts.relister.missed - before
+        self._parts.metrics.missed_events.inc(missed)
+
+    def _inventory(self) -> PoolInventory:
+        parts, store = self._parts, self._parts.store
+        objects, nodes, pods = store.objects(ACCELERATOR_POOLS), store.objects(NODES), store.all_pods()
+        inventory = take_inventory(objects, nodes, pods, parts.usage, parts.catalog, self._last_inventory)
+        if parts.usage.refresh({spec.resource_name for spec in inventory.specs.values()}):
+            inventory = take_inventory(objects, nodes, pods, parts.usage, parts.catalog, inventory)
+        self._last_inventory = inventory
+        return inventory
+
+    def _policy(self) -> PlacementPolicySpec:
+        """The fleet's policy; the cautious defaults where there is none, or where it can't be read."""
+        for body in self._parts.store.objects(PLACEMENT_POLICIES):
+            if meta(body).get("name") != POLICY_NAME:
+                continue
+            try:
+                policy = PlacementPolicySpec.model_validate(body.get("spec") or {})
+                self._policy_problem = None
+                return policy
+            except ValidationError as error:
+                problem = first_problem(error)
+                if problem != self._policy_problem:
+                    logger.warning("PlacementPolicy %s can't be read, the defaults hold: %s", POLICY_NAME, problem)
+                self._policy_problem = problem
+        return PlacementPolicySpec()
+
+    def _observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
+        parts = self._parts
+        jobs: dict[JobKey, Job] = {}
+        drained = drained_nodes(parts.store.objects(NODES))
+        for key, stored in live.items():
+            job = stored.job
+            name = None if job.state.revision is None else job.state.revision.placement.pool
+            pool = None if name is None else inventory.inventory.pools.get(name)
+            revisions = parts.store.revisions(key, job.uid)
+            observation = parts.observations.of(job, None if pool is None else pool.accelerator, now)
+            observed = Observed(
+                revisions=revisions,
+                profile=observation.profile,
+                diagnosis=observation.diagnosis,
+                variation=observation.variation,
+                checkpoint_at=observation.checkpoint_at,
+                track=observation.track,
+                checkpoint_error=parts.executor.checkpoint_error(job),
+                trace_answer=parts.executor.trace_answer(job),
+                threat=self._threat(job, revisions, drained),
+                pool_problem=None if name is None else why_unusable(name, inventory),
+                refusal=parts.executor.refusal(job),
+                template_checked=parts.executor.template_checked(job),
+            )
+            jobs[key] = replace(job, observed=observed)
+        return jobs
+
+    def _threat(
+        self, job: Job, revisions: Mapping[int, RevisionState], drained: Mapping[str, tuple[Taint, ...]]
+    ) -> Threat | None:
+        """Pods of the current Revision that are about to be lost. Of few jobs all pods have to be looked at."""
+        state = None if job.state.revision is None else revisions.get(job.state.revision.revision)
+        if state is None or state.deleting or state.finishing or (state.suspended and not state.evicted):
+            return None
+        if not state.evicted and (not state.nodes or drained.keys().isdisjoint(state.nodes)):
+            return None
+        return threat_to(self._parts.store.pods(job.key, state.revision), drained)
+
+    def _steps(
+        self,
+        live: Mapping[JobKey, StoredJob],
+        fleet: Fleet,
+        assessments: Mapping[JobKey, Assessment],
+    ) -> Iterator[Step]:
+        parts = self._parts
+        leading_for = fleet.now - (self._leading_since or fleet.now)
+        self._stepper.policy.begin()
+        for key, job in fleet.jobs.items():
+            if key not in live or job.uid in self._busy:
+                continue
+            assessment = assessments.get(key)
+            self._metrics_recorder.decided(job, assessment, fleet.now)
+            try:
+                yield self._stepper.step(live[key], job, assessment, fleet, leading_for=leading_for)
+            except Exception:
+                parts.metrics.job_errors.labels("status").inc()
+                logger.exception("no status could be made", extra={"job": str(key)})
+
+    # --- carrying out ------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, steps: Iterator[Step], pools: Mapping[str, Pool], now: float) -> bool:
+        """Whether a state machine took a step. In batches, so that the statuses of a whole fleet are never in memory
+        at once."""
+        moving = False
+        deadline = time.monotonic() + CARRY_OUT_SECONDS
+        self._await(0.0)  # what took longer than its own cycle
+        while not self._stop.is_set():
+            with self._timer.phase("step"):
+                batch = list(islice(steps, BATCH))
+            if not batch:
+                break
+            with self._timer.phase("execute"):
+                for step in batch:
+                    if self._stop.is_set():
+                        break
+                    moving = self._submit(step, pools, now) or moving
+                self._await(max(0.0, deadline - time.monotonic()))
+        return moving
+
+    def _await(self, timeout: float) -> None:
+        """Wait for what is being carried out, seconds; what is not done by then stays in `_busy`."""
+        wait(list(self._busy.values()), timeout=timeout)
+        self._busy = {uid: future for uid, future in self._busy.items() if not future.done()}
+
+    def _submit(self, step: Step, pools: Mapping[str, Pool], now: float) -> bool:
+        """Whether its state machine took a step."""
+        parts = self._parts
+        needed = tuple(c for c in step.commands if parts.executor.needed(step.before, c))
+        if step.draft is None and not needed:
+            return False
+        self._busy[step.before.uid] = parts.client.submit(self._execute, step, needed, pools, now)
+        return step.advanced
+
+    def _execute(self, step: Step, needed: tuple[Command, ...], pools: Mapping[str, Pool], now: float) -> None:
+        """On one of the client's threads: the status of one job, then its commands."""
+        parts = self._parts
+        job = step.before
+        term: int | None = None
+        try:
+            if step.draft is not None:
+                term = parts.fence.term
+                written = self._write(step, now)
+                if written is None:
+                    return
+                seen = step.before.observed
+                seen = Observed(revisions=seen.revisions, checkpoint_at=seen.checkpoint_at)
+                job = replace(written.job, observed=seen)
+                needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
+            for command in needed:
+                parts.executor.carry_out(job, command, pools, term)
+        except Exception:
+            parts.metrics.job_errors.labels("execute").inc()
+            logger.exception("the step was not carried out", extra={"job": str(job.key)})
+
+    def _write(self, step: Step, now: float) -> StoredJob | None:
+        """The job as it is stored after the write; None where it was not written."""
+        assert step.draft is not None
+        parts = self._parts
+        key, uid = step.before.key, step.before.uid
+        body: dict[str, Any] = {
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "uid": uid,
+                "resourceVersion": step.stored.resource_version,
+            },
+            "status": step.draft.body,
+        }
+        try:
+            parts.fence.leader()
+            answer = parts.client.apply(PROFILED_JOBS, body, subresource="status")
+        except Fenced as error:
+            self._not_written(step, "refused", str(error), logging.INFO)
+            return None
+        except (Conflict, NotFound) as error:
+            self._not_written(step, "conflict", error.message, logging.DEBUG)
+            return None
+        except Unavailable as error:
+            self._not_written(step, "unavailable", error.message, logging.WARNING)
+            return None
+        except ClusterError as error:
+            self._not_written(step, "error", error.message, logging.ERROR)
+            # There is no other place to say it in. Repeated, it is sent once.
+            note = f"the status can't be written, and nothing is done before it is: {error.message}"
+            parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
+            return None
+        parts.metrics.status_writes.labels("written").inc()
+        parts.store.assume(PROFILED_JOBS, answer)
+        before, after = step.draft.before, step.draft.conditions
+        for event in self._announcer.events(step.stored.regarding, step.before, step.after, before, after):
+            parts.recorder.post(event)
+        self._metrics_recorder.ended(step.before, step.after)
+        return parts.store.job(key)
+
+    def _not_written(self, step: Step, result: str, message: str, level: int) -> None:
+        self._parts.metrics.status_writes.labels(result).inc()
+        logger.log(level, "status not written: %s", message, extra={"job": str(step.before.key)})
+
+    def _forget(self, uids: set[str]) -> None:
+        gone = self._known - uids
+        self._known = uids
+        if gone:
+            self._stepper.forget(gone)
+            self._announcer.forget(gone)
+            self._parts.executor.forget(gone)
+            self._metrics_recorder.forget(gone)

@@ -1,0 +1,117 @@
+"""Records decisions, ended migrations and the state of the fleet as metrics and in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from rightpool.api.action import Action
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.job import Job
+from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.offer import to_be_had
+from rightpool.runtime.metrics import FASTER, SLOWER, OperatorMetrics
+
+STATES: Final = ("Waiting", "Running", "Migrating", "Suspended", "Finished")
+
+logger = logging.getLogger(__name__)
+
+
+class MetricsRecorder:
+    """Counts a decision only when it differs from the job's previous one."""
+
+    def __init__(self, metrics: OperatorMetrics) -> None:
+        self._metrics = metrics
+        self._decided: dict[str, tuple[str, str]] = {}
+        self._to_be_had = 0.0  # of the cycle so far
+
+    def decided(self, job: Job, assessment: Assessment | None, now: float) -> None:
+        """Record what was decided about a job in this cycle. `now`: Unix seconds."""
+        if assessment is None:
+            return
+        decision = assessment.decision
+        if decision.candidate is not None and decision.action is Action.HOLD:
+            self._to_be_had += _offered(job, decision.candidate)
+        verdict = (decision.action.value, str(decision.reason))
+        if self._decided.get(job.uid) != verdict:
+            self._decided[job.uid] = verdict
+            self._metrics.decisions.labels(*verdict).inc()
+            if logger.isEnabledFor(logging.INFO):
+                extra = {
+                    "job": str(job.key),
+                    "decision": f"d-{job.state.decisions + 1}",
+                    "evidence": decision_text(job, assessment, now),
+                }
+                logger.info("decided: %s, %s", *verdict, extra=extra)
+
+    def ended(self, before: Job, after: Job) -> None:
+        """Record the migrations that are new in the ledger of `after`."""
+        known = {entry.id for entry in before.state.history}
+        for entry in after.state.history:
+            if entry.id not in known:
+                self._metrics.migrations.labels(entry.outcome.value).inc()
+                if (error := entry.prediction_error) is not None:
+                    self._metrics.prediction_error.labels(SLOWER if error < 0 else FASTER).observe(abs(error))
+                logger.info(
+                    "%s: %s",
+                    entry.id,
+                    entry.outcome.value,
+                    extra={"job": str(after.key), "evidence": entry.message},
+                )
+
+    def fleet(self, jobs: Iterable[Job], pools: int, *, breaker_open: bool) -> None:
+        """Set the metrics of the whole fleet."""
+        metrics = self._metrics
+        counted: Counter[str] = Counter(dict.fromkeys(STATES, 0))
+        phases: Counter[str] = Counter()
+        hourly = saved = 0.0
+        for job in jobs:
+            saved += job.state.account.saved
+            hourly += job.state.account.cost_per_hour or 0.0
+            counted[_state_of(job)] += 1
+            if job.state.migration is not None and job.state.pause is None:
+                phases[job.state.migration.phase.value] += 1
+        for name, count in counted.items():
+            metrics.jobs.labels(name).set(count)
+        metrics.migrating.clear()
+        for name, count in phases.items():
+            metrics.migrating.labels(name).set(count)
+        metrics.pools.set(pools)
+        metrics.spent.set(hourly)
+        metrics.saved.set(saved)
+        metrics.breaker_open.set(breaker_open)
+        metrics.to_be_had.set(self._to_be_had)
+        self._to_be_had = 0.0
+        metrics.fleet.measured = True
+
+    def forget(self, gone: set[str]) -> None:
+        """Forget deleted jobs, by uid."""
+        for uid in gone:
+            self._decided.pop(uid, None)
+
+
+def _offered(job: Job, candidate: Candidate) -> float:
+    """Dollars an hour that a candidate would bring; 0 where that is not known, or it brings something else."""
+    revision, profile = job.state.revision, job.observed.profile
+    if revision is None or profile is None or candidate.throughput is None:
+        return 0.0
+    rate = None if profile.throughput is None else profile.throughput.value
+    brought = to_be_had(revision.cost_per_hour, rate, candidate.cost_per_hour, candidate.throughput.median)
+    return max(brought or 0.0, 0.0)
+
+
+def _state_of(job: Job) -> str:
+    if job.state.finished is not None:
+        return "Finished"
+    if job.stops:
+        return "Suspended"
+    if job.state.migration is not None:
+        return "Migrating"
+    running = (
+        job.state.revision is not None
+        and job.revision(job.state.revision.revision).running >= job.state.revision.placement.replicas
+    )
+    return "Running" if running else "Waiting"

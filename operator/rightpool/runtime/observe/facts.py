@@ -1,0 +1,388 @@
+"""Facts of watched objects: the few fields on which decisions depend.
+
+A Pod or Node takes 5 to 20 KB and changes often in other fields. Facts of ten thousand jobs fit in memory, and a
+heartbeat does not change them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from rightpool.api.kubernetes import Resource
+from rightpool.api.quantities import parse_count
+from rightpool.api.revision import MAX_REVISION
+from rightpool.api.units import read_unix_time
+from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
+from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.workloads.injection import OURS
+from rightpool.workloads.kinds.kind import ChildState, Kind, moment
+from rightpool.workloads.kinds.registry import controls_pod
+from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
+
+# Reasons for which a container waits until a user corrects something.
+_STUCK: Final = frozenset(
+    {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+)
+_CRASHING: Final = "CrashLoopBackOff"
+MAX_OUTPUT: Final = 400  # characters of a container's last output
+MAX_DIGITS: Final = len(str(MAX_REVISION))
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnd:
+    """How a container failed."""
+
+    container: str
+    exit_code: int
+    reason: str
+    output: str
+    """The last lines that it has written, or the runtime's message."""
+
+    at: float
+    """Unix seconds; 0 where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A Pod that has the label of a ProfiledJob."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    job: str
+    """Name of the ProfiledJob in its label."""
+
+    revision: int | None
+    """None if its label is not a number. Then it uses chips but belongs to no Revision."""
+
+    owner: str
+    """Uid of its controller; empty if it has none."""
+
+    named: bool
+    """Whether its controller is a child of the Revision's name."""
+
+    done: bool
+    """Whether it has succeeded or failed."""
+
+    ready: bool
+    """Whether all its containers are ready."""
+
+    deleting: bool
+    ip: str | None
+    node: str | None
+
+    chips: tuple[tuple[str, int], ...]
+    """What it requests, by resource name."""
+
+    blocked: str | None
+    """Why it does not run."""
+
+    failure: str | None
+    """How its container ended, or why else it failed."""
+
+    succeeded: bool = False
+
+    bound_at: float | None = None
+    """Unix seconds when it was given its node."""
+
+    end: ContainerEnd | None = None
+    """How a container failed last; None where none has, and where the node was drained or lost."""
+
+    restarts: int = 0
+    """How often the kubelet has started containers anew."""
+
+    refused: bool = False
+    """Whether `blocked` waits for a user's correction."""
+
+    unschedulable_since: float | None = None
+    """Unix seconds since when Kubernetes finds no node for it."""
+
+    disrupted: bool = False
+    """Whether Kubernetes says that it is to be evicted or preempted."""
+
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    """Those that let it stay on a node that others are evicted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFacts:
+    """The child of a Revision."""
+
+    kind: Kind
+    uid: str
+    namespace: str
+    name: str
+
+    job: str
+    """Name of the ProfiledJob in its label."""
+
+    revision: int
+
+    owner: str
+    """Uid of its controller; empty if it has none."""
+
+    named: bool
+    """Whether its controller is a ProfiledJob of the name in its label."""
+
+    deleting: bool
+
+    state: ChildState
+    """Its own spec and status, in terms of all kinds."""
+
+    queued: bool = False
+    """Whether a queue decides when it runs."""
+
+    held: bool = False
+    """Whether its queue was told not to run it."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is being deleted, or will have no pods any more."""
+        return self.deleting or self.state.succeeded or self.state.failed
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """An entry of `metadata.ownerReferences` for objects that are deleted with it."""
+        resource = self.kind.resource
+        identity = {"apiVersion": resource.api_version, "kind": resource.kind, "name": self.name, "uid": self.uid}
+        return {**identity, "controller": True}
+
+
+def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An object's metadata."""
+    return body.get("metadata") or {}
+
+
+def revision_of(labels: Mapping[str, str]) -> int | None:
+    """The Revision's number in an object's labels; None if it is not a valid one."""
+    number = labels.get(LABEL_REVISION, "")
+    return int(number) if number.isdecimal() and len(number) <= MAX_DIGITS else None
+
+
+def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
+    """The facts of a Pod with a ProfiledJob's label; None for other pods.
+
+    Foreign pods with the label are kept too, because other pods' chips are counted without them.
+    """
+    metadata = meta(body)
+    labels = metadata.get("labels") or {}
+    if LABEL_JOB not in labels:
+        return None
+    job, revision = sys.intern(labels[LABEL_JOB]), revision_of(labels)
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    phase = status.get("phase")
+    done = phase in ("Succeeded", "Failed")
+    blocked, refused = (None, False) if done else _blocked(status)
+    return PodFacts(
+        uid=str(metadata["uid"]),
+        namespace=sys.intern(str(metadata.get("namespace"))),
+        name=str(metadata["name"]),
+        job=job,
+        revision=revision,
+        owner=controller_of(metadata),
+        named=revision is not None and controls_pod(_controller(metadata), child_name(job, revision)),
+        done=done,
+        ready=not done and _is_true(status.get("conditions") or (), "Ready"),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        ip=status.get("podIP"),
+        node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
+        chips=requested(spec),
+        blocked=blocked,
+        unschedulable_since=None if done or spec.get("nodeName") else _unschedulable_since(status),
+        failure=_failure(status) if phase == "Failed" else None,
+        succeeded=phase == "Succeeded",
+        bound_at=None if done else _bound_at(status),
+        end=None if _is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
+        restarts=sum(_restarts(container) for container in _users(status)),
+        refused=refused,
+        disrupted=not done and _is_true(status.get("conditions") or (), "DisruptionTarget"),
+        tolerations=() if done else _staying(spec),
+    )
+
+
+def child_facts(kind: Kind, body: Mapping[str, Any]) -> ChildFacts | None:
+    """The facts of a Revision's child; None for other objects.
+
+    A child is identified by its name, which is unique. Labels and owner are not sufficient, because any user who may
+    create such objects can write them.
+    """
+    metadata = meta(body)
+    labels = metadata.get("labels") or {}
+    job, revision = sys.intern(labels.get(LABEL_JOB, "")), revision_of(labels)
+    if not job or revision is None or metadata["name"] != child_name(job, revision):
+        return None
+    return ChildFacts(
+        kind=kind,
+        uid=str(metadata["uid"]),
+        namespace=sys.intern(str(metadata.get("namespace"))),
+        name=str(metadata["name"]),
+        job=job,
+        revision=revision,
+        owner=controller_of(metadata),
+        named=_is_profiled_job(_controller(metadata), job),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        state=kind.observe(body),
+        queued=bool(labels.get(LABEL_QUEUE)),
+        held=ANNOTATION_HELD in (metadata.get("annotations") or {}),
+    )
+
+
+def node_facts(body: Mapping[str, Any]) -> NodeFacts:
+    """The facts of a Node: without heartbeats, images, addresses and resources that are not extended ones."""
+    metadata, spec, status = meta(body), body.get("spec") or {}, body.get("status") or {}
+    taints = (
+        Taint(str(taint.get("key")), str(taint.get("effect")), str(taint.get("value") or ""))
+        for taint in spec.get("taints") or ()
+    )
+    allocatable = status.get("allocatable") or {}
+    return NodeFacts(
+        name=str(metadata.get("name")),
+        labels=dict(metadata.get("labels") or {}),
+        taints=tuple(taints),
+        chips={name: n for name, text in allocatable.items() if "/" in name and (n := parse_count(text)) is not None},
+        ready=_is_true(status.get("conditions") or (), "Ready"),
+        unschedulable=bool(spec.get("unschedulable")),
+    )
+
+
+def controller_of(metadata: Mapping[str, Any]) -> str:
+    """The uid of the object's controller; empty if it has none."""
+    return str(_controller(metadata).get("uid", ""))
+
+
+def controlled_by(metadata: Mapping[str, Any], resource: Resource, name: str) -> bool:
+    """Whether the object's controller has this kind and name, with any uid."""
+    controller = _controller(metadata)
+    found = (controller.get("apiVersion"), controller.get("kind"), controller.get("name"))
+    return found == (resource.api_version, resource.kind, name)
+
+
+def _is_profiled_job(reference: Mapping[str, Any], name: str) -> bool:
+    group = str(reference.get("apiVersion")).partition("/")[0]
+    return (group, reference.get("kind"), reference.get("name")) == (GROUP, "ProfiledJob", name)
+
+
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    references = metadata.get("ownerReferences") or ()
+    return next((reference for reference in references if reference.get("controller")), {})
+
+
+def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Extended resources that a pod requests, by name, summed over its containers."""
+    chips: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        resources = container.get("resources") or {}
+        for name, amount in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            number = parse_count(amount) if "/" in name else None
+            if number is not None:
+                chips[sys.intern(name)] = chips.get(name, 0) + number
+    return tuple(sorted(chips.items()))
+
+
+def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
+
+
+def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Tolerations of NoExecute. Those with a time of grace do not let the pod stay."""
+    return tuple(
+        toleration
+        for toleration in spec.get("tolerations") or ()
+        if (toleration.get("effect") or "NoExecute") == "NoExecute" and toleration.get("tolerationSeconds") is None
+    )
+
+
+def _bound_at(status: Mapping[str, Any]) -> float | None:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            try:
+                return read_unix_time(condition.get("lastTransitionTime"))
+            except ValueError:
+                return None
+    return None
+
+
+def _blocked(status: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """Why a pod does not run, and whether a user has to correct it. A program that fails and is started again is not
+    blocked: see `_last_end`."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": "), False
+    for container in _containers(status):
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason")
+        if reason in _STUCK or (reason == _CRASHING and container.get("name") in OURS):
+            return f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": "), True
+    return None, False
+
+
+def _last_end(status: Mapping[str, Any]) -> ContainerEnd | None:
+    """How a user's container failed last. The profiler's own never fail a pod."""
+    ends = []
+    for container in _users(status):
+        for state in (container.get("state"), container.get("lastState")):
+            ended = (state or {}).get("terminated") or {}
+            if ended.get("exitCode"):
+                ends.append(
+                    ContainerEnd(
+                        container=sys.intern(str(container.get("name"))),
+                        exit_code=int(ended["exitCode"]),
+                        reason=sys.intern(str(ended.get("reason") or "Error")),
+                        output=_tail(str(ended.get("message") or "")),
+                        at=moment(ended.get("finishedAt")) or 0.0,
+                    )
+                )
+    return max(ends, key=lambda end: end.at, default=None)
+
+
+def _tail(text: str) -> str:
+    """The end of an output, in whole lines."""
+    text = text.strip()
+    if len(text) <= MAX_OUTPUT:
+        return text
+    end = text[-MAX_OUTPUT:]
+    first, newline, rest = end.partition("\n")
+    return f"…{rest if newline else first}"
+
+
+def _restarts(container: Mapping[str, Any]) -> int:
+    count = container.get("restartCount")
+    return count if isinstance(count, int) else 0
+
+
+def _users(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [container for container in _containers(status) if container.get("name") not in OURS]
+
+
+def _unschedulable_since(status: Mapping[str, Any]) -> float | None:
+    for condition in status.get("conditions") or ():
+        # A gated pod waits for a queue, which is no reason to start elsewhere.
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return _moment(condition.get("lastTransitionTime"))
+    return None
+
+
+def _moment(timestamp: Any) -> float | None:
+    """Unix seconds of what Kubernetes writes; None where it can't be read."""
+    try:
+        return datetime.fromisoformat(str(timestamp).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def _failure(status: Mapping[str, Any]) -> str | None:
+    ended = _last_end(status)
+    if ended is not None:
+        output = f": {ended.output}" if ended.output else ""
+        return f"container {ended.container} exited with {ended.exit_code} ({ended.reason}){output}"
+    reason = status.get("reason")
+    return None if reason is None else f"{reason}: {status.get('message', '')}".strip(": ")
+
+
+def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]

@@ -1,0 +1,116 @@
+"""The observed state of a job's Revisions, derived from their children and pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from rightpool.planning.migration.revision import Crash, RevisionState
+from rightpool.runtime.observe.facts import ChildFacts, PodFacts
+
+MAX_REASON = 700
+
+
+def revision_states(
+    owner: str, children: Iterable[ChildFacts], pods: Iterable[PodFacts]
+) -> Mapping[int, RevisionState]:
+    """The state of each Revision by its number. `owner` is the uid of the ProfiledJob.
+
+    Children of an earlier ProfiledJob of the same name are no Revisions of this one, and must end first. Their pods
+    count as active, because they may still write to the checkpoint.
+    """
+    own: dict[int, ChildFacts] = {}
+    earlier: set[int] = set()
+    for child in children:
+        if child.owner == owner:
+            own[child.revision] = child
+        elif child.named:
+            earlier.add(child.revision)
+    pods_by_revision: dict[int, list[PodFacts]] = defaultdict(list)
+    for pod in pods:
+        if pod.revision is None:
+            continue
+        pods_by_revision[pod.revision].append(pod)
+    return {
+        number: _state(number, own.get(number), pods_by_revision.get(number, []), number in earlier)
+        for number in {*own, *earlier, *pods_by_revision}
+    }
+
+
+def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
+    active = [pod for pod in pods if not pod.done]
+    paid = [pod for pod in active if pod.node is not None and (pod.named if child is None else pod.owner == child.uid)]
+    moments = [pod.bound_at for pod in paid if pod.bound_at is not None]
+    bound_at = sum(moments) / len(moments) if moments and len(moments) == len(paid) else None
+    foreign = min((pod.name for pod in active if not pod.named), default=None)
+    if child is None:
+        return RevisionState(
+            revision=number,
+            exists=False,
+            active=len(active),
+            on_nodes=len(paid),
+            bound_at=bound_at,
+            earlier=earlier,
+            foreign_pod=foreign,
+        )
+    own = [pod for pod in active if pod.owner == child.uid]
+    # Who suspends or ends a child ends its pods, and so does a child that fails or succeeds. Its queue does it unasked.
+    preempted = child.queued and not child.held
+    ends = child.ended or child.state.ending or (child.state.suspended and not preempted)
+    evicted = 0 if ends else sum((pod.deleting or pod.disrupted) and pod.node is not None for pod in own)
+    running = sum(pod.ready and not pod.deleting for pod in own)
+    blocked = next((pod for pod in own if pod.blocked), None)
+    unscheduled = (pod.unschedulable_since for pod in own if not pod.deleting)
+    nodes: dict[str, int] = {}
+    for pod in active:
+        if pod.node is not None:
+            nodes[pod.node] = nodes.get(pod.node, 0) + 1
+    failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
+    failure = child.state.failure
+    if child.state.failed and failures:
+        failure = f"{failures[-1]}; {failure}" if failure else failures[-1]
+    return RevisionState(
+        revision=number,
+        exists=True,
+        deleting=child.deleting,
+        suspended=child.state.suspended,
+        active=len(active),
+        running=running,
+        on_nodes=len(paid),
+        bound_at=bound_at,
+        evicted=evicted,
+        succeeded=child.state.succeeded,
+        failed=child.state.failed,
+        blocked=None if blocked is None else _cut(blocked.blocked),
+        refused=blocked is not None and blocked.refused,
+        crash=None if child.ended else _crash(child, pods),
+        unschedulable_since=min((since for since in unscheduled if since is not None), default=None),
+        nodes=nodes,
+        failure=_cut(failure),
+        earlier=earlier,
+        foreign_pod=foreign,
+        started_at=child.state.started_at,
+        finishing=child.state.ending or (not own and any(pod.succeeded and pod.owner == child.uid for pod in pods)),
+    )
+
+
+def _crash(child: ChildFacts, pods: list[PodFacts]) -> Crash | None:
+    """How the program failed last. The Job's own count may be a moment late, and has no restarts in place."""
+    own = [pod for pod in pods if pod.owner == child.uid and pod.end is not None]
+    last = max((pod.end for pod in own if pod.end is not None), key=lambda end: end.at, default=None)
+    if last is None:
+        return None
+    failed = sum(pod.done for pod in own)
+    return Crash(
+        count=max(child.state.failures, failed) + sum(pod.restarts for pod in own if not pod.done),
+        allowed=child.state.failures_allowed,
+        container=last.container,
+        exit_code=last.exit_code,
+        reason=last.reason,
+        at=last.at,
+        output=last.output,
+    )
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"

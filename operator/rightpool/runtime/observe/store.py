@@ -1,0 +1,283 @@
+"""The store: the state of the cluster, updated by watches and by our own writes, read by the planner.
+
+Objects are keyed by uid. Of two versions of an object the newer one is kept, whether it came from a watch, a list or
+the response to a write. Responses are stored at once, so that the next cycle does not decide on outdated state. Deleted
+uids are kept as tombstones for a while, so that a late response does not restore the object.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rightpool.api.kubernetes import Resource
+from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
+from rightpool.planning.job import JobKey
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.reporting.stored_job import StoredJob, read_job
+from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, pod_facts
+from rightpool.runtime.observe.revisions import revision_states
+from rightpool.runtime.observe.watched import watched
+from rightpool.workloads.kinds.registry import kind_at
+
+TOMBSTONE_SECONDS: Final = 600.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Entry:
+    version: int
+    key: JobKey
+    """Of the ProfiledJob that it is or belongs to; ("", name) for cluster-scoped objects."""
+    facts: Any
+    watched: bool = False
+    """Whether a watch has delivered it, not only a list or our own write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What a complete list showed that the watch had not."""
+
+    missed: int
+    """Objects that are new or newer in the list."""
+    lost: int
+    """Stored objects that are not in the list."""
+
+
+class Store:
+    """Thread-safe: watches write from the event loop, the planner reads and writes from its own threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._entries: dict[Resource, dict[str, _Entry]] = {resource: {} for resource in watched()}
+        self._tombstones: dict[str, float] = {}
+        self._jobs: dict[JobKey, str] = {}  # key → uid
+        self._children: dict[JobKey, dict[str, ChildFacts]] = {}
+        self._pods: dict[JobKey, dict[str, PodFacts]] = {}
+        self._revisions: dict[JobKey, tuple[str, Mapping[int, RevisionState]]] = {}  # with the job's uid
+        self._changed = threading.Event()
+
+    # --- updates -----------------------------------------------------------------------------------------------------
+
+    def observe(self, resource: Resource, kind: str | None, body: Mapping[str, Any]) -> None:
+        """Apply one event of a watch. `kind` is ADDED, MODIFIED or DELETED, or None for the watch's first list."""
+        if kind == "DELETED":
+            self._remove(resource, str(meta(body)["uid"]))
+        else:
+            self._put(resource, body, watched=True)
+
+    def assume(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        """Apply the API server's response to our own write."""
+        self._put(resource, body, watched=False)
+
+    def reconcile(self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str) -> Reconciled:
+        """Apply a complete list as of resource version `version`: update its objects, and drop those it lacks."""
+        listed = set()
+        missed = lost = 0
+        for body in bodies:
+            listed.add(str(meta(body)["uid"]))
+            missed += self._put(resource, body, watched=False)
+        horizon = _version(version)
+        with self._lock:
+            gone = [
+                uid for uid, entry in self._entries[resource].items() if uid not in listed and entry.version <= horizon
+            ]
+        for uid in gone:
+            lost += self._remove(resource, uid)
+        return Reconciled(missed, lost)
+
+    def unwatched(self, resource: Resource) -> int:
+        """The number of objects that were listed but not yet delivered by the watch."""
+        with self._lock:
+            return sum(not entry.watched for entry in self._entries[resource].values())
+
+    def _put(self, resource: Resource, body: Mapping[str, Any], *, watched: bool) -> bool:
+        metadata = meta(body)
+        uid, version = str(metadata["uid"]), _version(metadata.get("resourceVersion"))
+        with self._lock:
+            entries = self._entries[resource]
+            old = entries.get(uid)
+            if old is not None and version and old.version >= version:
+                old.watched = old.watched or watched
+                return False
+            if uid in self._tombstones:
+                return False
+            facts = _facts(resource, body, old)
+            if facts is None:
+                if old is not None:
+                    self._drop(resource, uid, old)
+                return False
+            key = _key(facts, metadata)
+            entry = _Entry(version, key, facts, watched or (old is not None and old.watched))
+            entries[uid] = entry
+            if self._index(resource, uid, entry, old):
+                self._changed.set()
+            return True
+
+    def _remove(self, resource: Resource, uid: str) -> bool:
+        with self._lock:
+            now = self._clock()
+            self._tombstones[uid] = now
+            if len(self._tombstones) > 1000:
+                self._tombstones = {u: at for u, at in self._tombstones.items() if now - at < TOMBSTONE_SECONDS}
+            old = self._entries[resource].get(uid)
+            if old is None:
+                return False
+            self._drop(resource, uid, old)
+            self._changed.set()
+            return True
+
+    def _drop(self, resource: Resource, uid: str, entry: _Entry) -> None:
+        self._entries[resource].pop(uid, None)
+        if resource is PROFILED_JOBS:
+            if self._jobs.get(entry.key) == uid:
+                del self._jobs[entry.key]
+            self._revisions.pop(entry.key, None)
+        elif (index := self._index_of(resource)) is not None:
+            members = index.get(entry.key, {})
+            members.pop(uid, None)
+            if not members:
+                index.pop(entry.key, None)
+            self._revisions.pop(entry.key, None)
+
+    def _index(self, resource: Resource, uid: str, entry: _Entry, old: _Entry | None) -> bool:
+        """Update the indexes; whether a decision may depend on the change."""
+        if resource is PROFILED_JOBS:
+            self._jobs[entry.key] = uid
+            return old is None or _wakes(entry.facts, old.facts)
+        if (index := self._index_of(resource)) is not None:
+            index.setdefault(entry.key, {})[uid] = entry.facts
+            if old is not None and old.facts == entry.facts:
+                return False
+            self._revisions.pop(entry.key, None)
+            return True
+        return old is None or old.facts != entry.facts
+
+    def _index_of(self, resource: Resource) -> dict[JobKey, dict[str, Any]] | None:
+        """The index by ProfiledJob, for pods and children."""
+        if resource is PODS:
+            return self._pods
+        return self._children if kind_at(resource) is not None else None
+
+    # --- queries -----------------------------------------------------------------------------------------------------
+
+    def jobs(self) -> dict[JobKey, StoredJob]:
+        """Every ProfiledJob."""
+        with self._lock:
+            return {entry.key: entry.facts for entry in self._entries[PROFILED_JOBS].values()}
+
+    def job(self, key: JobKey) -> StoredJob | None:
+        """The current state of one ProfiledJob."""
+        with self._lock:
+            uid = self._jobs.get(key)
+            entry = None if uid is None else self._entries[PROFILED_JOBS].get(uid)
+            return None if entry is None else entry.facts
+
+    def revisions(self, key: JobKey, uid: str) -> Mapping[int, RevisionState]:
+        """The observed Revisions of the ProfiledJob with this uid."""
+        with self._lock:
+            owner, known = self._revisions.get(key, (None, {}))
+            # A cycle's picture may be older than the store: of a job that was deleted and created again since.
+            if owner != uid:
+                children = self._children.get(key, {}).values()
+                known = revision_states(uid, children, self._pods.get(key, {}).values())
+                self._revisions[key] = (uid, known)
+            return known
+
+    def child(self, key: JobKey, uid: str, revision: int) -> ChildFacts | None:
+        """The child of a Revision."""
+        with self._lock:
+            children = self._children.get(key, {}).values()
+            return next((c for c in children if c.revision == revision and c.owner == uid), None)
+
+    def earlier_child(self, key: JobKey, uid: str, revision: int) -> ChildFacts | None:
+        """A child of this Revision number that belongs to an earlier, deleted ProfiledJob of this name."""
+        with self._lock:
+            children = self._children.get(key, {}).values()
+            return next((c for c in children if c.revision == revision and c.named and c.owner != uid), None)
+
+    def pods(self, key: JobKey, revision: int) -> list[PodFacts]:
+        """The pods of a Revision: those that its child controls.
+
+        Labels are not sufficient, because any user can write them: the operator would trust a foreign pod's metrics and
+        send the Revision's token to it.
+        """
+        with self._lock:
+            owner = self._jobs.get(key)
+            children = self._children.get(key, {}).values()
+            uids = {child.uid for child in children if child.revision == revision and child.owner == owner}
+            return [pod for pod in self._pods.get(key, {}).values() if pod.revision == revision and pod.owner in uids]
+
+    def all_pods(self) -> list[PodFacts]:
+        """The pods of all Revisions."""
+        with self._lock:
+            return [entry.facts for entry in self._entries[PODS].values()]
+
+    def objects(self, resource: Resource) -> list[Any]:
+        """The facts of all objects of a resource."""
+        with self._lock:
+            return [entry.facts for entry in self._entries[resource].values()]
+
+    def size(self, resource: Resource) -> int:
+        """The number of objects of a resource."""
+        with self._lock:
+            return len(self._entries[resource])
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for a change since the last wait that a decision may depend on; False if the timeout passed first."""
+        changed = self._changed.wait(timeout)
+        self._changed.clear()
+        return changed
+
+    def wake(self) -> None:
+        """End the current wait."""
+        self._changed.set()
+
+
+def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None) -> Any:
+    if resource is PROFILED_JOBS:
+        return read_job(body, None if old is None else old.facts)
+    if resource is PODS:
+        return pod_facts(body)
+    if resource is NODES:
+        facts = node_facts(body)
+        # A kubelet writes often, and hardly ever what is looked at here: who sees the same object need not look again.
+        return old.facts if old is not None and old.facts == facts else facts
+    kind = kind_at(resource)
+    if kind is not None:
+        return child_facts(kind, body)
+    return body  # few and small; managedFields of a pool are needed too
+
+
+def _key(facts: Any, metadata: Mapping[str, Any]) -> JobKey:
+    if isinstance(facts, StoredJob):
+        return facts.job.key
+    if isinstance(facts, PodFacts | ChildFacts):
+        return JobKey(facts.namespace, facts.job)
+    return JobKey("", str(metadata["name"]))
+
+
+def _wakes(new: StoredJob, old: StoredJob) -> bool:
+    """Whether users changed the job: its spec, its approval, the trace that they ask for, or its deletion. Only the
+    operator changes the status."""
+    a, b = new.job, old.job
+    return (a.generation, a.approved, a.trace_request, a.deleting) != (
+        b.generation,
+        b.approved,
+        b.trace_request,
+        b.deleting,
+    )
+
+
+def _version(text: object) -> int:
+    """A resource version as a number; 0 if it is not one, and then every event replaces the stored object.
+
+    Versions of one resource can be compared as numbers (API conventions since Kubernetes 1.35, and etcd's use before).
+    """
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0

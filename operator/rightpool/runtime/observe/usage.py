@@ -1,0 +1,86 @@
+"""Chips in use by node: those requested by our jobs' pods and by all other pods."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from rightpool.cluster.client import Listing
+from rightpool.cluster.errors import ClusterError, Forbidden
+from rightpool.cluster.resources import PODS
+from rightpool.contract import LABEL_JOB
+from rightpool.runtime.observe.facts import PodFacts, requested
+from rightpool.runtime.observe.relist import Lister
+
+# Pods that have ended use no chips, and may be many.
+_ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
+
+logger = logging.getLogger(__name__)
+
+
+class ChipUsage:
+    """Counts other pods once an interval, and our jobs' pods from the store at every call."""
+
+    def __init__(
+        self,
+        client: Lister,
+        *,
+        interval: float,
+        namespaces: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Pods are listed in `namespaces`, in all if empty. Chips of pods elsewhere count as free."""
+        self._client = client
+        self.whole = not namespaces
+        """Whether the pods of all namespaces are counted."""
+        self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
+        self._interval = interval
+        self._clock = clock
+        self._counted_at: float | None = None
+        self._foreign: Mapping[str, int] = {}
+        self._forbidden = False
+
+    def refresh(self, resources: Collection[str]) -> bool:
+        """Count other pods if the interval has passed; whether the count changed. `resources`: of all pools."""
+        now = self._clock()
+        if self._counted_at is not None and now - self._counted_at < self._interval:
+            return False
+        self._counted_at = now
+        if not resources:
+            return False
+        counted: Counter[str] = Counter()
+        try:
+            for namespace in self._namespaces:
+                for page in self._client.pages(PODS, namespace, labels=f"!{LABEL_JOB}", fields=_ALIVE):
+                    _count(page, resources, counted)
+        except Forbidden as error:
+            if not self._forbidden:
+                logger.warning("chips of other pods are not counted, free chips may be too high: %s", error.message)
+            self._forbidden = True
+            return False
+        except ClusterError as error:
+            logger.warning("chips of other pods could not be counted; the last count stays: %s", error.message)
+            return False
+        self._forbidden = False
+        changed = counted != self._foreign
+        self._foreign = dict(counted)
+        return changed
+
+    def by_node(self, pods: Iterable[PodFacts], resources: Collection[str]) -> dict[str, int]:
+        """Chips that pods request, by node name."""
+        counted: Counter[str] = Counter(self._foreign)
+        for pod in pods:
+            if not pod.done and pod.node is not None:
+                counted[pod.node] += sum(amount for name, amount in pod.chips if name in resources)
+        return dict(counted)
+
+
+def _count(page: Listing, resources: Collection[str], counted: Counter[str]) -> None:
+    for body in page.items:
+        spec = body.get("spec") or {}
+        chips = sum(amount for name, amount in requested(spec) if name in resources)
+        if chips:
+            counted[str(spec.get("nodeName"))] += chips

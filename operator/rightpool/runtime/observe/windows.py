@@ -1,0 +1,130 @@
+"""The windows of samples of every running Revision, in memory, filled by one bulk read at a time.
+
+A read may block until its timeout, so it runs in a thread of its own: a cycle takes the samples that have arrived,
+starts the next read and continues. A restart loses only the windows; jobs are not moved until they are full again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FuturesTimeout
+from dataclasses import dataclass, field
+from typing import Final
+
+from rightpool.api.migration import Phase
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.planning.job import Job
+from rightpool.planning.revision_window import Observation, RevisionWindow, observed_revision
+from rightpool.profiles.sample import RevisionKey, Sample
+from rightpool.runtime.observe.facts import PodFacts
+from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
+
+# Interval of readings while a checkpoint is awaited: progress after the checkpoint is lost when the pods end.
+CHECKPOINT_INTERVAL: Final = 2.0
+# The next read starts after this share of the interval, so that a cycle that starts early does not skip one.
+EARLY: Final = 0.9
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Observed:
+    window: RevisionWindow
+    requested_at: float = -math.inf
+    """When its last read was requested."""
+
+
+@dataclass(slots=True)
+class Observations:
+    """Used by the planner's thread only; the read itself runs in another thread."""
+
+    reader: TelemetryReader
+    patience: float = 1.0
+    """How long a cycle waits for a read that it started, seconds."""
+    up: bool = True
+    """Whether the last read reached the source of telemetry."""
+    _windows: dict[str, _Observed] = field(default_factory=dict)  # by uid of the ProfiledJob
+    _requested: dict[RevisionKey, str] = field(default_factory=dict)
+    _reading: Future[TelemetryReading] | None = None
+    _failures: tuple[str, ...] = ()
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="telemetry"))
+
+    def close(self) -> None:
+        """Stop. A running read ends by its own timeouts."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def refresh(self, jobs: Iterable[Job], pods: Callable[[Job, int], Iterable[PodFacts]], now: float) -> None:
+        """Take the samples of a finished read, and start the next one. Windows of all other jobs are dropped."""
+        self._collect(0.0)
+        targets: list[Target] = []
+        requested: dict[RevisionKey, str] = {}
+        alive: set[str] = set()
+        for job in jobs:
+            number = observed_revision(job)
+            if number is None:
+                continue
+            alive.add(job.uid)
+            observed = self._observed(job, number)
+            interval = job.spec.profiling.interval.total_seconds()
+            if job.state.migration is not None and job.state.migration.phase is Phase.CHECKPOINTING:
+                interval = min(interval, CHECKPOINT_INTERVAL)
+            if self._reading is not None or now - observed.requested_at < EARLY * interval:
+                continue
+            addresses = tuple((pod.name, pod.ip) for pod in pods(job, number) if pod.ip and not pod.done)
+            if addresses:
+                observed.requested_at = now
+                targets.append(Target(observed.window.key, addresses, interval))
+                requested[observed.window.key] = job.uid
+        for uid in self._windows.keys() - alive:
+            del self._windows[uid]
+        if targets:
+            self._requested = requested
+            self._reading = self._thread.submit(self.reader.read, targets, now)
+            self._collect(self.patience)
+
+    def of(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
+        """The observation of a job. `accelerator` is that of its pool, None if unknown."""
+        number = observed_revision(job)
+        observed = self._windows.get(job.uid)
+        if observed is None or number is None or observed.window.key.revision != number:
+            return Observation()
+        return observed.window.observe(job, accelerator, now)
+
+    def _observed(self, job: Job, number: int) -> _Observed:
+        key = RevisionKey(job.key.namespace, job.key.name, number)
+        observed = self._windows.get(job.uid)
+        if observed is None or observed.window.key != key:
+            observed = self._windows[job.uid] = _Observed(RevisionWindow.of(job, number))
+        return observed
+
+    def _collect(self, timeout: float) -> None:
+        if self._reading is None:
+            return
+        try:
+            reading = self._reading.result(timeout)
+        except FuturesTimeout:
+            return
+        except Exception as error:
+            # By its contract a reader never raises. If it does, treat it as a failed read.
+            reading = TelemetryReading(failures=(f"{type(error).__name__}: {error}",), up=False)
+        self._reading = None
+        self.up = reading.up
+        self._log(reading.failures)
+        self._append(reading.samples)
+
+    def _append(self, samples: Mapping[RevisionKey, Sample]) -> None:
+        for key, sample in samples.items():
+            observed = self._windows.get(self._requested.get(key, ""))
+            if observed is not None and observed.window.key == key:
+                observed.window.append(sample)
+
+    def _log(self, failures: tuple[str, ...]) -> None:
+        if failures != self._failures:
+            for failure in failures:
+                logger.warning("telemetry: %s", failure)
+            if not failures:
+                logger.info("telemetry: all that was asked for is read again")
+        self._failures = failures

@@ -1,0 +1,152 @@
+"""Constructs the operator's parts from its settings, starts and stops them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from rightpool.cluster.client import ClusterClient, Hook
+from rightpool.cluster.discovery import unserved
+from rightpool.cluster.events import EventRecorder
+from rightpool.cluster.lease import LeaseElector
+from rightpool.cluster.resources import NAMESPACES
+from rightpool.cluster.sidecars import Sidecars
+from rightpool.hardware.catalog import load_catalog
+from rightpool.runtime.act.chargeback_books import ChargebackBooks
+from rightpool.runtime.act.children import Children, read_key
+from rightpool.runtime.act.executor import Executor
+from rightpool.runtime.act.fence import REQUEST_SECONDS, Fence
+from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.health import Health
+from rightpool.runtime.job_step import Decide
+from rightpool.runtime.loop import Parts, Planner
+from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.watched import watched
+from rightpool.runtime.observe.watches import Watches
+from rightpool.runtime.observe.windows import Observations
+from rightpool.settings import OperatorSettings
+from rightpool.telemetry.reader import TelemetryReader
+
+logger = logging.getLogger(__name__)
+
+
+class Operator:
+    """The whole operator except for the handlers.
+
+    The handlers feed `store` and `watches`, and serve `dead` and `unready`. Everything else runs in threads between
+    `start` and `stop`.
+    """
+
+    def __init__(
+        self,
+        settings: OperatorSettings,
+        *,
+        decide: Decide,
+        reader: TelemetryReader,
+        hook: Hook | None = None,
+        on_lead: Callable[[bool], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self.store = Store()
+        self.watches = Watches(watched(), settings.watch_namespaces)
+        self._health = Health(settings.interval)
+        self._client = ClusterClient.connect(
+            settings.kubeconfig,
+            qps=settings.api_qps,
+            burst=settings.api_burst,
+            timeout=settings.api_timeout,
+            hook=hook,
+        )
+        self._relister = Relister(
+            self._client,
+            self.store,
+            interval=settings.relist_interval,
+            missing=self.watches.missing,
+            namespaces=settings.watch_namespaces,
+        )
+        self._elector = LeaseElector(
+            # Its own client, so that renewing the Lease does not wait for the rate limit of ten thousand status writes.
+            ClusterClient.connect(
+                settings.kubeconfig, timeout=min(settings.api_timeout, settings.lease_duration / 3), hook=hook
+            ),
+            namespace=settings.lease_namespace,
+            name=settings.lease_name,
+            identity=settings.identity,
+            duration=settings.lease_duration,
+            eligible=lambda: self._relister.ready,
+            on_change=self._leadership_changed,
+        )
+        self.metrics = OperatorMetrics(lambda: self._elector.held)
+        self._on_lead = on_lead
+        self._sidecars = Sidecars()
+        self._observations = Observations(reader)
+        if settings.token_key_file is None:
+            logger.warning("no token key file: after a restart, pods that run already take no request for a checkpoint")
+        fence = Fence(self._client, self._elector)
+        children = Children(settings.sidecar_image, read_key(settings.token_key_file))
+        executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
+        self.planner = Planner(
+            Parts(
+                client=self._client,
+                store=self.store,
+                relister=self._relister,
+                elector=self._elector,
+                fence=fence,
+                executor=executor,
+                observations=self._observations,
+                usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
+                publisher=PoolPublisher(self._client, self.store),
+                recorder=EventRecorder(
+                    self._client,
+                    leads=lambda: self._elector.held_for(REQUEST_SECONDS),
+                    instance=settings.identity,
+                ),
+                catalog=load_catalog(),
+                decide=decide,
+                metrics=self.metrics,
+                books=ChargebackBooks(self._client, fence, self.metrics.chargeback, settings.lease_namespace),
+                health=self._health,
+            ),
+            interval=settings.interval,
+        )
+
+    def start(self) -> None:
+        """Start leader election and planning."""
+        if self._settings.metrics_port:
+            self.metrics.serve(self._settings.bind_address, self._settings.metrics_port)
+        self._elector.start()
+        self.planner.start()
+
+    def stop(self) -> None:
+        """Stop within seconds. The Lease is released last, when no thread can write any more."""
+        self.planner.stop(timeout=8.0)
+        self._elector.stop(timeout=3.0)
+        self._observations.close()
+        self._sidecars.close()
+        self._client.close()
+
+    def unserved(self) -> list[str]:
+        """Required resources that the API server does not serve at the moment."""
+        # kopf also waits for the namespaces resource before it starts any watch.
+        return unserved(self._client, (*watched(), NAMESPACES))
+
+    def dead(self) -> str | None:
+        """Why the process has to be restarted; None if it has not. For the liveness probe."""
+        return self._health.problem() or self.watches.abandoned()
+
+    def unready(self) -> str | None:
+        """Why this process could not lead; None if it could. A follower with complete watches is ready."""
+        unwatched = self.watches.problem()
+        if unwatched is not None:
+            return unwatched
+        if not self._relister.ready:
+            return "the watches have not caught up with what is stored"
+        return self.dead()
+
+    def _leadership_changed(self, leader: bool) -> None:
+        self.store.wake()
+        if self._on_lead is not None:
+            self._on_lead(leader)

@@ -1,0 +1,55 @@
+"""The chips of simulated pools: nodes, and which pods hold what of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rightpool.api.placement import Placement
+from rightpool.hardware.accelerator import Price
+from rightpool.hardware.pool import OpenNode, Pool
+
+
+@dataclass(slots=True)
+class SimulatedPool:
+    """A pool, with the free chips of each of its nodes."""
+
+    pool: Pool
+    """As it is without any pod."""
+    free: list[int] = field(init=False)
+    """By node."""
+    _seen: Pool | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.free = [self.pool.chips_per_node] * (self.pool.total // self.pool.chips_per_node)
+
+    def priced(self, dollars: float) -> None:
+        """A chip-hour costs this from now on."""
+        self.pool, self._seen = replace(self.pool, price=Price(dollars)), None
+
+    def seen(self) -> Pool:
+        """The pool as the operator sees it now."""
+        if self._seen is None:
+            nodes = tuple(OpenNode(f"node-{number}", free) for number, free in enumerate(self.free) if free)
+            self._seen = replace(self.pool, free=sum(self.free), nodes=len(self.free), open_nodes=nodes)
+        return self._seen
+
+    def bind(self, placement: Placement) -> tuple[int, ...] | None:
+        """The nodes of its pods, all or none; the fullest node that has room for a pod is taken first."""
+        each, self._seen = placement.chips_per_replica, None
+        taken: list[int] = []
+        for _ in range(placement.replicas):
+            fitting = [(free, node) for node, free in enumerate(self.free) if free >= each]
+            if not fitting:
+                for node in taken:
+                    self.free[node] += each
+                return None
+            _, node = min(fitting)
+            self.free[node] -= each
+            taken.append(node)
+        return tuple(taken)
+
+    def release(self, placement: Placement, nodes: tuple[int, ...]) -> None:
+        """The pods are gone."""
+        self._seen = None
+        for node in nodes:
+            self.free[node] += placement.chips_per_replica

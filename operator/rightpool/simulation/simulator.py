@@ -1,0 +1,92 @@
+"""The simulator: one clock, pools and jobs, and the operator's cycle as the loop runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rightpool.api.migration import Phase
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.plan import Plan, plan
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import Job, JobKey
+from rightpool.planning.migration.commands import commands
+from rightpool.planning.migration.transitions import advance
+from rightpool.planning.migration.words import Words
+from rightpool.prediction.predictor import Predictor
+from rightpool.simulation.chips import SimulatedPool
+from rightpool.simulation.simulated_job import SimulatedJob
+
+# Seconds between cycles while a migration is under way, and otherwise. The operator's own interval is 10.
+BUSY_CYCLE: Final = 20.0
+CYCLE: Final = 60.0
+
+Watch = Callable[[Job, Job, float], None]
+"""Called with a job before and after each step of the state machine, and the time."""
+
+
+@dataclass(slots=True)
+class Simulator:
+    """A fleet in virtual time."""
+
+    pools: Mapping[str, SimulatedPool]
+    policy: PlacementPolicySpec
+    predictor: Predictor
+    allocator: Allocator
+    words: Words
+    now: float
+    """Unix seconds."""
+    watch: Watch | None = None
+    jobs: dict[JobKey, SimulatedJob] = field(default_factory=dict)
+    _plan: Plan | None = None
+
+    def add(self, jobs: Iterable[SimulatedJob]) -> None:
+        """They exist from now on."""
+        for job in jobs:
+            self.jobs[job.job.key] = job
+
+    def run(self, until: float) -> None:
+        """Cycle after cycle."""
+        while self.now < until:
+            busy = any(self._busy(job.job) for job in self.jobs.values())
+            self.now = min(self.now + (BUSY_CYCLE if busy else CYCLE), until)
+            self.cycle()
+
+    def cycle(self) -> None:
+        """What the planner's loop does in one: observe, plan, advance, store, carry out."""
+        now = self.now
+        for simulated in self.jobs.values():
+            simulated.live(self.pools, now)
+        pools = {name: pool.seen() for name, pool in self.pools.items()}
+        jobs = {key: simulated.observed(pools, now) for key, simulated in self.jobs.items()}
+        fleet = Fleet(jobs, pools, self.policy, now)
+        self._plan = plan(fleet, self.predictor, self.allocator, self._plan)
+        for key, job in jobs.items():
+            self._step(self.jobs[key], job)
+
+    def restart_operator(self) -> None:
+        """All that the operator has in memory is gone."""
+        self._plan = None
+        for simulated in self.jobs.values():
+            simulated.restart_operator()
+
+    def _step(self, simulated: SimulatedJob, job: Job) -> None:
+        assert self._plan is not None
+        after = advance(job, self._plan.assessments.get(job.key), self.policy, self.now, self.words)
+        if after is not job:
+            simulated.store(after.state)
+            if self.watch is not None:
+                self.watch(job, after, self.now)
+            job = after
+        for command in commands(job):
+            simulated.carry_out(command, self.now)
+
+    @staticmethod
+    def _busy(job: Job) -> bool:
+        """Whether seconds count."""
+        migration = job.state.migration
+        moving = migration is not None and migration.phase not in (Phase.WARMING_UP, Phase.VERIFYING)
+        revision = job.state.revision
+        return moving or (job.state.finished is None and (revision is None or revision.since is None))

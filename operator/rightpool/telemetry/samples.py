@@ -1,0 +1,71 @@
+"""Samples from what the sources say of a Revision: which values are admissible, and which source comes first."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.traits import ModelTraits
+from rightpool.telemetry.sources.source import SourceReading
+
+_RATIOS: Final = frozenset(
+    {
+        Field.CHIP_BUSY,
+        Field.COMPUTE_ACTIVE,
+        Field.MATRIX_ACTIVE,
+        Field.MEMORY_BANDWIDTH,
+        Field.EXPOSED_COMMUNICATION,
+        Field.INPUT_WAIT,
+        Field.THROTTLE,
+        Field.SLOWEST_CHIP_BUSY,
+        Field.MOST_COMPUTE_ACTIVE,
+        Field.LEAST_COMPUTE_ACTIVE,
+        Field.FP64_ACTIVE,
+        Field.FP32_ACTIVE,
+        Field.FP16_ACTIVE,
+        Field.INTEGER_ACTIVE,
+        Field.OCCUPANCY,
+        Field.POWER_CAPPED,
+        Field.THERMAL_THROTTLE,
+        Field.CLOCK,
+        Field.LEAST_EXPOSED,
+        Field.LEAST_INPUT_WAIT,
+        Field.LAUNCH_GAPS,
+    }
+)
+# An untrusted pod may say anything. Beyond these nothing of a job is measured, and arithmetic over- and underflows.
+LARGEST: Final = 1e18
+_SMALLEST: Final = 1e-12
+_RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio
+
+
+def admissible(field: Field, value: float) -> float | None:
+    """The value, or None where it can't be one of this field: a wrong number is worse than a missing one."""
+    if not (value == 0 or _SMALLEST <= value <= LARGEST):
+        return None
+    if field in _RATIOS:
+        return None if value > 1 + _RATIO_SLACK else min(value, 1.0)
+    return value
+
+
+def sample_of(readings: Iterable[SourceReading]) -> Sample | None:
+    """A Sample of what the sources say of one Revision.
+
+    Each field is that of the first that measures it admissibly, else of the first that derives it: a utilization that
+    counts any kernel must not hide a better counter. None where nothing is left, or no source knows when its values
+    were read.
+    """
+    at = None
+    values: dict[Field, float] = {}
+    derived: set[Field] = set()
+    traits: ModelTraits | None = None
+    for reading in readings:
+        at = reading.at if at is None else at
+        traits = reading.traits if traits is None else traits
+        for field, value in reading.values.items():
+            if field in values and not (field in derived and field not in reading.derived):
+                continue
+            number = admissible(field, value)
+            if number is not None:
+                values[field] = number
+                (derived.add if field in reading.derived else derived.discard)(field)
+    return Sample(at, values, frozenset(derived), traits) if at is not None and values else None

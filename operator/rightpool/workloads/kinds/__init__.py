@@ -1,0 +1,1 @@
+"""Kinds of children: one module each, and the registry that names them."""

@@ -1,0 +1,110 @@
+"""The interface of a kind of child: what a Revision becomes in the cluster.
+
+Everything that differs from kind to kind is behind it. A new kind is one module beside this one, its row in the
+registry, its field in `api.workload.Workload` and its rights in the chart, which tests compare with the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from rightpool.api.kubernetes import Resource
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.pods import Template
+
+
+@dataclass(frozen=True, slots=True)
+class ChildState:
+    """The state of a child by its own spec and status.
+
+    Fields that all kinds have in common (names, labels, owner, deletion) are in ChildFacts.
+    """
+
+    suspended: bool
+    """Whether it is suspended, and so has no pods."""
+
+    succeeded: bool
+    """Whether it has ended successfully."""
+
+    failed: bool
+    """Whether it has failed for good."""
+
+    failure: str | None = None
+    """Why it failed, by Kubernetes' message."""
+
+    started_at: float | None = None
+    """Unix seconds of its last start. None before the first start, or while it is suspended."""
+
+    ending: bool = False
+    """Whether its outcome is decided but not reported yet, because its pods are still ending."""
+
+    failures: int = 0
+    """Failures of its pods that count."""
+
+    failures_allowed: int = 0
+    """With more it has failed."""
+
+    expires: bool = False
+    """Whether Kubernetes deletes it some time after its end."""
+
+
+class Kind(Protocol):
+    """One kind of child. Its pods are those that have it as their controller, by uid.
+
+    There is no way yet to observe controllers between a child and its pods, such as a Deployment's ReplicaSets: a kind
+    that has them needs one.
+    """
+
+    @property
+    def field(self) -> str:
+        """The field of spec.workload that selects this kind."""
+        ...
+
+    @property
+    def resource(self) -> Resource:
+        """The API resource of its objects."""
+        ...
+
+    def build(
+        self,
+        owner: Owner,
+        workload: Template,
+        queue_name: str | None,
+        ref: Revision,
+        pool: Pool,
+        injection: Injection | None,
+        suspend: bool = False,
+    ) -> dict[str, Any]:
+        """The manifest of a Revision's new child. `injection` is None if profiling is off.
+
+        With `suspend`, or in a queue, it is created without pods. Raises workloads.template.InvalidTemplate.
+        """
+        ...
+
+    def observe(self, body: Mapping[str, Any]) -> ChildState:
+        """Read the state of an object of this kind."""
+        ...
+
+    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+        """The fields that, applied to an existing child, stop its pods or start those of `placement`."""
+        ...
+
+    def expiry(self, seconds: int) -> dict[str, Any]:
+        """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
+        ...
+
+    def controls(self, controller: Mapping[str, Any], child: str) -> bool:
+        """Whether a pod's controller, an entry of `metadata.ownerReferences`, is an object of this kind and name."""
+        ...
+
+
+def moment(timestamp: object) -> float | None:
+    """A time as the API server writes it, as Unix seconds."""
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() if isinstance(timestamp, str) else None

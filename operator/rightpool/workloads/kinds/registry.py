@@ -1,0 +1,34 @@
+"""The registry of the kinds of children. Nothing outside this package names a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rightpool.api.kubernetes import Resource
+from rightpool.api.workload import Workload
+from rightpool.workloads.kinds.job import JOB
+from rightpool.workloads.kinds.kind import Kind
+
+KINDS: Final[dict[str, Kind]] = {kind.field: kind for kind in (JOB,)}
+"""By field of spec.workload."""
+
+
+def kind_of(workload: Workload) -> Kind:
+    """The kind of child that this workload becomes."""
+    return KINDS[workload.field]
+
+
+def child_resources() -> tuple[Resource, ...]:
+    """The API resources of all kinds."""
+    return tuple(kind.resource for kind in KINDS.values())
+
+
+def kind_at(resource: Resource) -> Kind | None:
+    """The kind with this resource; None if its objects are no children."""
+    return next((kind for kind in KINDS.values() if kind.resource == resource), None)
+
+
+def controls_pod(controller: Mapping[str, Any], child: str) -> bool:
+    """Whether a pod's controller, an entry of `metadata.ownerReferences`, is a child of this name."""
+    return any(kind.controls(controller, child) for kind in KINDS.values())

@@ -1,0 +1,27 @@
+"""The metadata of a Revision's child, common to all kinds."""
+
+from typing import Any
+
+from rightpool.api.revision import Revision
+from rightpool.workloads.names import LABEL_QUEUE, check_names, child_name, object_labels
+from rightpool.workloads.owner import Owner
+
+
+def child_metadata(template: dict[str, Any], owner: Owner, ref: Revision, queue_name: str | None) -> dict[str, Any]:
+    """The metadata of a child with this pod template. Raises InvalidTemplate if a name would be no DNS label.
+
+    The child has the user's labels too, because Kueue reads its priority class there. Only spec.queueName sets the
+    queue: otherwise Kueue would suspend the child and the operator would resume it, without end.
+    """
+    check_names(owner.name, ref.revision, ref.placement.replicas)
+    labels = dict(template["metadata"]["labels"])
+    labels.pop(LABEL_QUEUE, None)
+    labels.update(object_labels(owner.name, ref.revision, ref.placement.pool))
+    if queue_name is not None:
+        labels[LABEL_QUEUE] = queue_name
+    return {
+        "name": child_name(owner.name, ref.revision),
+        "namespace": owner.namespace,
+        "labels": labels,
+        "ownerReferences": [owner.reference],
+    }

@@ -1,0 +1,198 @@
+"""Training loops that lie inside one compiled call: `lax.scan` or `fori_loop` over steps or epochs.
+
+Such a loop carries the state of the training: what comes into the function, is changed by each turn, and goes out
+again. A loop over layers or time carries activations, and one that accumulates gradients begins with zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import jax_traits
+
+_CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put")
+_STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
+_MAX_EQUATIONS = 200_000
+
+
+class Turns:
+    """What one call of a function does."""
+
+    def __init__(
+        self, steps: int | None, rows: int | None, loops: bool, scanned: frozenset[Any], products: Any = None
+    ) -> None:
+        self.steps = steps  # 1 without a training loop; None: a loop of unknown length
+        self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
+        self.loops = loops  # whether there is any loop at all
+        self.scanned = scanned  # shapes of arguments whose first dimension other loops go along
+        self.products = products or {}  # FLOPs of its matrix products by arithmetic
+
+
+UNKNOWN = Turns(None, None, True, frozenset())
+ONCE = Turns(1, None, False, frozenset())
+
+
+def find(closed: Any) -> Turns:
+    """Look for training loops in a jaxpr. Raises whatever an unknown form of it leads to."""
+    jaxpr = _open(closed)
+    outputs: dict[Any, int] = {}
+    for var in jaxpr.outvars:
+        kind = _kind(var)
+        outputs[kind] = outputs.get(kind, 0) + 1
+    state: dict[Any, float] = {}
+    for var in jaxpr.invars:
+        kind = _kind(var)
+        if _is_float(var) and outputs.get(kind, 0) > 0:
+            outputs[kind] -= 1
+            state[var] = _bytes(var)
+    walk = _Walk(state)
+    steps, rows = walk.steps(jaxpr, {var: var for var in jaxpr.invars})
+    known = None if walk.unknown else steps or 1
+    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr))
+
+
+class _Walk:
+    def __init__(self, state: dict[Any, float]) -> None:
+        self._state = state
+        self._needed = _STATE_SHARE * sum(state.values())
+        self.scanned: set[Any] = set()
+        self._left = _MAX_EQUATIONS
+        self.unknown = False
+        self.loops = False
+
+    def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
+        """(steps of all training loops, rows that they consume); 0 steps without any."""
+        total, rows, known = 0, 0, True
+        for equation in jaxpr.eqns:
+            self._left -= 1
+            if self._left <= 0:
+                self.unknown = True
+                return 0, None
+            name = equation.primitive.name
+            if name in _SAME:
+                source = origin.get(_hashable(equation.invars[0]))
+                if source is not None:
+                    origin[equation.outvars[0]] = source
+                continue
+            if name == "scan":
+                found, taken = self._scan(equation, origin)
+            elif name == "while":
+                found, taken = self._while(equation, origin), None
+            else:
+                found, taken = self._inside(equation, origin)
+            if found:
+                total += found
+                if taken is None:
+                    known = False
+                else:
+                    rows += taken
+        return total, rows if total and known else None
+
+    def _inside(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
+        for key in _CALLS:
+            inner = equation.params.get(key)
+            if inner is None:
+                continue
+            jaxpr = _open(inner)
+            offset = len(equation.invars) - len(jaxpr.invars)
+            if offset < 0:
+                return 0, None
+            within = _renamed(equation.invars[offset:], jaxpr.invars, origin)
+            found = self.steps(jaxpr, within)
+            for outer, var in zip(equation.outvars, jaxpr.outvars):
+                source = within.get(_hashable(var))
+                if source is not None:
+                    origin[outer] = source
+            return found
+        for branch in equation.params.get("branches", ()):
+            if _has_loop(_open(branch)):
+                self.loops = True
+        return 0, None
+
+    def _scan(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
+        self.loops = True
+        length, body = int(equation.params["length"]), _open(equation.params["jaxpr"])
+        # What is scanned has one dimension more outside than inside. Versions of JAX name the numbers differently.
+        carries = sum(_shape(out) == _shape(one) for out, one in zip(equation.outvars, body.outvars))
+        scanned = sum(_shape(out) != _shape(one) for out, one in zip(equation.invars, body.invars))
+        consts = len(equation.invars) - carries - scanned
+        initial = equation.invars[consts : consts + carries]
+        if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
+            for var in equation.invars[consts + carries :]:
+                source = origin.get(_hashable(var))
+                if source is not None and source not in self._state:
+                    self.scanned.add(tuple(source.aval.shape))
+            return 0, None
+        inner = _renamed(initial, body.invars[consts : consts + carries], origin)
+        steps, _ = self.steps(body, inner)
+        if steps:
+            return length * steps, None
+        leading = {
+            tuple(var.aval.shape)[1]
+            for var in equation.invars[consts + carries :]
+            if len(var.aval.shape) >= 2 and not _is_key(var)
+        }
+        return length, length * leading.pop() if len(leading) == 1 else None
+
+    def _while(self, equation: Any, origin: dict[Any, Any]) -> int:
+        self.loops = True
+        body = _open(equation.params["body_jaxpr"])
+        consts = equation.params["body_nconsts"]
+        initial = equation.invars[equation.params["cond_nconsts"] + consts :]
+        if self._trains(initial, body.invars[consts:], body.outvars, origin):
+            self.unknown = True
+        return 0
+
+    def _trains(self, initial: Any, inside: Any, outside: Any, origin: dict[Any, Any]) -> bool:
+        carried = sum(
+            _bytes(before)
+            for before, begin, end in zip(initial, inside, outside)
+            if begin is not end and origin.get(_hashable(before)) in self._state
+        )
+        return self._needed > 0 and carried >= self._needed
+
+
+def _renamed(outer: Any, inner: Any, origin: dict[Any, Any]) -> dict[Any, Any]:
+    found = {}
+    for before, after in zip(outer, inner):
+        source = origin.get(_hashable(before))
+        if source is not None:
+            found[after] = source
+    return found
+
+
+def _open(closed: Any) -> Any:
+    return getattr(closed, "jaxpr", closed)
+
+
+def _hashable(var: Any) -> Any:
+    return None if hasattr(var, "val") else var  # a literal
+
+
+def _shape(var: Any) -> tuple[int, ...]:
+    return tuple(getattr(var.aval, "shape", ()))
+
+
+def _kind(var: Any) -> Any:
+    return _shape(var), str(getattr(var.aval, "dtype", ""))
+
+
+def _is_float(var: Any) -> bool:
+    return "float" in str(getattr(var.aval, "dtype", "")) or "complex" in str(getattr(var.aval, "dtype", ""))
+
+
+def _is_key(var: Any) -> bool:
+    name, shape = str(var.aval.dtype), tuple(var.aval.shape)
+    return name.startswith("key<") or (name == "uint32" and shape[-1:] in ((2,), (4,)))
+
+
+def _bytes(var: Any) -> float:
+    size = float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0)
+    for length in getattr(var.aval, "shape", ()):
+        size *= length
+    return size
+
+
+def _has_loop(jaxpr: Any) -> bool:
+    return any(equation.primitive.name in ("scan", "while") for equation in jaxpr.eqns)

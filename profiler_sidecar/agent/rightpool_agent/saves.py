@@ -1,0 +1,86 @@
+"""Sees the program save by `torch.save`, safetensors and orbax."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import sys
+import time
+import weakref
+from typing import Any
+
+from . import checkpoint
+
+_writing: Any = weakref.WeakSet()  # checkpointers of orbax that write in the background
+
+
+def install_torch(module: Any) -> None:
+    """`module` is torch. Both names of the function stay one, by which it can be pickled."""
+    _wrap(module, "save", lambda args, kwargs: _argument(args, kwargs, 1, "f"), _saved)
+    serialization: Any = sys.modules.get("torch.serialization")
+    if serialization is not None and serialization.save is module.save.__wrapped__:
+        serialization.save = module.save
+
+
+def install_safetensors(module: Any) -> None:
+    """`module` is safetensors.torch, .numpy or .flax. In it `save_model` calls `save_file`."""
+    _wrap(module, "save_file", lambda args, kwargs: _argument(args, kwargs, 1, "filename"), _saved)
+
+
+def install_orbax(module: Any) -> None:
+    """`module` is orbax.checkpoint. A CheckpointManager saves by one of these checkpointers, and waits for it."""
+    _wrap(module.Checkpointer, "save", lambda args, kwargs: _argument(args, kwargs, 1, "directory"), _saved)
+    _wrap(module.AsyncCheckpointer, "save", lambda args, kwargs: args[0], _began)
+    _wrap(module.AsyncCheckpointer, "wait_until_finished", lambda args, kwargs: args[0], _finished)
+
+
+def _argument(args: Any, kwargs: Any, position: int, name: str) -> Any:
+    return kwargs.get(name, args[position] if len(args) > position else None)
+
+
+def _saved(target: Any, took: float) -> None:
+    if isinstance(target, io.BytesIO):
+        return  # a copy in memory
+    path = os.path.abspath(target) if isinstance(target, (str, os.PathLike)) else None
+    checkpoint.observed.append((time.time(), took, path))
+
+
+def _began(checkpointer: Any, took: float) -> None:
+    """It has copied the state, and writes it in the background."""
+    _writing.add(checkpointer)
+
+
+def _finished(checkpointer: Any, took: float) -> None:
+    """What was written in the background is complete: an error would have been raised."""
+    if checkpointer in _writing:
+        _writing.discard(checkpointer)
+        checkpoint.observed.append((time.time(), took, None))
+
+
+def _wrap(owner: Any, name: str, target: Any, then: Any) -> None:
+    """Call `then(target(args, kwargs), seconds)` after each call that returns."""
+    original = getattr(owner, name)
+    if getattr(original, "_rightpool", False):
+        return
+
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        call = object()
+        checkpoint.running.add(call)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            raise
+        finally:
+            checkpoint.running.discard(call)
+        try:
+            then(target(args, kwargs), time.perf_counter() - began)
+        except Exception:
+            pass
+        return result
+
+    save._rightpool = True  # type: ignore[attr-defined]
+    setattr(owner, name, save)

@@ -1,0 +1,180 @@
+"""The batches that a PyTorch program takes from its data loader, and how long it waits for them.
+
+How many samples a batch has is known from the indexes that the loader's sampler drew for it, whatever the batch looks
+like. Where the data set is a stream there are none; then all arrays of a batch must agree.
+
+Which batches a step has consumed is another question: some loaders fetch one in advance, an evaluation has a loader of
+its own, and a program may look at a batch and throw it away. Each iterator is a queue, and a step takes from the one
+whose batch its forward pass was made with, as many batches as there were forward passes.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import time
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+_MAX_LEAVES = 64
+_MAX_KEPT = 4096  # batches of an iterator that nobody trains with
+
+waited = 0.0  # seconds
+current: Drawn | None = None  # from what the last batch came
+used = False  # has any batch been drawn since the last step?
+_iterators: dict[int, Drawn] = {}
+
+
+class Drawn:
+    """One iterator over a loader."""
+
+    def __init__(self, iterator: Any) -> None:
+        self.drawn: collections.deque[int | None] = collections.deque()  # samples of batches on their way
+        self.pending: collections.deque[int | None] = collections.deque(maxlen=_MAX_KEPT)  # handed out, not consumed
+        self.uses = 0  # forward passes since the last step
+        self.indexed = getattr(iterator, "_dataset_kind", 0) == 0 and getattr(iterator, "_in_order", True) is not False
+        self.collated = bool(getattr(iterator, "_auto_collation", True))
+
+    def take(self, batches: int) -> int | None:
+        """Samples of the oldest batches; None if one of them is not known."""
+        rows: int | None = 0
+        for _ in range(min(batches, len(self.pending))):
+            found = self.pending.popleft()
+            rows = None if rows is None or found is None else rows + found
+        return rows
+
+
+def install(module: Any) -> None:
+    """`module` is torch.utils.data.dataloader."""
+    iterator = module._BaseDataLoaderIter
+    original = iterator.__next__
+    if getattr(original, "_rightpool", False):
+        return
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        global waited, current, used
+        began = time.perf_counter()
+        try:
+            found = original(self)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            raise
+        waited += time.perf_counter() - began
+        try:
+            current = record = _iterators.get(id(self)) or _meet(self)
+            used = True
+            rows = record.drawn.popleft() if record.drawn else None
+            record.pending.append(_look(found) if rows is None else rows)
+        except Exception:
+            pass
+        return found
+
+    __next__._rightpool = True  # type: ignore[attr-defined]
+    iterator.__next__ = __next__
+    try:
+        _follow(iterator, "_next_index", _index_drawn)
+        _follow(iterator, "_reset", _begun_anew)
+    except AttributeError:
+        pass  # batches are looked at
+
+
+def _follow(owner: Any, name: str, then: Any) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        try:
+            then(self, result)
+        except Exception:
+            pass
+        return result
+
+    setattr(owner, name, method)
+
+
+def _meet(iterator: Any) -> Drawn:
+    record = _iterators[id(iterator)] = Drawn(iterator)
+    weakref.finalize(iterator, _iterators.pop, id(iterator), None).atexit = False
+    return record
+
+
+def _index_drawn(iterator: Any, index: Any) -> None:
+    record = _iterators.get(id(iterator)) or _meet(iterator)
+    if getattr(iterator, "_num_workers", 0) == 0:
+        record.drawn.clear()  # the one before was never handed out
+    rows = len(index) if record.indexed and isinstance(index, list) else None
+    record.drawn.append(rows)
+
+
+def _begun_anew(iterator: Any, _: Any) -> None:
+    """An iterator that keeps its workers begins another epoch. Its first batches are drawn after this."""
+    record = _iterators.get(id(iterator))
+    if record is not None:
+        record.drawn.clear()
+
+
+def forget() -> None:
+    """In a forked child: what its parent has drawn is not its own."""
+    global current
+    current = None
+    for record in _iterators.values():
+        record.pending.clear()
+        record.uses = 0
+
+
+def forward() -> None:
+    """A forward pass that trains has begun."""
+    record = current
+    if record is not None and record.pending:
+        record.uses += 1
+
+
+def consumed(forwards: bool) -> int | None:
+    """Samples of the step that has just ended; None if not known. `forwards`: are forward passes seen at all?"""
+    global used
+    used = False
+    record = current
+    if record is None:
+        return 0
+    rows = record.take(record.uses if forwards else len(record.pending))
+    for other in list(_iterators.values()):
+        other.uses = 0
+        if not forwards and other is not record:
+            other.pending.clear()
+    return rows
+
+
+def _look(batch: Any) -> int | None:
+    """Samples of a batch by its arrays: they must agree, and be of several kinds. A picture is no batch of its rows."""
+    try:
+        graphs = getattr(batch, "num_graphs", None)
+        if isinstance(graphs, int):
+            return graphs
+        shapes: set[tuple[int, ...]] = set()
+        if not _shapes(batch, shapes, 3):
+            return None
+        leading = {shape[0] for shape in shapes if shape}
+        return leading.pop() if len(leading) == 1 and len({len(shape) for shape in shapes if shape}) > 1 else None
+    except Exception:  # whatever a batch of the program's own making objects with
+        return None
+
+
+def _shapes(value: Any, found: set[tuple[int, ...]], depth: int) -> bool:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        found.add(tuple(int(one) for one in shape))
+        return len(found) <= _MAX_LEAVES
+    if depth == 0:
+        return True
+    if isinstance(value, (dict, Mapping)):
+        return all(_shapes(one, found, depth - 1) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return all(_shapes(one, found, depth - 1) for one in value[:_MAX_LEAVES])
+    return True

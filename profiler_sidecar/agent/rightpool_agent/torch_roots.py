@@ -1,0 +1,294 @@
+"""The modules whose parameters an optimizer holds, and what they are called with.
+
+They are found when the optimizer is made, among all modules there are. `__call__` of their class is wrapped, and not
+the module: hooks of a module would be copied and saved with it. Compiled code is left alone: there the wrapper is no
+more than the call of the original, and a module compiled as a whole is seen from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import weakref
+from typing import Any
+
+from . import torch_loader
+
+_MAX_SCANS = 8
+_MAX_CALLS = 4096
+
+_watched: dict[int, Root] = {}  # id(module) → what is known of it
+_owners: dict[int, list[Any]] = {}  # id(parameter) → [weak reference to it, id(module), …] up to the root
+_patched: dict[Any, Any] = {}  # class → its own `__call__`, or None where it inherits one
+_scans = 0
+_busy = False  # inside the outermost call of a watched module
+_is_compiling: Any = bool
+_is_grad_enabled: Any = bool
+in_backward = 0  # a forward pass in there is made again for its gradients
+seen = False  # has a forward pass that trains been?
+forwards = 0  # of those, since the last step
+optimizers = 0  # groups of parameters that optimizers of PyTorch's were given
+
+
+class Root:
+    """A module that is called with the batch."""
+
+    def __init__(self, module: Any) -> None:
+        self.calls: list[tuple[int | None, Any]] = []  # (rows, weak reference to the first array)
+        self.total = 0  # calls so far
+        self.first = self._time_first(module)
+
+    @staticmethod
+    def _time_first(module: Any) -> bool:
+        """Whether some part of it has time for the first dimension, so that the batch may be the second."""
+        return any(getattr(part, "batch_first", True) is False for part in module.modules())
+
+
+def install(torch: Any) -> None:
+    global _is_compiling, _is_grad_enabled
+    _is_grad_enabled = torch.is_grad_enabled
+    compiler = getattr(torch, "compiler", None)
+    _is_compiling = compiler.is_compiling  # a PyTorch without it does without this
+    optimizer = sys.modules["torch.optim.optimizer"].Optimizer
+    original = optimizer.add_param_group
+
+    @functools.wraps(original)
+    def add_param_group(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            raise
+        global optimizers
+        optimizers += 1
+        try:
+            watch(self.param_groups[-1]["params"])
+        except Exception:
+            pass
+        return result
+
+    optimizer.add_param_group = add_param_group
+
+
+def watched(key: int) -> Root | None:
+    """What is known of the module with this id."""
+    return _watched.get(key)
+
+
+def chain(parameters: list[Any]) -> list[int]:
+    """Ids of the modules that contain all of these parameters, the innermost first; empty if they are not known."""
+    lines = []
+    for parameter in parameters:
+        known = _owners.get(id(parameter))
+        if known is None or known[0]() is not parameter:
+            return []
+        lines.append(known[1:])
+    if not lines:
+        return []
+    common = set(lines[0]).intersection(*lines[1:])
+    return [key for key in lines[0] if key in common]
+
+
+def watch(parameters: list[Any]) -> None:
+    """Meet the modules that hold these parameters."""
+    global _scans
+    if any(id(one) not in _owners or _owners[id(one)][0]() is not one for one in parameters):
+        if _scans >= _MAX_SCANS:
+            return
+        _scans += 1
+        _scan()
+    keys = set(chain(parameters))
+    for module in _modules(keys):
+        _watch(module)
+
+
+def _all_modules() -> list[Any]:
+    base = sys.modules["torch.nn.modules.module"].Module
+    return [one for one in gc.get_objects() if issubclass(type(one), base)]
+
+
+def _scan() -> None:
+    """Which module owns which parameter, and which module contains which."""
+    modules = _all_modules()
+    parents: dict[int, Any] = {}
+    for module in modules:
+        for child in module.__dict__.get("_modules", {}).values():
+            if child is not None:
+                parents.setdefault(id(child), module)
+    for module in modules:
+        for parameter in module.__dict__.get("_parameters", {}).values():
+            if parameter is None:
+                continue
+            line: list[int] = []
+            at: Any = module
+            while at is not None and id(at) not in line:
+                line.append(id(at))
+                at = parents.get(id(at))
+            _owners[id(parameter)] = [weakref.ref(parameter), *line]
+
+
+def _modules(keys: set[int]) -> list[Any]:
+    return [one for one in _all_modules() if id(one) in keys and id(one) not in _watched] if keys else []
+
+
+def _watch(module: Any) -> None:
+    if "ScriptModule" in {base.__name__ for base in type(module).__mro__}:
+        return
+    _watched[id(module)] = Root(module)
+    weakref.finalize(module, _watched.pop, id(module), None).atexit = False
+    kind = type(module)
+    if kind.__name__ != "OptimizedModule":
+        _patch(kind)
+
+
+def _patch(kind: Any) -> None:
+    """Wrap `__call__` of a class. It is called for each object of it; those that are not watched cost 0.1 µs."""
+    if kind in _patched:
+        return
+    original = kind.__call__
+    if getattr(original, "_rightpool", False):
+        return  # inherited from one that is wrapped
+    _patched[kind] = kind.__dict__.get("__call__")
+    compiling, watched = _is_compiling, _watched
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if compiling():
+            return original(self, *args, **kwargs)
+        outermost = False
+        try:
+            if id(self) in watched:
+                outermost = _note(self, args, kwargs)
+        except Exception:
+            pass
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            raise
+        finally:
+            if outermost:
+                _leave()
+
+    __call__._rightpool = True  # type: ignore[attr-defined]
+    kind.__call__ = __call__
+
+
+def _unpatch(kind: Any) -> None:
+    if kind in _patched:
+        own = _patched.pop(kind)
+        if own is None:
+            del kind.__call__
+        else:
+            kind.__call__ = own
+
+
+def install_compiled(module: Any) -> None:
+    """`module` is torch._dynamo.eval_frame: a module compiled as a whole takes the place of what it is made of."""
+    kind = module.OptimizedModule
+    if getattr(kind.__call__, "_rightpool", False):
+        return
+    original = kind.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            inner = {id(part): part for part in self.modules()}
+            for key in [key for key in inner if key in _watched]:
+                _unpatch(type(inner[key]))
+            if any(key in _watched for key in inner):
+                _watched[id(self)] = Root(self)
+                weakref.finalize(self, _watched.pop, id(self), None).atexit = False
+                _adopt(id(self), set(inner))
+        except Exception:
+            pass
+
+    kind.__init__ = __init__
+    _patch(kind)
+
+
+def _adopt(key: int, inner: set[int]) -> None:
+    """The module `key` contains these: it belongs to the line of their parameters."""
+    for line in _owners.values():
+        if key not in line and any(one in inner for one in line[1:]):
+            line.append(key)
+
+
+def _note(module: Any, args: Any, kwargs: Any) -> bool:
+    """A watched module is called. Whether it is the outermost one, and trains."""
+    global _busy, seen, forwards
+    if _busy or in_backward or not _is_grad_enabled():
+        return False
+    _busy = True
+    if module.training or not seen:
+        root = _watched[id(module)]
+        if module.training:
+            seen = True
+        forwards += 1
+        torch_loader.forward()
+        rows, first = _rows(args, kwargs, root.first)
+        if len(root.calls) >= _MAX_CALLS:
+            del root.calls[: _MAX_CALLS // 2]
+        if not (root.calls and first is not None and _same(root.calls[-1][1], first)):
+            root.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
+            root.total += 1
+    return True
+
+
+def _leave() -> None:
+    global _busy
+    _busy = False
+
+
+def _same(before: Any, array: Any) -> bool:
+    """The same array with the same content: the batch is only looked at again."""
+    return before is not None and before[0]() is array and before[1] == array._version
+
+
+def _rows(args: Any, kwargs: Any, time_first: bool) -> tuple[int | None, Any]:
+    """(rows of what a module is called with, its first array); None where its arrays do not agree."""
+    arrays: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        graphs = getattr(value, "num_graphs", None)
+        if isinstance(graphs, int):
+            return graphs, None
+        _collect(value, arrays, 2)
+    arrays = [array for array in arrays if array.dim()]
+    if not arrays or len(arrays) > 64:
+        return None, None
+    first = arrays[0]
+    leading = {array.shape[0] for array in arrays}
+    if len(leading) != 1 or type(first.shape[0]) is not int or _is_transformed():
+        return None, first
+    whole = not first.is_floating_point()
+    if time_first and first.dim() <= (2 if whole else 3):
+        return None, first
+    if whole and all(array.dim() == 1 for array in arrays):
+        return None, first  # one number each, or the tokens of several rows one after another
+    return leading.pop(), first
+
+
+def _is_transformed() -> bool:
+    """Inside vmap or a functional gradient the first dimension is not what it seems."""
+    return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
+
+
+def _collect(value: Any, arrays: list[Any], depth: int) -> None:
+    if hasattr(value, "is_floating_point") and hasattr(value, "dim"):
+        arrays.append(value)
+    elif depth and isinstance(value, dict):
+        for one in value.values():
+            _collect(one, arrays, depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for one in value[:64]:
+            _collect(one, arrays, depth - 1)
+
+
+def forget() -> None:
+    """In a forked child: what its parent did is not its own."""
+    global forwards
+    forwards = 0
+    for root in _watched.values():
+        root.calls.clear()

@@ -1,0 +1,200 @@
+"""What a fault acts on: the cluster, the operators, the jobs, the random draws, and the list of pending repairs."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from devcluster.processes import Identity, Supervisor
+from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB
+from rightpool.workloads.kinds.job import JOBS
+from tests.chaos.environment import Environment
+from tests.chaos.invariants import Checker
+from tests.chaos.jobs import Slot, spec_of
+from tests.chaos.operators import ProcessPool, Replica
+from tests.chaos.prometheus_proxy import PrometheusProxy
+
+Body = dict[str, Any]
+Repair = Callable[[], None]
+T = TypeVar("T")
+REPLICAS: Final = ("a", "b")
+SETTLE_SECONDS: Final = 8.0
+
+
+class NotApplicable(Exception):
+    """The fault has no target at the moment; another one is drawn."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """One kind of fault.
+
+    do: injects it and returns after how many seconds, and how, it is repaired; None where no repair is needed.
+    """
+
+    name: str
+    group: str
+    weight: float
+    do: Callable[[FaultContext], tuple[float, Repair] | None]
+    offline: bool = False  # can be injected while the API server is unavailable
+
+
+@dataclass(slots=True)
+class FaultContext:
+    """The state of one campaign. One thread injects faults and runs the repairs that are due."""
+
+    environment: Environment
+    process_pool: ProcessPool
+    prometheus: PrometheusProxy
+    checker: Checker
+    slots: list[Slot]
+    rng: random.Random
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)  # components of the control plane that are unavailable
+    reserved: set[str] = field(default_factory=set)  # what a fault has exclusively until it is repaired
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _repairs: list[tuple[float, int, str, Repair]] = field(default_factory=list)
+    _background: list[threading.Thread] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _starts: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def client(self) -> Any:
+        return self.environment.client
+
+    # --- operators ---------------------------------------------------------------------------------------------------
+
+    def start_replica(self, name: str, crash: str | None = None, **settings: str) -> Replica:
+        """Start a new process for a replica, under a new identity, as a new pod has one. settings: more variables."""
+        variables = {"RIGHTPOOL_LEASE_NAMESPACE": "rightpool-system", **settings}
+        if self.rng.random() < 0.5:
+            variables["RIGHTPOOL_PROMETHEUS_URL"] = self.prometheus.url
+        self.replicas[name] = self.process_pool.start(f"{name}-{next(self._starts)}", crash=crash, variables=variables)
+        return self.replicas[name]
+
+    def replace_ended(self) -> int:
+        """Replace ended processes, as a Deployment does. Returns how many were replaced."""
+        ended = [name for name in REPLICAS if name not in self.replicas or not self.replicas[name].alive]
+        for name in ended:
+            self.start_replica(name)
+        return len(ended)
+
+    @property
+    def can_act(self) -> bool:
+        """Whether an operator has run undisturbed for as long as it takes to start and to become leader."""
+        before = time.monotonic() - SETTLE_SECONDS
+        return not self.broken and any(r.can_act and r.since < before for r in self.replicas.values())
+
+    # --- the control plane -------------------------------------------------------------------------------------------
+
+    @property
+    def offline(self) -> bool:
+        """Whether the API server is unavailable: requests fail, and only after a timeout."""
+        return not self.broken.isdisjoint(("kube-apiserver", "etcd"))
+
+    def process(self, component: str) -> Identity:
+        """The process of a component of this campaign's cluster."""
+        record = Supervisor(self.environment.spec.state).record(component)
+        if record is None or not record.identity.alive():
+            raise NotApplicable(f"{component} does not run")
+        return record.identity
+
+    # --- jobs --------------------------------------------------------------------------------------------------------
+
+    def pick(self, *, real: bool | None = None) -> Slot:
+        """A random slot."""
+        return self.rng.choice([slot for slot in self.slots if real is None or slot.real is real])
+
+    def create(self, slot: Slot) -> None:
+        """Create the job of a slot, unless it exists."""
+        body = {"metadata": {"name": slot.name, "namespace": slot.namespace}, "spec": spec_of(slot, self.rng)}
+        try:
+            self.client.create(PROFILED_JOBS, body)
+        except AlreadyExists:
+            pass
+
+    def job(self, slot: Slot) -> Body:
+        """The ProfiledJob of a slot."""
+        try:
+            body: Body = self.client.get(PROFILED_JOBS, slot.name, slot.namespace)
+        except NotFound as error:
+            raise NotApplicable(f"{slot} is not there") from error
+        return body
+
+    def edit(self, slot: Slot, change: Callable[[Body], None]) -> None:
+        """Edit a spec as a user does."""
+        for _ in range(20):
+            body = self.job(slot)
+            change(body)
+            try:
+                self.client.replace(PROFILED_JOBS, body)
+            except Conflict:
+                continue
+            return
+        raise NotApplicable(f"{slot} changes too often to be edited")
+
+    def pods(self, slot: Slot) -> list[Body]:
+        """The pods of a job that have not ended."""
+        selector = f"{LABEL_JOB}={slot.name}"
+        pods: list[Body] = self.client.list_all(PODS, slot.namespace, labels=selector)
+        return [pod for pod in pods if pod["status"].get("phase") in ("Pending", "Running")]
+
+    def children(self, slot: Slot) -> list[Body]:
+        """The child Jobs of a ProfiledJob."""
+        children: list[Body] = self.client.list_all(JOBS, slot.namespace, labels=f"{LABEL_JOB}={slot.name}")
+        return children
+
+    def choose(self, things: list[T]) -> T:
+        """A random one of them. Raises NotApplicable if there is none."""
+        if not things:
+            raise NotApplicable("there is nothing to choose from")
+        return self.rng.choice(things)
+
+    # --- repairs -----------------------------------------------------------------------------------------------------
+
+    def reserve(self, what: str) -> None:
+        """Keep other faults from breaking this until it is repaired."""
+        if what in self.reserved:
+            raise NotApplicable(f"{what} is broken already")
+        self.reserved.add(what)
+
+    def repair_later(self, name: str, seconds: float, repair: Repair) -> None:
+        """Schedule a repair."""
+        heapq.heappush(self._repairs, (time.monotonic() + seconds, next(self._order), name, repair))
+
+    def repair(self, *, everything: bool = False) -> None:
+        """Run the repairs that are due. One that fails is tried again."""
+        while self._repairs and (everything or self._repairs[0][0] <= time.monotonic()):
+            if self.offline:
+                if not everything:
+                    return
+                time.sleep(0.1)
+                continue
+            _, _, name, repair = heapq.heappop(self._repairs)
+            try:
+                repair()
+            except (NotApplicable, NotFound):
+                pass
+            except ClusterError:
+                self.repair_later(name, 1.0, repair)
+                time.sleep(0.1 if everything else 0.0)
+
+    def in_background(self, action: Callable[[], None]) -> None:
+        """Run something slow, such as the restart of a component, without delaying the next fault."""
+        self._background = [thread for thread in self._background if thread.is_alive()]
+        self._background.append(threading.Thread(target=action, daemon=True))
+        self._background[-1].start()
+
+    def close(self) -> None:
+        """Continue every process that is stopped."""
+        self.stopping.set()
+        for thread in self._background:
+            thread.join(60)

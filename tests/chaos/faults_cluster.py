@@ -1,0 +1,176 @@
+"""Faults of the cluster: control plane, nodes, and declared pools."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any, Final
+
+from devcluster import cluster as clusters
+from devcluster import host, simulated
+from devcluster.api import Api
+from devcluster.processes import Supervisor
+from rightpool.cluster.errors import AlreadyExists, NotFound
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES
+from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
+from tests.chaos.environment import persistently
+
+Body = dict[str, Any]
+POOLS: Final = {pool.name: pool for pool in (simulated.A100, simulated.A10G)}
+
+
+def _killed(component: str, group: str, weight: float) -> Fault:
+    """SIGKILL to a component, which is restarted at once."""
+
+    def kill(context: FaultContext) -> None:
+        if context.broken:
+            raise NotApplicable("the control plane is broken already")
+        identity = context.process(component)
+        context.broken.add(component)
+        identity.signal(signal.SIGKILL)
+
+        def bring_back() -> None:
+            root = host.is_root()
+            supervisor = Supervisor(context.environment.spec.state)
+            wanted = clusters.programs(context.environment.spec, root=root)
+            program = next(program for program in wanted if program.name == component)
+            while identity.alive():
+                time.sleep(0.05)
+            supervisor.ensure(program)
+            supervisor.wait(program, seconds=240)
+            context.broken.discard(component)
+
+        context.in_background(bring_back)
+
+    return Fault(f"{component}-restarted", group, weight, kill)
+
+
+def _frozen(component: str, group: str, weight: float, longest: float) -> Fault:
+    """SIGSTOP for a while: connections are accepted and not answered."""
+
+    def freeze(context: FaultContext) -> None:
+        if context.broken:
+            raise NotApplicable("the control plane is broken already")
+        identity, seconds = context.process(component), context.rng.uniform(1, longest)
+        context.broken.add(component)
+        identity.signal(signal.SIGSTOP)
+
+        def thaw() -> None:
+            try:
+                context.stopping.wait(seconds)
+            finally:
+                identity.signal(signal.SIGCONT)
+                context.broken.discard(component)
+
+        context.in_background(thaw)
+
+    return Fault(f"{component}-frozen", group, weight, freeze)
+
+
+def _node(context: FaultContext) -> tuple[simulated.Pool, int]:
+    pool = POOLS[context.rng.choice(sorted(POOLS))]
+    return pool, context.rng.randrange(10)
+
+
+def node_deleted(context: FaultContext) -> tuple[float, Repair]:
+    """A node is deleted, with its pods, and created again later."""
+    pool, index = _node(context)
+    name = pool.node_name(index)
+    context.reserve(f"node {name}")
+    try:
+        context.client.delete(NODES, name)
+    except NotFound as error:
+        context.reserved.discard(f"node {name}")
+        raise NotApplicable(f"{name} is not there") from error
+
+    def bring_back() -> None:
+        body = pool.node(index)
+        try:
+            context.client.create(NODES, {key: body[key] for key in ("metadata", "spec", "status")})
+        except AlreadyExists:
+            pass
+        context.reserved.discard(f"node {name}")
+
+    return context.rng.uniform(3, 10), bring_back
+
+
+def _cordon(context: FaultContext, names: list[str], closed: bool) -> None:
+    def put(name: str) -> None:
+        node = context.client.get(NODES, name)
+        node["spec"]["unschedulable"] = closed
+        context.client.replace(NODES, node)
+
+    def cordon(name: str) -> None:
+        try:
+            persistently(lambda: put(name))
+        except NotFound:
+            pass
+
+    Api.in_parallel(cordon, names)
+
+
+def pool_full(context: FaultContext) -> tuple[float, Repair]:
+    """All nodes of a pool are cordoned, possibly for longer than the start deadline."""
+    pool = POOLS[context.rng.choice(sorted(POOLS))]
+    context.reserve(f"room {pool.name}")
+    names = [str(node["metadata"]["name"]) for node in context.client.list_all(NODES) if _of(node, pool)]
+    _cordon(context, names, True)
+
+    def open_again() -> None:
+        here = [str(node["metadata"]["name"]) for node in context.client.list_all(NODES) if _of(node, pool)]
+        _cordon(context, here, False)
+        context.reserved.discard(f"room {pool.name}")
+
+    return context.rng.uniform(5, 20), open_again
+
+
+def _of(node: Body, pool: simulated.Pool) -> bool:
+    return str(node["metadata"]["name"]).startswith(pool.name + "-")
+
+
+def _pool_changed(name: str, weight: float, **changes: Any) -> Fault:
+    def change(context: FaultContext) -> tuple[float, Repair]:
+        pool = context.rng.choice(["a100", "a10g", "dev"])
+        context.reserve(f"pool {pool}")
+        context.environment.apply_pool(pool, **changes)
+
+        def repair() -> None:
+            context.environment.apply_pool(pool)
+            context.reserved.discard(f"pool {pool}")
+
+        return context.rng.uniform(3, 12), repair
+
+    return Fault(name, "pools", weight, change)
+
+
+def pool_deleted(context: FaultContext) -> tuple[float, Repair]:
+    """A declared pool is deleted while jobs run there."""
+    pool = context.rng.choice(["a100", "a10g", "dev"])
+    context.reserve(f"pool {pool}")
+    try:
+        context.client.delete(ACCELERATOR_POOLS, pool)
+    except NotFound:
+        pass
+
+    def repair() -> None:
+        context.environment.apply_pool(pool)
+        context.reserved.discard(f"pool {pool}")
+
+    return context.rng.uniform(3, 10), repair
+
+
+FAULTS: Final = (
+    _killed("kube-apiserver", "control plane", 1),
+    _killed("kube-controller-manager", "control plane", 1),
+    _killed("kube-scheduler", "control plane", 1),
+    _frozen("kube-apiserver", "control plane", 1.5, 8),
+    _frozen("kube-controller-manager", "control plane", 1.5, 8),
+    _frozen("kube-scheduler", "control plane", 1, 8),
+    _frozen("etcd", "control plane", 1, 5),
+    Fault("node-deleted", "nodes", 5, node_deleted),
+    Fault("pool-full", "nodes", 3, pool_full),
+    _pool_changed("price-missing", 3, price=None),
+    _pool_changed("price-changed", 3, price={"perChipHour": "9.99"}),
+    _pool_changed("accelerator-unknown", 3, accelerator="Quantum-9000"),
+    Fault("pool-deleted", "pools", 2, pool_deleted),
+)

@@ -1,0 +1,186 @@
+"""Runs programs whose bottleneck is known with the real agent and sidecar, and prints what the diagnosis says of them.
+
+    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.labelled_runs [--minutes 8] [--only NAME …] [--record FILE]
+    PYTHONPATH=operator python -m tests.gpu.labelled_runs --judge FILE [--profiles FILE]
+
+The first runs as many programs as fit into the time, each alone, and keeps the pages of its sidecar. It needs torch
+with CUDA, and `pynvml` (nvidia-ml-py) for the counters. Pages are judged by the operator's own code: where its
+dependencies (pydantic) are missing, record there and judge elsewhere. Left out are programs for another number of GPUs
+than the machine has, as a pod sees only its own chips, and those in JAX where there is none. Prints a Markdown table.
+With --profiles, a line of JSON for each run is added to a file, as tests/unit/profiles reads them. Exits 1 if a class
+is wrong, 2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from rightpool import contract
+from tests.gpu.labelled_programs import PROGRAMS
+from tests.gpu.pod import Pod
+
+WINDOW = 14.0  # seconds that a profile covers, right before the program's end
+_INTERVAL = 1.0
+_LONGEST_START = 200.0  # seconds until a program trains, at most
+_AROUND = 20.0  # seconds that a program takes beside its own
+_SCRIPT = Path(__file__).with_name("labelled_programs.py")
+
+Recording = dict[str, Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--only", nargs="*", default=None, choices=PROGRAMS)
+    parser.add_argument("--record", type=Path, help="keep the pages here, as .json.gz")
+    parser.add_argument("--judge", type=Path, help="judge pages that were kept, and run nothing")
+    parser.add_argument("--profiles", type=Path, help="add what was measured in each run to this file")
+    parser.add_argument("--cpu", action="store_true", help="try the script itself without a GPU; classes mean nothing")
+    options = parser.parse_args()
+    if options.judge is not None:
+        with gzip.open(options.judge, "rt") as file:
+            return judge(json.load(file), options.profiles)
+    recording = record(options.minutes * 60.0, options.only, cpu=options.cpu)
+    if options.record is not None:
+        options.record.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(options.record, "wt") as file:
+            json.dump(recording, file)
+    if importlib.util.find_spec("pydantic") is None:
+        print("no pydantic here: judge the recording elsewhere, with --judge")
+        return 0
+    return judge(recording, options.profiles)
+
+
+def record(seconds: float, only: list[str] | None, *, cpu: bool) -> Recording:
+    """Run the programs; the pages of each, one a second."""
+    if cpu:
+        gpus, chip, limit = 2, "H200-SXM-141GB", None
+    else:
+        from tests.gpu import machine
+
+        machine.require("torch")
+        found = machine._ask_smi("name,power.limit")
+        gpus, chip, limit = len(found), found[0][0], found[0][1]
+    has_jax = importlib.util.find_spec("jax") is not None
+    deadline = time.monotonic() + seconds
+    runs = []
+    for name in only or PROGRAMS:
+        labels, wants, lasts = PROGRAMS[name]
+        if (wants != gpus and not cpu) or (name.startswith("jax_") and not has_jax):
+            continue
+        if deadline - time.monotonic() < lasts + _AROUND:
+            print(f"{name}: no time is left for it", flush=True)
+            continue
+        runs.append({"name": name, "labels": labels, "gpus": wants, **run(name, wants, lasts)})
+    return {"chip": chip, "powerLimit": limit, "runs": runs}
+
+
+def run(name: str, gpus: int, seconds: int) -> Recording:
+    """One program: its pages with their times, its exit code and the end of its errors."""
+    launch: list[str] = []
+    more = {contract.ENV_INTERVAL: str(int(_INTERVAL))}
+    if name == "ddp_no_peer_access":
+        more["NCCL_P2P_DISABLE"] = "1"
+    if gpus > 1:
+        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
+    pages: list[tuple[float, str]] = []
+    with Pod(gpus) as pod:
+        program = pod.start(*launch, str(_SCRIPT), name, str(seconds), **more)
+        began = time.monotonic()
+        while program.poll() is None and time.monotonic() - began < seconds + _LONGEST_START:
+            time.sleep(_INTERVAL)
+            text = page_of(pod.port)
+            if text:
+                pages.append((time.monotonic() - began, text))
+        if program.poll() is None:
+            program.kill()
+        _, errors = program.communicate()
+    # In its last seconds a program leaves, and its processes fall silent.
+    kept = [(at, text) for at, text in pages if at <= pages[-1][0] - 3.0] if pages else []
+    print(f"{name}: exit code {program.returncode}, {len(kept)} pages", flush=True)
+    return {"pages": kept, "code": program.returncode, "errors": errors[-1500:] if program.returncode else ""}
+
+
+def page_of(port: int) -> str:
+    """The text of /metrics; empty without an answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{contract.PATH_METRICS}", timeout=2) as answer:
+            text: str = answer.read().decode()
+            return text
+    except OSError:
+        return ""
+
+
+def judge(recording: Recording, kept: Path | None) -> int:
+    """Print the table, and add the profiles to a file. 1 if a class is wrong."""
+    from rightpool.hardware.catalog import load_catalog
+    from rightpool.profiles.diagnosis import diagnose
+    from tests.gpu.labelled_profiles import add
+
+    catalog = load_catalog()
+    name = recording["chip"]
+    accelerator = catalog.get(catalog.by_label("nvidia.com/gpu.product", name.replace(" ", "-")) or name)
+    print(f"\n{recording['chip']} as {accelerator.key}, enforced limit {recording.get('powerLimit')} W")
+    print("| program | truth | said | right | evidence | lever | measured |")
+    print("|---|---|---|---|---|---|---|")
+    right = 0
+    for one in recording["runs"]:
+        profile = profile_of(one["pages"], one["gpus"])
+        verdict = diagnose(profile, accelerator)
+        if kept is not None:
+            add(kept, one["name"], one["labels"], accelerator.key, profile)
+        bottleneck = verdict.bottleneck.value
+        correct = bottleneck in one["labels"]
+        right += correct
+        values = ", ".join(f"{field.value} {reading.value:.3g}" for field, reading in sorted(profile.readings.items()))
+        traits = profile.traits
+        print(
+            f"| {one['name']} | {' or '.join(one['labels'])} | {bottleneck} | {'yes' if correct else 'NO'} "
+            f"| {verdict.evidence} | {verdict.lever} | {profile.steadiness.value}; {values}; {traits.precision}, "
+            f"{traits.parameters} parameters, batch {traits.batch} |"
+        )
+        if one["code"]:
+            print(f"\n{one['name']} ended with {one['code']}:\n{one['errors']}\n", file=sys.stderr)
+    print(f"\n{right} of {len(recording['runs'])} right")
+    return 0 if right == len(recording["runs"]) else 1
+
+
+def profile_of(pages: list[tuple[float, str]], chips: int) -> Any:
+    """The Profile of the last WINDOW seconds, by the operator's own code."""
+    from rightpool.profiles.profile import build_profile
+    from rightpool.profiles.sample import RevisionKey
+    from rightpool.profiles.window import Window
+    from rightpool.telemetry.exposition import parse
+    from rightpool.telemetry.samples import sample_of
+    from rightpool.telemetry.sources.sidecar_page import page_of as pod_page
+    from rightpool.telemetry.sources.sidecar_page import reading_of
+
+    window = Window()
+    parsed = [pod_page(parse(text), at) for at, text in pages]
+    # Rates over ten readings, as a Prometheus has them over its horizon.
+    for number, page in enumerate(parsed):
+        before = parsed[number - 10] if number >= 10 else None
+        sample = sample_of((reading_of([(before, page)], page.at, 60.0),))
+        if sample is not None:
+            window.append(sample)
+    return build_profile(
+        RevisionKey("gpu", "labelled", 1),
+        chips,
+        window,
+        window=WINDOW,
+        interval=_INTERVAL,
+        expected_pods=1,
+        now=window.newest or 0.0,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

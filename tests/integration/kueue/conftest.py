@@ -1,0 +1,64 @@
+"""A cluster of its own with Kueue in it, operators as in the tests of faults, and one set of queues for each test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster import build, kueue
+from devcluster import cluster as clusters
+from devcluster.cluster import Running
+from devcluster.progress import Progress
+from devcluster.spec import KUEUE
+from rightpool.cluster.client import ClusterClient
+from tests.integration.faults.conftest import impatient, machines, namespace_watch, process_pool, site, tenant
+from tests.integration.faults.site import Site
+from tests.integration.kueue.queues import Queues
+from tests.integration.runtime.conftest import client
+from tests.integration.runtime.harness import ROOT
+
+__all__ = ["client", "impatient", "machines", "namespace_watch", "process_pool", "site", "tenant"]
+
+
+@pytest.fixture(scope="session")
+def own_cluster() -> Iterator[Running]:
+    """KEEP=1 leaves it up, so that the next run starts faster."""
+    if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
+        pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster, and these tests need theirs")
+    if os.geteuid() != 0:
+        pytest.skip("Kueue's webhooks are reached in a network namespace, and that needs root")
+    if build.missing([build.KUEUE]):
+        pytest.skip("Kueue is not built: `make kueue` builds it and runs these tests")
+    running = clusters.up(KUEUE, Progress(quiet=True))
+    kueue.up(KUEUE, Progress(quiet=True))
+    running.kubectl.apply(admission_policies())
+    yield running
+    if not os.environ.get("KEEP"):
+        clusters.down(KUEUE)
+
+
+def admission_policies() -> list[Any]:
+    """Those of the chart, which must let Kueue write what the operator has made."""
+    only = "--show-only=templates/admission.yaml"
+    command = [build.binary("helm"), "template", "rightpool", str(ROOT / "charts" / "rightpool"), only]
+    rendered = subprocess.run([*command, "--kube-version=1.36"], check=True, capture_output=True, text=True).stdout
+    return [document for document in yaml.safe_load_all(rendered) if document]
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(own_cluster: Running) -> Path:
+    return own_cluster.kubeconfig
+
+
+@pytest.fixture
+def queues(client: ClusterClient, site: Site, machines: None) -> Iterator[Queues]:
+    """Queues of the test's namespace, which admit nothing before `quota` was called."""
+    made = Queues(client, site.namespace)
+    yield made
+    made.remove()

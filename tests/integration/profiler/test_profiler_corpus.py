@@ -1,0 +1,26 @@
+"""The corpus: what the agent sees of programs as people write them. `python -m tests.corpus` runs all of it."""
+
+import pytest
+
+from tests.corpus.__main__ import judge
+from tests.corpus.recipe import read
+from tests.corpus.run import run
+
+
+@pytest.mark.jax
+def test_jax_programs() -> None:
+    pytest.importorskip("jax")
+    assert judge(run(one for one in read() if one.modules == "jax"))
+
+
+@pytest.mark.torch
+def test_torch_programs() -> None:
+    """Those marked quick: the others show the same hooks in other company."""
+    pytest.importorskip("torch")
+    assert judge(run(one for one in read() if one.modules != "jax" and one.quick))
+
+
+def test_the_corpus_is_large_and_says_what_each_program_is_like() -> None:
+    recipes = read()
+    assert len(recipes) >= 40
+    assert all(one.like for one in recipes) and len({one.name for one in recipes}) == len(recipes)

@@ -1,0 +1,238 @@
+"""Traces that a user asks for, of real PyTorch programs on the CPU, through a real agent and sidecar."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from rightpool import contract
+from rightpool_profiler.traces.requested import send
+from tests.integration.profiler.conftest import PATIENCE, Pod, free_port
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+_PROGRAM: Final = """
+import os, sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Data(Dataset):
+    def __len__(self): return 1 << 20
+    def __getitem__(self, i):
+        time.sleep(0.002)
+        return torch.ones(64)
+
+net = torch.nn.Linear(64, 64)
+if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    torch.distributed.init_process_group("gloo")
+    net = torch.nn.parallel.DistributedDataParallel(net)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+own = os.environ.get("OWN_PROFILER")
+if own:
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    profiler.start()
+stop = os.environ["STOP"]
+for batch in DataLoader(Data(), batch_size=8):
+    net(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if os.path.exists(stop):
+        break
+if own:
+    profiler.stop()
+if torch.distributed.is_available() and torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()
+print("done", flush=True)
+"""
+
+
+class Program:
+    def __init__(self, pod: Pod, folder: Path) -> None:
+        self.pod = pod
+        self.stop = folder / "stop"
+        self.script = folder / "program.py"
+        self.script.write_text(_PROGRAM)
+        pod.alter(
+            "torch_trace.py", {"_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"}
+        )  # four steps, however slow this machine
+
+    def start(self, ranks: int = 1, **environment: str) -> list[subprocess.Popen[str]]:
+        port = str(free_port())
+        launcher = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if ranks > 1 else {}
+        programs = [
+            self.pod.start(str(self.script), STOP=str(self.stop), RANK=str(rank), **launcher, **environment)
+            for rank in range(ranks)
+        ]
+        self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
+        return programs
+
+    def end(self, programs: list[subprocess.Popen[str]]) -> None:
+        """The program has run on as if nothing had happened, and said nothing that it does not say alone."""
+        self.stop.touch()
+        for program in programs:
+            out, err = program.communicate(timeout=PATIENCE)
+            assert (program.returncode, out) == (0, "done\n"), err
+            assert "profiler" not in err.lower() and "rightpool" not in err and "ERROR" not in err, err
+
+
+@pytest.fixture
+def program(pod: Pod, tmp_path: Path) -> Program:
+    return Program(pod, tmp_path)
+
+
+def served(pod: Pod, identity: str, rank: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def settled() -> bool:
+        nonlocal found
+        status, found = pod.post({"id": identity, "rank": rank}, path=contract.PATH_TRACE)
+        assert status == 202, found
+        return found["state"] in (contract.TRACE_CAPTURED, contract.TRACE_FAILED)
+
+    pod.until(settled)
+    return found
+
+
+def chrome_trace(pod: Pod, identity: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of the file as the command line gets it, checked against the format of Chrome traces."""
+    out = io.BytesIO()
+    assert send(identity, pod.kept, out) == 0
+    head, _, packed = out.getvalue().partition(b"\n")
+    assert json.loads(head) == {"size": len(packed), "sha256": answer["sha256"]}
+    assert hashlib.sha256(packed).hexdigest() == answer["sha256"]
+    body = gzip.decompress(packed)
+    assert len(body) == answer["bytes"]
+    events = json.loads(body)["traceEvents"]
+    assert isinstance(events, list)
+    for event in events:
+        assert isinstance(event["ph"], str) and isinstance(event["name"], str)
+        assert isinstance(event["ts"], (int, float)) or event["ph"] == "M"
+        if event["ph"] == "X":
+            assert event["dur"] >= 0 and "pid" in event and "tid" in event
+    return list(events)
+
+
+def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
+    pod = program.pod
+    running = program.start()
+    answer = served(pod, "first")
+    assert answer["state"] == contract.TRACE_CAPTURED, answer
+    summary = answer["summary"]
+    assert summary["on"] == "host" and summary["steps"] == 4
+    assert sum(summary["parts"].values()) == pytest.approx(1.0)
+    assert summary["parts"][contract.PART_INPUT] * summary["seconds"] >= 4 * 8 * 0.002, "it sleeps for each sample"
+    assert any(one["name"] == "aten::addmm" for one in summary["operations"])
+    events = chrome_trace(pod, "first", answer)
+    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    assert served(pod, "first") == answer, "a repeated request is the same one"
+    second = served(pod, "second")
+    assert second["state"] == contract.TRACE_CAPTURED and second["sha256"] != answer["sha256"]
+    assert send("first", pod.kept, io.BytesIO()) == 1, "the next one has taken its place"
+    assert sorted(path.name for path in pod.kept.iterdir()) == ["newest.json", "newest.json.gz"]
+    assert list((pod.shared / "traces").iterdir()) == [], "the program's side keeps none"
+    pod.restart_sidecar()
+    assert served(pod, "second") == second, "it is not taken again"
+    program.end(running)
+
+
+def test_one_rank_of_two(program: Program) -> None:
+    running = program.start(ranks=2)
+    answer = served(program.pod, "one", rank=1)
+    assert answer["state"] == contract.TRACE_CAPTURED, answer
+    (collective,) = answer["summary"]["collectives"]
+    assert collective["name"] == "gloo:all_reduce" and 0 < collective["exposed"] <= collective["share"] < 1
+    assert answer["summary"]["parts"][contract.PART_EXPOSED_COMMUNICATION] > 0
+    events = chrome_trace(program.pod, "one", answer)
+    pids = {event["pid"] for event in events if event.get("cat") == "cpu_op"}
+    assert pids == {running[1].pid}
+    program.pod.restart_sidecar(altered={"START_SECONDS": 0.0})
+    assert served(program.pod, "nobody", rank=7)["reason"] == "NoRank"
+    program.end(running)
+
+
+def test_the_programs_own_profiler_goes_first(program: Program) -> None:
+    running = program.start(OWN_PROFILER="1")
+    answer = served(program.pod, "one")
+    assert (answer["state"], answer["reason"]) == (contract.TRACE_FAILED, "ProgramProfiles")
+    program.stop.touch()
+    out, err = running[0].communicate(timeout=PATIENCE)
+    assert (running[0].returncode, out) == (0, "done\n"), err
+
+
+def test_a_full_volume_of_the_sidecar(program: Program) -> None:
+    running = program.start()
+    (program.pod.kept / "newest.json.tmp").symlink_to("/dev/full")
+    answer = served(program.pod, "one")
+    assert (answer["state"], answer["reason"]) == (contract.TRACE_FAILED, "NoSpace")
+    again = served(program.pod, "two")
+    assert again["state"] == contract.TRACE_CAPTURED, "what was in the way is gone with the attempt"
+    program.end(running)
+
+
+def test_a_program_that_makes_no_more_steps(pod: Pod, tmp_path: Path) -> None:
+    for module, change in {
+        "trace_schedule.py": {"_REQUESTED_LONGEST = 90.0": "_REQUESTED_LONGEST = 1.0"},
+        "trace_request.py": {"_LASTS = 240.0": "_LASTS = 5.0"},
+    }.items():
+        pod.alter(module, change)
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, torch\n"
+        "net = torch.nn.Linear(4, 4)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)\n"
+        "for _ in range(20):\n"
+        "    net(torch.ones(2, 4)).sum().backward(); optimizer.step()\n"
+        "sys.stdin.readline()\n"
+    )
+    running = pod.start(str(script))
+    pod.until(lambda: pod.metrics().get(contract.STEPS, 0) >= 20)
+    assert served(pod, "one")["reason"] == "NoSteps"
+    running.communicate("\n", timeout=PATIENCE)
+    assert running.returncode == 0
+
+
+@pytest.mark.jax
+def test_a_jax_program_is_not_traced(pod: Pod, tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, sys, time, jax, jax.numpy as jnp\n"
+        "step = jax.jit(lambda w, x: (w - 0.01 * jax.grad(lambda w: (x @ w).sum())(w)))\n"
+        "w = jnp.ones((4, 4))\n"
+        "while not os.path.exists(sys.argv[1]):\n"
+        "    w = step(w, jnp.ones((2, 4))); time.sleep(0.01)\n"
+    )
+    running = pod.start(str(script), str(tmp_path / "stop"))
+    pod.until(lambda: pod.metrics().get(contract.STEPS, 0) >= 3)
+    assert served(pod, "one")["reason"] == "UnsupportedFramework"
+    (tmp_path / "stop").touch()
+    assert running.wait(PATIENCE) == 0
+
+
+def test_without_the_agent(make_pod: Callable[..., Pod]) -> None:
+    pod = make_pod()
+    pod.start_sidecar(altered={"NO_AGENT_SECONDS": 0.5, "START_SECONDS": 0.0})
+    assert served(pod, "one")["reason"] == "NoAgent"
+
+
+def test_the_command_that_sends_it(pod: Pod) -> None:
+    """As the command line runs it in the container: nothing is kept, and it says so."""
+    result = subprocess.run(
+        [sys.executable, "-m", "rightpool_profiler", "trace", "gone"],
+        env={**pod.sidecar_environment()},
+        capture_output=True,
+        timeout=PATIENCE,
+        cwd="/",
+    )
+    assert result.returncode == 1
+    assert json.loads(result.stdout) == {"message": "this trace is not kept any more: the newest one is none"}

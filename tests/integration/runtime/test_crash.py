@@ -1,0 +1,131 @@
+"""Programs that fail and templates that can't be started: what a user sees of them, and how soon."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from rightpool.cluster.errors import ClusterError
+from rightpool.cluster.resources import EVENTS, PODS
+from tests.integration.runtime.conftest import Start
+from tests.integration.runtime.harness import Body, Fleet, eventually
+
+pytestmark = pytest.mark.cluster
+
+TRACE = (
+    "Traceback (most recent call last):\n  File \"train.py\", line 1\nModuleNotFoundError: No module named 'torch'\n"
+)
+SECONDS = 15.0  # within which a user is told
+
+
+def events(fleet: Fleet, name: str) -> list[Body]:
+    found = fleet.client.list_all(EVENTS, fleet.namespace)
+    return [event for event in found if event["involvedObject"]["name"] == name]
+
+
+def end_containers(fleet: Fleet, name: str, code: int, message: str) -> None:
+    """What the kubelet reports of a program that ends."""
+
+    def go() -> bool:
+        for pod in fleet.pods(name):
+            if pod["status"].get("phase") not in ("Pending", "Running"):
+                continue
+            names = [container["name"] for container in pod["spec"]["containers"]]
+            over = {"exitCode": code, "reason": "Error", "message": message, "finishedAt": _now()}
+            statuses = [
+                {
+                    "name": n,
+                    "image": "x",
+                    "imageID": "",
+                    "ready": False,
+                    "restartCount": 0,
+                    "state": {"terminated": over},
+                }
+                for n in names
+            ]
+            pod["status"].update(phase="Failed", containerStatuses=statuses)
+            path = PODS.path(fleet.namespace, pod["metadata"]["name"], "status")
+            try:
+                fleet.client.request("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+            except ClusterError:
+                return False
+            return True
+        return False
+
+    eventually(go, what="a pod to end")
+
+
+def leads(start: Start, fleet: Fleet) -> None:
+    """An operator leads, which takes longer on a busy machine than what is measured here."""
+    start()
+    fleet.create("first", suspend=True)
+    eventually(lambda: fleet.condition("first", "Placed"), what="an operator leads")
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def test_a_program_that_fails_is_visible_with_exit_code_and_traceback(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("crash")
+    eventually(lambda: fleet.running("crash", "crash-r1"))
+    policies = {c["terminationMessagePolicy"] for pod in fleet.pods("crash") for c in pod["spec"]["containers"]}
+    assert policies == {"FallbackToLogsOnError"}
+    end_containers(fleet, "crash", 1, TRACE)
+    placed: Body = eventually(
+        lambda: (c := fleet.condition("crash", "Placed")).get("reason") == "CrashLoop" and c, SECONDS, "told"
+    )  # type: ignore[assignment]
+    for part in ("exited with 1 (Error)", "failed once", "more than 6 times", "No module named 'torch'"):
+        assert part in placed["message"]
+    (event,) = eventually(lambda: [e for e in events(fleet, "crash") if e["reason"] == "CrashLoop"], SECONDS)
+    assert event["type"] == "Warning"
+    assert "No module named 'torch'" in event["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"containers": [{"name": "trainer", "image": "x", "comand": ["python"]}]}, "comand"),
+        ({"containers": [{"name": "trainer", "image": "x"}], "restartPolcy": "Never"}, "restartPolcy"),
+        ({"containers": [{"name": "trainer", "image": "x", "resources": {"request": {"cpu": "1"}}}]}, "request"),
+    ],
+)
+def test_a_typo_in_the_template_is_refused_by_name(
+    start: Start, fleet: Fleet, change: dict[str, Any], field: str
+) -> None:
+    leads(start, fleet)
+    fleet.create("typo", template={"spec": change})
+    refused: Body = eventually(
+        lambda: (c := fleet.condition("typo", "Placed")).get("reason") == "InvalidTemplate" and c, SECONDS, "refused"
+    )  # type: ignore[assignment]
+    assert f'{field}"' in refused["message"]
+    assert not fleet.pods("typo")
+
+
+def test_a_typo_is_told_while_no_pool_can_take_the_job(start: Start, fleet: Fleet) -> None:
+    leads(start, fleet)
+    template = {"spec": {"containers": [{"name": "trainer", "image": "x", "comand": ["python"]}]}}
+    fleet.create("waits", template=template, placement={"pools": {"allow": ["no-such-pool"]}})
+    eventually(lambda: fleet.condition("waits", "Placed").get("reason") == "InvalidTemplate", SECONDS)
+
+
+def test_an_edit_with_a_typo_does_not_end_what_runs(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("runs")
+    eventually(lambda: fleet.running("runs", "runs-r1"))
+    (pod,) = fleet.pods("runs")
+
+    def typo(spec: Body) -> None:
+        spec["workload"]["job"]["template"]["spec"]["containers"][0]["comand"] = ["python"]
+
+    fleet.edit("runs", typo)
+    eventually(lambda: fleet.condition("runs", "Migrating").get("reason") == "InvalidTemplate", SECONDS)
+    assert "comand" in fleet.condition("runs", "Migrating")["message"]
+    assert fleet.running("runs", "runs-r1")
+    assert [p["metadata"]["uid"] for p in fleet.pods("runs")] == [pod["metadata"]["uid"]]
+    assert [event["type"] for event in events(fleet, "runs") if event["reason"] == "InvalidTemplate"] == ["Warning"]
+    fleet.edit("runs", lambda spec: spec["workload"]["job"]["template"]["spec"]["containers"][0].pop("comand"))
+    eventually(lambda: fleet.condition("runs", "Migrating").get("reason") != "InvalidTemplate")

@@ -1,0 +1,37 @@
+"""What the chart says of each kind of child: the operator's rights, and what keeps others from making one."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.kinds.registry import KINDS
+
+from .rendering import Helm, one
+
+POLICY = "ValidatingAdmissionPolicy"
+VERBS = {"get", "list", "watch", "create", "patch", "delete"}
+
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+@each_kind
+def test_the_operator_has_the_rights_that_a_child_needs(helm: Helm, kind: Kind) -> None:
+    granted: set[str] = set()
+    for rule in one(helm.render(), "ClusterRole")["rules"]:
+        if kind.resource.group in rule["apiGroups"] and kind.resource.plural in rule["resources"]:
+            granted |= set(rule["verbs"])
+    assert granted == VERBS
+
+
+@each_kind
+def test_writing_a_workload_requires_the_right_to_create_its_child(helm: Helm, kind: Kind) -> None:
+    [rule] = one(helm.render(), POLICY, "rightpool-workloads")["spec"]["validations"]
+    assert f"authorizer.group('{kind.resource.group}').resource('{kind.resource.plural}')" in rule["expression"]
+
+
+@each_kind
+def test_only_the_operator_may_set_our_labels_on_a_child(helm: Helm, kind: Kind) -> None:
+    spec = one(helm.render(), POLICY, f"rightpool-{kind.resource.plural}")["spec"]
+    [rule] = spec["matchConstraints"]["resourceRules"]
+    assert (rule["apiGroups"], rule["resources"]) == ([kind.resource.group], [kind.resource.plural])

@@ -1,0 +1,110 @@
+"""The command line as a whole: its version, its commands, and what starting it loads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rightpool.cli.main import COMMANDS, main
+
+HEAVY = (
+    "kopf",
+    "numpy",
+    "prometheus_client",
+    "pydantic_settings",
+    "rich",
+    "rightpool.runtime",
+    "rightpool.hardware.catalog",
+)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("rightpool ")
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert COMMANDS[command][1][:20].lower() in capsys.readouterr().out.lower()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+
+    def completed(*words: str) -> list[str]:
+        typed = " ".join(f"'{word}'" for word in ("rightpool", *words))
+        ask = f"source {script}; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; COMP_LINE='rightpool'; "
+        ask += (
+            "$(complete -p rightpool | sed -E 's/.* -F ([^ ]+) .*/\\1/') rightpool; printf '%s\\n' \"${COMPREPLY[@]}\""
+        )
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=120, check=True)
+        return done.stdout.split()
+
+    assert set(completed("")) >= set(COMMANDS)
+    assert completed("rec") == ["recommend"]
+    assert "--all-namespaces" in completed("top", "--")
+
+
+def test_a_command_loads_nothing_of_the_operator() -> None:
+    program = (
+        f"import sys; from rightpool.cli import main, top; print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def loaded_by(*words: str) -> set[str]:
+    """The modules that a process has loaded after this command."""
+    program = (
+        "import contextlib, io, sys\n"
+        "from rightpool.cli.main import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    main({list(words)!r})\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",)], ids=" ".join)
+def test_who_asks_for_no_cluster_loads_the_standard_library_alone(words: tuple[str, ...]) -> None:
+    ours = {name for name in loaded_by(*words) if name.partition(".")[0] == "rightpool"}
+    assert ours == {"rightpool", "rightpool.cli", "rightpool.cli.main", "rightpool.contract"}
+    assert not loaded_by(*words) & {"pydantic", "kubernetes", "yaml", "urllib3"}
+
+
+@pytest.mark.parametrize("arguments", [("completion", "bash"), ("pools", "--accelerators")])
+def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> None:
+    command = subprocess.Popen(
+        [sys.executable, "-m", "rightpool.cli.main", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert command.stdout is not None and command.stderr is not None
+    command.stdout.close()
+    assert (command.stderr.read(), command.wait()) == (b"", 0)
+    command.stderr.close()
+
+
+def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> int:
+        raise BrokenPipeError("of a socket")
+
+    monkeypatch.setattr("rightpool.cli.completion.run", broken)
+    with pytest.raises(BrokenPipeError, match="of a socket"):
+        main(["completion", "bash"])

@@ -1,0 +1,108 @@
+"""`rightpool report`: sums, formats and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from rightpool.cli import report as module
+from rightpool.cli.connection import CliError
+from rightpool.cli.report import as_csv, as_html, charges, document, first_day
+from rightpool.cluster.resources import CONFIG_MAPS
+from rightpool.planning.accounting.chargeback import Charge, Chargeback, ChargeKey
+from rightpool.reporting.chargeback_object import config_map
+
+NOW = 1_800_000_000.0  # 2027-01-15, 8:00
+# The Lease of an operator that ended ten minutes ago.
+ENDED = {
+    "metadata": {"name": "rightpool-operator"},
+    "spec": {"holderIdentity": "", "renewTime": "2027-01-15T07:50:00Z", "leaseDurationSeconds": 15},
+}
+
+
+def books() -> dict[str, Chargeback]:
+    vision, language = Chargeback(), Chargeback()
+    vision.rows = {
+        "2027-01-15": {ChargeKey("seg", "a100", "OnDemand"): Charge(100.0, 30.0, 5.0, 36_000.0, 27_000.0)},
+        "2026-12-17": {ChargeKey("seg", "a10g", "Spot"): Charge(7.0, 0.0, 0.0, 3600.0, 3600.0)},
+        "2026-12-16": {ChargeKey("seg", "a10g", "Spot"): Charge(1000.0)},
+        "": {ChargeKey("seg", "a100", "OnDemand"): Charge(5000.0)},
+    }
+    language.rows = {"2027-01-14": {ChargeKey("=1+1", "a100", "OnDemand"): Charge(200.0, 0.0, 1.0, 0.0, 0.0)}}
+    return {"vision": vision, "language": language}
+
+
+SINCE = first_day("30d", NOW)
+
+
+def test_thirty_days_with_today() -> None:
+    assert SINCE == "2026-12-17"
+    assert first_day("1d", NOW) == "2027-01-15"
+
+
+@pytest.mark.parametrize("text", ["0d", "63d", "30", "-1d", "1h", ""])
+def test_days_that_are_not_kept_are_refused(text: str) -> None:
+    with pytest.raises(CliError, match="1d to 62d"):
+        first_day(text, NOW)
+
+
+def test_sums_by_namespace_highest_first() -> None:
+    made = document(charges(books(), "namespace", SINCE), "namespace", SINCE, NOW, None)
+    assert made["rows"] == [
+        {"namespace": "language", "spent": 200.0, "saved": -1.0, "chipHours": 0.0, "goodput": None},
+        {"namespace": "vision", "spent": 107.0, "saved": 25.0, "chipHours": 11.0, "goodput": 0.773},
+    ]
+    assert made["total"]["spent"] == 307.0
+
+
+def test_by_pool() -> None:
+    assert [(name, charge.spent) for name, charge in charges(books(), "pool", SINCE)] == [
+        ("a100", 300.0),
+        ("a10g", 7.0),
+    ]
+
+
+def test_a_label_is_no_formula_and_no_markup() -> None:
+    rows = charges(books(), "team", SINCE)
+    table = list(csv.DictReader(io.StringIO(as_csv(rows, "team"))))
+    assert [row["team"] for row in table] == ["'=1+1", "seg"]
+    assert "<b>" not in as_html([("<b>", Charge(1.0))], "team", SINCE, None)
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json", "html"])
+def test_it_reads_the_operators_books(output: str, monkeypatch: Any, capsys: Any) -> None:
+    kept = books()
+    kept["vision"].newest, kept["language"].newest = NOW - 600.0, NOW
+    objects = [config_map("rightpool-system", namespace, each, None) for namespace, each in kept.items()]
+    asked = []
+
+    class Client:
+        def list_all(self, resource: Any, namespace: str, labels: str | None = None) -> list[Any]:
+            asked.append((resource.plural, namespace))
+            return objects if resource is CONFIG_MAPS else [ENDED]
+
+    def carried_out(arguments: Any, command: str, work: Any) -> int:
+        work(module.Connection(Client(), "default"))  # type: ignore[arg-type]
+        return 0
+
+    monkeypatch.setattr(module, "carry_out", carried_out)
+    monkeypatch.setattr(module.time, "time", lambda: NOW)
+    from rightpool.cli.main import main
+
+    assert main(["report", "--since", "30d", "-o", output, "-n", "vision"]) == 0
+    text = capsys.readouterr().out
+    assert asked == [("configmaps", "rightpool-system"), ("leases", "rightpool-system")]
+    assert "vision" in text and "language" not in text and "107" in text
+    if output == "json":
+        found = json.loads(text)
+        assert (found["kind"], found["bookedUntil"]) == ("ChargebackReport", "2027-01-15T07:50:00Z")
+        assert "no operator leads since 10 min" in found["notes"][0]
+    elif output == "table":
+        assert "the newest entry was booked 10 min ago: later use is not in it yet" in text
+        assert "no operator leads since 10 min" in text
+    elif output == "html":
+        assert "Booked until 2027-01-15T07:50:00Z" in text

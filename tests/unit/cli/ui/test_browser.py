@@ -1,0 +1,158 @@
+"""The page in a real Chromium: its script, its keyboard, its updates, and what axe finds.
+
+Skipped where there is no Chromium (Debian package chromium).
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from rightpool.cli.ui.server import Pages, application
+from rightpool.cluster.resources import PROFILED_JOBS
+from tests.unit.cli.cluster import FakeClient, job, running_status
+from tests.unit.cli.ui.pages import abandoned, fleet, pages_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# Pages are waited for by condition; this only ends a run that hangs.
+MILLISECONDS = 240_000
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@dataclass
+class Shown:
+    """A page in a browser, and the cluster behind it."""
+
+    client: FakeClient
+    pages: Pages
+    page: Page
+    address: str
+    errors: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> None:
+        self.page.goto(self.address + path)
+
+    def update(self) -> None:
+        """As the page's script does every few seconds; not waited for by time."""
+        self.pages.fleet.renew()
+        self.page.evaluate("update()")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox needs rights that root in a container has not; the page is ours.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        with playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=MILLISECONDS) as found:
+            yield found
+
+
+@pytest.fixture
+def shown(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Shown]:
+    """In light or dark, by parameter."""
+    client = abandoned(fleet())
+    pages = pages_of(client)
+    server = uvicorn.Server(
+        uvicorn.Config(application(pages), port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        thread.join(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with browser.new_context(color_scheme=getattr(request, "param", "light")) as context:
+        context.set_default_timeout(MILLISECONDS)
+        page = context.new_page()
+        found = Shown(client, pages, page, f"http://127.0.0.1:{port}")
+        page.on("pageerror", lambda error: found.errors.append(str(error)))
+        page.on("console", lambda message: found.errors.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda asked: found.asked.append(asked.url))
+        yield found
+    server.should_exit = True
+    thread.join(60)
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_both_pages_have_no_errors_and_no_findings_and_ask_nobody_else(shown: Shown) -> None:
+    for path in ("/", "/jobs/vision/moved", "/jobs/vision/resnet50", "/?q=nothing"):
+        shown.open(path)
+        found = Axe().run(shown.page).response["violations"]
+        assert [(path, each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert shown.errors == []
+    assert all(url.startswith((shown.address, "data:")) for url in shown.asked)
+
+
+def test_an_update_shows_what_is_new_and_keeps_the_focus(shown: Shown) -> None:
+    shown.open("/")
+    link = "[id='link-job-vision/resnet50']"
+    shown.page.focus(link)
+    row = shown.page.query_selector("[id='job-vision/resnet50']")
+    shown.client.add(PROFILED_JOBS, job("aaa", status=running_status(profile=None)))
+    shown.client.objects[PROFILED_JOBS].pop(2)
+    shown.update()
+    names = shown.page.eval_on_selector_all("table.jobs tbody tr", "rows => rows.map((row) => row.id)")
+    assert names == ["job-vision/aaa", "job-vision/moved", "job-vision/resnet50"], "one came, and one went"
+    assert row is not None and row.evaluate("(row) => row.isConnected"), "the others stay the same"
+    assert shown.page.evaluate("document.activeElement.id") == "link-job-vision/resnet50"
+    assert shown.errors == []
+
+
+def test_an_update_is_the_page_as_it_would_be_loaded(shown: Shown) -> None:
+    shown.open("/?sort=name")
+    shown.client.add(PROFILED_JOBS, job("aaa", "zzz", status={}))
+    shown.client.objects[PROFILED_JOBS].reverse()
+    shown.update()
+    updated = shown.page.inner_text("main")
+    shown.open("/?sort=name")
+    assert shown.page.inner_text("main") == updated
+
+
+def test_it_updates_by_itself(shown: Shown) -> None:
+    with shown.page.expect_request(lambda asked: "x-rightpool-fragment" in asked.headers):
+        shown.open("/")
+
+
+def test_it_is_used_by_keyboard(shown: Shown) -> None:
+    shown.open("/")
+    shown.page.keyboard.press("Tab")
+    assert shown.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    shown.page.keyboard.press("/")
+    shown.page.keyboard.type("res")
+    shown.update()
+    assert shown.page.input_value("#q") == "res", "an update takes nothing from who types"
+    shown.page.keyboard.press("Enter")
+    shown.page.wait_for_url("**/?q=res")
+    shown.page.focus("table.jobs tbody a")
+    shown.page.keyboard.press("Enter")
+    shown.page.wait_for_url("**/jobs/**")
+    assert "vision/resnet50" in shown.page.inner_text("h1") or "research" in shown.page.inner_text("h1")
+
+
+def test_commands_are_copied(shown: Shown) -> None:
+    shown.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=shown.address)
+    shown.open("/jobs/vision/resnet50")
+    shown.page.click("button.copy >> nth=0")
+    shown.page.wait_for_selector("button.copy >> text=Copied")
+    copied = shown.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "kubectl get pj resnet50 -n vision --context prod -o yaml"
+
+
+def test_a_server_that_has_ended_is_told(shown: Shown) -> None:
+    shown.open("/")
+    shown.page.route("**/*", lambda route: route.abort())
+    shown.page.evaluate("update()")
+    assert "does not answer" in shown.page.inner_text("#server")
+    assert "resnet50" in shown.page.inner_text("main"), "what was known stays"

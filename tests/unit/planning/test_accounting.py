@@ -1,0 +1,265 @@
+"""Money and progress, against a world that meters for itself."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
+from rightpool.planning.accounting.progress import progress_of
+from tests.unit.planning.test_transitions_properties import EVENTS, happen
+from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
+
+HOUR = 3600.0
+
+
+def counting(**overrides: object) -> World:
+    """A world in which samples are counted, with the job on the A100 pool for a while."""
+    world = World.fresh(**overrides)
+    world.rates = {"a100": 1000.0, "a10g": 900.0}
+    world.counts = True
+    return world.placed(A100, 1000.0)
+
+
+def go(world: World, target: Placement, source: Placement, cycles: int = 40) -> World:
+    """A move of the operator's own, to its end."""
+    world.cycle(decide(Action.MOVE, target, 900.0, candidate(source, 1000.0, 0.02)))
+    world.settle(cycles)
+    return world
+
+
+def stay(world: World, hours: float) -> None:
+    for _ in range(round(hours * 60)):
+        world.live(60.0)
+        world.cycle()
+
+
+def spent(world: World) -> float:
+    return world.job.state.account.settled(world.now).spent
+
+
+def saved(world: World) -> float:
+    return world.job.state.account.settled(world.now).saved
+
+
+def test_starting_pods_and_loading_are_paid() -> None:
+    world = World.fresh()
+    world.rates, world.counts, world.loading = {"a100": 1000.0, "a10g": 900.0}, True, 300.0
+    world.placed(A100, 1000.0)
+    assert spent(world) == pytest.approx(world.paid) and world.paid > 0
+    go(world, A10G, A100, 200)
+    assert world.job.state.history[-1].outcome is Outcome.VERIFIED
+    assert spent(world) == pytest.approx(world.paid)
+
+
+def test_pods_in_a_queue_cost_nothing() -> None:
+    world = counting()
+    before = world.paid
+    world.stuck_pools = {"a10g"}
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    world.settle(60)
+    assert world.job.state.migration is not None and world.job.state.migration.phase is Phase.STARTING
+    assert world.job.state.account.since is None
+    assert spent(world) == pytest.approx(world.paid) and world.paid - before < 40.0 * 60 / HOUR
+
+
+def test_a_price_that_changes_counts_from_then_on() -> None:
+    world = counting()
+    stay(world, 1.0)
+    dear = replace(candidate(A100, 1000.0), cost_per_hour=80.0)
+    world.prices["a100"] = 10.0
+    world.cycle(decide(Action.KEEP, A10G, 900.0, dear))
+    stay(world, 1.0)
+    assert spent(world) == pytest.approx(world.paid)
+    assert world.job.state.revision is not None and world.job.state.revision.cost_per_hour == 80.0
+
+
+def test_lost_time_ends_when_steps_have_caught_up() -> None:
+    world = counting()
+    stay(world, 1.0)
+    world.loading = 200.0
+    go(world, A10G, A100, 200)
+    entry = world.job.state.history[-1]
+    assert entry.outcome is Outcome.VERIFIED
+    assert 200.0 <= entry.lost_seconds <= 230.0
+    assert entry.cost == pytest.approx(8.0 * 205 / HOUR, rel=0.1)
+    assert world.job.state.interruption is None
+
+
+def test_what_a_move_costs_and_saves() -> None:
+    world = counting()
+    stay(world, 1.0)
+    world.loading = 100.0
+    go(world, A10G, A100, 100)
+    entry = world.job.state.history[-1]
+    before = saved(world)
+    stay(world, 10.0)
+    # An hour there does the work of 0.9 hours here, for which $40 an hour would have been paid.
+    assert saved(world) - before == pytest.approx(10 * (40 * 0.9 - 8), rel=0.01)
+    there = world.job.state.account.settled(world.now).counterfactual
+    assert there is not None and there.placement == A100 and there.speed == pytest.approx(1 / 0.9, rel=0.01)
+    assert saved(world) + entry.cost == pytest.approx((40 * 0.9 - 8) * there.dollars / 40.0, rel=0.02)
+
+
+def test_returning_to_where_it_began_gains_nothing() -> None:
+    """The rates of one place differ from day to day; that is no saving."""
+    world = counting()
+    go(world, A10G, A100)
+    world.rates["a100"] = 1150.0
+    stay(world, 1.0)
+    back = decide(Action.MOVE, A100, 1000.0, candidate(A10G, 900.0, 0.02))
+    back.decision = replace(back.decision, reason=Reason.DEADLINE_MISSED)
+    world.cycle(back)
+    world.settle()
+    assert world.job.state.revision is not None and world.job.state.revision.placement == A100
+    assert world.job.state.history[-1].outcome is Outcome.VERIFIED
+    account = world.job.state.account
+    assert account.counterfactual is None and account.saving_per_hour == 0.0
+    before = saved(world)
+    stay(world, 24.0)
+    assert saved(world) == before
+
+
+def test_what_the_user_edits_ends_what_a_move_saves() -> None:
+    world = counting()
+    go(world, A10G, A100)
+    assert world.job.state.account.saving_per_hour > 0
+    one = Placement("a10g", 1, 1)
+    world.job = replace(world.job, generation=2)
+    asked = decide(Action.UPDATE, one, 100.0, candidate(A10G, 900.0))
+    world.cycle(asked)
+    world.settle(40)
+    assert world.job.state.revision is not None and world.job.state.revision.placement == one
+    assert world.job.state.account.saving_per_hour == 0.0 and world.job.state.account.counterfactual is None
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING])
+def test_a_move_that_the_user_overtakes_saves_nothing(phase: Phase) -> None:
+    world = counting()
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    while world.job.state.migration is None or world.job.state.migration.phase is not phase:
+        world.live()
+        world.cycle()
+    world.job = replace(world.job, workload_hash="h2")
+    world.settle(40)
+    assert world.job.state.history[-1].outcome is Outcome.SUPERSEDED
+    assert world.job.state.account.counterfactual is None
+    stay(world, 5.0)
+    assert saved(world) <= 0.0
+
+
+def test_a_move_that_was_not_proven_saves_nothing() -> None:
+    world = counting()
+    del world.rates["a10g"]
+    go(world, A10G, A100, 500)
+    assert world.job.state.history[-1].outcome is Outcome.FAILED
+    stay(world, 5.0)
+    assert world.job.state.account.counterfactual is None and saved(world) <= 0.0
+
+
+def test_a_job_suspended_while_a_move_is_verified_saves_by_it_once_it_is_proven() -> None:
+    world = counting()
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    world.rates.pop("a10g")
+    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.WARMING_UP:
+        world.live()
+        world.cycle()
+    running = world.job.spec
+    world.job = replace(world.job, spec=spec(suspend=True))
+    stay(world, 1.0)
+    assert world.job.state.account.since is None, "nothing is held"
+    suspended = saved(world)
+    stay(world, 1.0)
+    assert saved(world) == suspended <= 0.0, "nothing is proven yet, and nothing saved while it is stopped"
+    world.job, world.rates["a10g"] = replace(world.job, spec=running), 900.0
+    stay(world, 1.0)
+    assert world.job.state.history[-1].outcome is Outcome.VERIFIED
+    there = world.job.state.account.counterfactual
+    assert there is not None and there.speed == pytest.approx(1000 / 900, rel=0.03)
+    assert saved(world) == pytest.approx(there.per_hour / there.speed - 8.0, rel=0.2)
+
+
+def test_a_slow_window_before_the_move_is_no_saving() -> None:
+    """The decision is taken when the job happens to be slow; the hour before tells how fast it really is."""
+    world = counting()
+    stay(world, 1.0)
+    world.rates["a100"] = 800.0
+    stay(world, 0.1)
+    go(world, A10G, A100)
+    there = world.job.state.account.counterfactual
+    assert there is not None and there.speed == pytest.approx(0.98 * 1000 / 900, rel=0.01)
+
+
+def test_a_fast_window_after_the_move_is_corrected() -> None:
+    world = counting()
+    stay(world, 1.0)
+    world.rates["a10g"] = 1100.0
+    go(world, A10G, A100)
+    world.rates["a10g"] = 900.0
+    stay(world, 4.0)
+    there = world.job.state.account.settled(world.now).counterfactual
+    assert there is not None and there.readings == 4
+    assert there.speed == pytest.approx(1000 / 900, rel=0.03)
+    assert saved(world) == pytest.approx(there.dollars * 0.9 - (spent(world) - there.spent_before), rel=0.05)
+
+
+def test_queue_time_and_suspension_are_no_work() -> None:
+    world = counting(progress={"totalSamples": 10**9})
+    stay(world, 1.0)
+    go(world, A10G, A100)
+    done = progress_of(world.observed(), world.now).done
+    assert done == pytest.approx(sum(world.counters.values()), rel=0.02)
+    running = world.job.spec
+    world.job = replace(world.job, spec=spec(suspend=True, progress={"totalSamples": 10**9}))
+    stay(world, 0.1)
+    done = progress_of(world.observed(), world.now).done
+    stay(world, 10.0)
+    assert progress_of(world.observed(), world.now).done == done
+    world.job = replace(world.job, spec=running)
+    stay(world, 1.0)
+    assert progress_of(world.observed(), world.now).done == pytest.approx(sum(world.counters.values()), rel=0.02)
+
+
+def test_progress_survives_the_operator() -> None:
+    world = counting()
+    stay(world, 1.0)
+    world.job = world.job.with_state(
+        replace(world.job.state, progress=progress_of(world.observed(), world.now))
+    )  # as written with the status
+    stay(world, 1.0)
+    world.tracks.clear()
+    world.live(60.0)
+    assert progress_of(world.observed(), world.now).done == pytest.approx(sum(world.counters.values()), rel=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENTS, max_size=50))
+def test_the_books_are_those_of_the_world(events: list[tuple[str, object]]) -> None:
+    """Whatever happens: what was spent is what the world has metered; what was saved is at most what the same work
+    would have cost, and nothing while the job is where it began."""
+    world = World.fresh()
+    world.counts = True
+    world.rates = {"a100": 1000.0, "a10g": 900.0}
+    for event in events:
+        happen(world, event)
+        if event[0] == "live":
+            world.cycle()
+        if world.job.state.finished is not None:
+            break
+        account = world.job.state.account.settled(world.now)
+        if event[0] == "live":
+            assert account.spent == pytest.approx(world.paid, abs=1e-6)
+        there = account.counterfactual
+        if there is None and world.job.state.interruption is None:
+            assert account.saving_per_hour == 0.0
+        if there is not None and there.speed:
+            cost = there.dollars / there.speed
+            assert account.saved - there.saved_before <= cost + 1e-6
+            assert account.saved - there.saved_before == pytest.approx(
+                cost - (account.spent - there.spent_before), abs=1e-3
+            )

@@ -1,0 +1,172 @@
+"""The breaker: moves stop where they fail, for a tenant, a pool or a chip, and are tried again."""
+
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.outcome import MAX_OUTCOMES
+from rightpool.api.placement import Placement
+from rightpool.planning.allocate.breaker import outcomes_of
+from rightpool.planning.allocate.limits import FleetLimits
+from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.evidence import Limit, Suspected
+from rightpool.planning.job import Job, JobKey
+from rightpool.reporting.decision_texts import limit_text
+from tests.unit.planning.jobs import NOW, auto_policy, entry, fleet, plan, reason, refusal_of, running, spec
+from tests.unit.prediction.fixtures import A10G, A100
+
+
+def ledger(*outcomes: Outcome, age: float = 600.0, pools: int = 2, tenants: int = 2) -> list[Job]:
+    """One job for each outcome, of so many tenants in turn, moved to so many pools in turn."""
+    made = []
+    for number, outcome in enumerate(outcomes):
+        target = Placement(("a10g", "t4", "v100")[number % pools], 4, 1)
+        history = (entry(outcome, NOW - age + number, target=target),)
+        job = running(name=str(number), history=history)
+        made.append(replace(job, key=JobKey(f"team-{number // 2 % tenants}", job.key.name)))
+    return made
+
+
+GOOD, BAD = Outcome.VERIFIED, Outcome.ROLLED_BACK
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "opens"),
+    [
+        ((BAD,), False),
+        ((BAD, BAD, BAD), False),
+        ((BAD, GOOD, BAD, BAD, BAD), True),
+        ((BAD, BAD, GOOD, GOOD), False),
+        ((GOOD,) * 10 + (BAD,) * 6, True),
+        ((BAD, BAD, BAD, BAD, GOOD), False),
+        ((BAD, BAD, BAD, Outcome.HELD), False),
+    ],
+)
+def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bool) -> None:
+    limits = FleetLimits(ledger(*outcomes), auto_policy(), NOW)
+    refusal = limits.refusal(Intent.SAVE, running(name="next"), Placement("h100", 4, 1))
+    assert (refusal is not None) is (limits.stop is not None) is opens
+    if refusal is not None:
+        assert refusal.reason is Reason.CIRCUIT_BREAKER_OPEN
+        assert "maxRolledBackShare 50%" in limit_text(refusal, NOW)
+        assert "one job may try it from" in limit_text(refusal, NOW)
+
+
+def test_the_breaker_forgets() -> None:
+    assert refusal_of(FleetLimits(ledger(*[BAD] * 8, age=90_000.0), auto_policy(), NOW)) is None
+
+
+def of(tenant: str, name: str = "next") -> Job:
+    job = running(name=name)
+    return replace(job, key=JobKey(tenant, name))
+
+
+def refused(limits: FleetLimits, tenant: str, pool: str) -> Limit | None:
+    return limits.refusal(Intent.SAVE, of(tenant), Placement(pool, 4, 1))
+
+
+def test_jobs_of_one_tenant_that_slow_themselves_stop_nobody_else() -> None:
+    limits = FleetLimits(ledger(*[BAD] * 5, pools=3, tenants=1), auto_policy(), NOW)
+    assert limits.stop is None
+    own = refused(limits, "team-0", "a10g")
+    assert isinstance(own, Suspected) and own.own and (own.undone, own.judged) == (2, 2)
+    assert "2 of the last 2 moves of this namespace to a10g had to be undone" in limit_text(own, NOW)
+    assert refused(limits, "team-1", "a10g") is None
+    assert refused(limits, "team-0", "h100") is None
+
+
+def test_a_bad_pool_stops_moves_there_and_nowhere_else() -> None:
+    limits = FleetLimits(ledger(*[BAD] * 6, pools=1), auto_policy(), NOW)
+    for tenant in ("team-0", "team-1", "team-9"):
+        assert isinstance(refused(limits, tenant, "a10g"), Suspected)
+        assert refused(limits, tenant, "t4") is None
+    assert limits.stop is None
+
+
+def test_failures_of_jobs_of_one_size_say_nothing_of_others() -> None:
+    """A bad network between nodes does not slow a job on one of them."""
+    gangs = [
+        running(name=str(n), history=(entry(BAD, NOW - 600 + n, target=Placement("a10g", 8, 2)),)) for n in range(3)
+    ]
+    limits = FleetLimits(gangs, auto_policy(), NOW)
+    asks = of("ns")
+    assert isinstance(limits.refusal(Intent.SAVE, asks, Placement("a10g", 16, 4)), Suspected)
+    assert limits.refusal(Intent.SAVE, asks, Placement("a10g", 1, 1)) is None
+    single = running(name="single", history=(entry(BAD, NOW - 60, target=Placement("a10g", 1, 1)),))
+    both = FleetLimits([*gangs, single], auto_policy(), NOW)
+    assert isinstance(both.refusal(Intent.SAVE, asks, Placement("a10g", 4, 1)), Suspected), "of several sizes"
+
+
+def test_a_bad_chip_stops_moves_to_all_its_pools() -> None:
+    pools = {name: replace(A10G, name=name) for name in ("a10g", "t4", "v100")} | {"a100": A100}
+    limits = FleetLimits(ledger(*[BAD] * 8, *[GOOD] * 0), auto_policy(circuitBreaker={"window": 4}), NOW, pools=pools)
+    untried = refused(limits, "team-9", "v100")
+    assert isinstance(untried, Suspected) and untried.chip == "A10G-24GB"
+
+
+def test_one_job_tries_a_suspected_pool_after_a_while_and_its_success_clears_it() -> None:
+    hour_ago = ledger(*[BAD] * 2, age=4 * 3600.0, pools=1, tenants=1)
+    limits = FleetLimits(hour_ago, auto_policy(), NOW)
+    assert refused(limits, "team-0", "a10g") is None, "the one that tries"
+    limits.admit(of("team-0"), Placement("a10g", 4, 1), demanded=False)
+    second = refused(limits, "team-0", "a10g")
+    assert isinstance(second, Suspected) and "one job is trying it" in limit_text(second, NOW)
+    tried = running(name="tried", history=(entry(GOOD, NOW - 60),))
+    tried = replace(tried, key=JobKey("team-0", "tried"))
+    after = FleetLimits([*hour_ago, tried], auto_policy(), NOW)
+    after.admit(of("team-0"), Placement("a10g", 4, 1), demanded=False)
+    assert refused(after, "team-0", "a10g") is None
+
+
+def test_each_failure_doubles_the_time_until_the_next_trial() -> None:
+    trials, moment, failures = 0, NOW - 86_000.0, [NOW - 86_000.0, NOW - 85_990.0]
+    while moment < NOW:
+        jobs = [running(name=str(at), history=(entry(BAD, at),)) for at in failures]
+        if refusal_of(FleetLimits(jobs, auto_policy(), moment)) is None:
+            failures.append(moment)
+            trials += 1
+        moment += 600.0
+    assert 3 <= trials <= 5
+
+
+def test_what_pools_have_kept_counts_when_the_jobs_are_gone() -> None:
+    jobs = ledger(*[BAD] * 6, pools=1)
+    kept = outcomes_of(jobs, {}, NOW)
+    assert isinstance(refused(FleetLimits([], auto_policy(), NOW, outcomes=kept), "team-9", "a10g"), Suspected)
+    assert outcomes_of(jobs, kept, NOW) == kept, "counted once"
+    assert outcomes_of([], kept, NOW + 2 * 86_400.0) == {}
+    many = ledger(*[BAD] * 100, pools=1)
+    assert len(outcomes_of(many, kept, NOW)["a10g"]) == MAX_OUTCOMES
+
+
+def test_another_pool_is_taken_where_the_best_is_suspected() -> None:
+    """And it is said why the best one is not."""
+    other = {"b10g": replace(A10G, name="b10g", price=replace(A10G.price, on_demand=1.05))}
+    pools = {"a100": A100, "a10g": A10G, **other}
+    job = running(made=spec(elasticity={"minChips": 4, "maxChips": 4}), ratios={"exposed_communication": 0.05})
+    job = replace(job, created_at=NOW - 1e6)
+    cheap = {name: replace(pool, price=replace(pool.price, on_demand=0.2)) for name, pool in pools.items()}
+    cheap = {**cheap, "a100": A100}
+    whole = fleet([job], cheap)
+    assert whole is not None
+    first = plan(whole).assessments[job.key].decision
+    assert first.action is Action.MOVE and first.target is not None
+    bad = outcomes_of(
+        [
+            running(name=str(number), history=(entry(BAD, NOW - 60 + number, target=first.target),))
+            for number in range(3)
+        ],
+        {},
+        NOW,
+    )
+    made = plan(replace(whole, outcomes=bad)).assessments[job.key]
+    assert made.decision.action is Action.MOVE and made.decision.target is not None
+    assert made.decision.target.pool != first.target.pool
+    assert reason(made, first.target.pool) is RejectionReason.SUSPECTED
+    alone = {"a100": A100, first.target.pool: cheap[first.target.pool]}
+    held = plan(replace(fleet([job], alone), outcomes=bad)).assessments[job.key]
+    assert held.decision.reason is Reason.POOL_SUSPECTED

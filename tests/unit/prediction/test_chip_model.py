@@ -1,0 +1,149 @@
+"""The chip model: what it learns, that it never gets worse for it, and that the fit's likelihood is the reference's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.hardware.catalog import load_catalog
+from rightpool.prediction.chip_data import read, shipped, write
+from rightpool.prediction.chip_model import ChipModel, Comparison
+from rightpool.prediction.precision import HALF, SINGLE, class_of, lacks
+from rightpool.prediction.published import Evidence, SourcedComparison, learned, log_likelihood
+from rightpool.prediction.scales import Scales
+from rightpool.prediction.transfer import Transfer, job_speeds
+
+CATALOG = load_catalog()
+CHIPS = [CATALOG.get(key) for key in ("A100-SXM4-80GB", "H100-SXM5-80GB", "L4-24GB", "A10G-24GB", "T4-16GB")]
+SCALES = shipped().scales
+
+
+def fleet(draw: np.random.Generator, truth: dict[str, float], count: int) -> list[Comparison]:
+    """Jobs that ran on two kinds of chips, whose speeds are off from what data sheets say by `truth`."""
+    model = ChipModel.prior(SCALES).including(CHIPS)
+    lines = model.design(CHIPS, HALF) @ model.mean
+    made = []
+    for _ in range(count):
+        pair = draw.choice(len(CHIPS), 2, replace=False)
+        logs = [float(lines[n] + truth[CHIPS[n].key] + draw.normal(0.0, 0.1)) for n in pair]
+        made.append(Comparison(tuple(CHIPS[n] for n in pair), HALF, tuple(logs)))
+    return made
+
+
+def error(model: ChipModel, truth: dict[str, float]) -> float:
+    """Mean absolute error of the log over all pairs."""
+    prior = ChipModel.prior(SCALES).including(CHIPS)
+    lines = prior.design(CHIPS, HALF) @ prior.mean + np.array([truth[chip.key] for chip in CHIPS])
+    predicted = Transfer.among(CHIPS, model).log[HALF]
+    return float(np.abs(predicted - (lines[np.newaxis, :] - lines[:, np.newaxis])).mean())
+
+
+def test_a_fleet_predicts_better_with_use() -> None:
+    errors: dict[int, list[float]] = {0: [], 10: [], 200: []}
+    for seed in range(8):
+        draw = np.random.default_rng(seed)
+        truth = {chip.key: float(draw.normal(0.0, 0.25)) for chip in CHIPS}
+        for count, found in errors.items():
+            found.append(error(shipped().updated(fleet(draw, truth, count)), truth))
+    mean = {count: float(np.mean(found)) for count, found in errors.items()}
+    assert mean[200] < 0.6 * mean[10] < 0.6 * mean[0]
+    assert all(many < max(none, 0.1) for none, many in zip(errors[0], errors[200], strict=True))
+
+
+def test_a_doubtful_comparison_counts_for_less() -> None:
+    pair = (CHIPS[0], CHIPS[2])
+    sure, unsure = (Comparison(pair, HALF, (0.0, 1.0), sd) for sd in (0.0, 0.5))
+    before, much, little = (
+        Transfer.among(pair, shipped().updated(given)).log[HALF, 0, 1] for given in ((), (sure,), (unsure,))
+    )
+    assert before < little < much
+
+
+def test_learning_only_narrows() -> None:
+    before = Transfer.among(CHIPS, shipped()).variances
+    one = Comparison((CHIPS[0], CHIPS[1]), HALF, (0.0, 0.6))
+    after = Transfer.among(CHIPS, shipped().updated([one] * 20)).variances
+    assert (after[:, :3] <= before[:, :3] + 1e-9).all()
+
+
+@given(st.floats(-1.5, 1.5), st.floats(1.0, 10.0))
+def test_what_was_seen_never_makes_a_better_chip_worse(seen: float, factor: float) -> None:
+    slow = CHIPS[0]
+    fast = replace(slow, key="fast", peak_flops={k: v * factor for k, v in slow.peak_flops.items()})
+    wide = replace(slow, key="wide", memory_bandwidth=slow.memory_bandwidth * factor)
+    base = replace(slow, key="base")
+    one = Comparison((slow, CHIPS[1]), HALF, (0.0, seen))
+    logs, covariance = job_speeds(shipped(), one, [base, fast, wide])
+    assert logs[1] >= logs[0] - 1e-6 and logs[2] >= logs[0] - 1e-6
+    assert (np.diag(covariance) > 0.0).all()
+
+
+def test_the_shipped_model_is_what_it_is_written_as() -> None:
+    model = learned(
+        [
+            SourcedComparison("a", one)
+            for one in fleet(np.random.default_rng(1), dict.fromkeys((c.key for c in CHIPS), 0.1), 30)
+        ],
+        SCALES,
+    )
+    again = read(write(model, {"made": "in a test"}))
+    assert again.names == model.names
+    assert np.allclose(again.mean, model.mean, atol=1e-5)
+    assert np.allclose(again.covariance, model.covariance, atol=1e-5)
+    assert (np.linalg.eigvalsh(shipped().covariance) > -1e-4).all()
+
+
+def test_updating_is_what_conditioning_all_at_once_is() -> None:
+    """The information form, group by group, against the textbook formula over all rates."""
+    made = fleet(np.random.default_rng(3), dict.fromkeys((chip.key for chip in CHIPS), 0.0), 12)
+    scales = replace(SCALES, fleet_exponents=1e-9, fleet_chip=1e-9)
+    model = ChipModel.prior(scales).updated(made)
+    whole = learned([SourcedComparison("one", one) for one in made], scales)
+    order = [whole.index[name] for name in model.names]
+    assert np.allclose(model.mean, whole.mean[order], atol=1e-6)
+    assert np.allclose(model.covariance, whole.covariance[np.ix_(order, order)], atol=1e-6)
+
+
+def test_precisions() -> None:
+    v100, h100, tpu = (CATALOG.get(key) for key in ("V100-SXM2-16GB", "H100-SXM5-80GB", "TPU-v5e"))
+    assert lacks(v100, "bf16") and lacks(CATALOG.get("T4-16GB"), "bf16") and not lacks(v100, "fp16")
+    assert lacks(CATALOG.get("A100-SXM4-80GB"), "fp8") and not lacks(h100, "fp8")
+    assert not lacks(v100, "tf32") and not lacks(v100, None) and lacks(tpu, "fp32")
+    assert (class_of("bf16"), class_of("tf32")) == (HALF, SINGLE)
+
+
+@pytest.mark.jax
+def test_the_fit_maximises_the_reference() -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    from rightpool.prediction.fit import loss
+
+    made = fleet(np.random.default_rng(5), {chip.key: 0.1 for chip in CHIPS}, 20)
+    evidence = Evidence.of([SourcedComparison(f"s{n % 2}", one) for n, one in enumerate(made)], SCALES)
+    value = loss(evidence)
+    usual = Scales(*[0.1] * 14)
+    for other in (SCALES, Scales(*[0.2] * 14)):
+        logs = np.log(np.array(astuple(other)))
+        penalty = 0.5 * float((((logs - math.log(0.1)) / 1.0) ** 2).sum())
+        reference = -(log_likelihood(evidence, other) - log_likelihood(evidence, usual)) + penalty
+        difference = float(value(logs)) - float(value(np.log(np.array(astuple(usual)))))
+        assert difference == pytest.approx(reference, abs=1e-6)
+
+
+def test_any_catalog_chip_to_any_other_is_finite_or_missing() -> None:
+    chips: list[Accelerator] = list(CATALOG.accelerators.values())
+    tables = Transfer.among(chips, shipped())
+    there = ~np.isnan(tables.log)
+    assert np.isfinite(tables.variances[0][there]).all() and (tables.variances[0][there] > 0.0).all()
+    assert (tables.variances[0] >= tables.variances[1] - 1e-12)[there].all()
+    assert (tables.variances[1] >= tables.variances[2] - 1e-12)[there].all()
+    both = there[:2].all(axis=0)
+    widest = np.where(both, tables.variances[0][:2], 0.0).max(axis=0)
+    assert (tables.variances[0][3][both] >= widest[both] - 1e-12).all(), "precision unknown"

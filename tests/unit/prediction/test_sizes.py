@@ -1,0 +1,174 @@
+"""How jobs scale: input, links, message volume, sizes seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.choices import Batch
+from rightpool.api.estimate import Estimate
+from rightpool.api.placement import Placement
+from rightpool.hardware.pool import Pool
+from rightpool.prediction.features import features
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Destinations
+from rightpool.prediction.step_model import StepModelPredictor
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field
+from rightpool.profiles.traits import ModelTraits
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, at, pool, predict, profile, without
+
+H100 = pool("h100", replace(A100_CHIP, key="H100", peak_flops={"bf16": 990e12}, memory_bandwidth=3.3e12, arch="hopper"))
+SLOW = pool("slow", A100_CHIP, intra=20e9)
+
+
+def expected(made: Profile, source: tuple[Placement, Pool], target: tuple[Placement, Pool]) -> Estimate:
+    result = predict(made, source, target, batch=Batch.PER_CHIP)
+    assert isinstance(result, Estimate)
+    return result
+
+
+def after(made: Profile, here: Placement, seen: dict[Placement, float], *places: Placement) -> list[Estimate]:
+    """What is predicted of a job that was also measured elsewhere."""
+    machines = Machines.of([A100, A10G, H100])
+    jobs = features([made], [here], [Batch.PER_CHIP], machines, {0: seen})
+    result = StepModelPredictor().predict(jobs, machines, Destinations.of([(0, place) for place in places], machines))
+    found = [result.estimate(row) for row in range(len(places))]
+    assert all(isinstance(one, Estimate) for one in found)
+    return [one for one in found if isinstance(one, Estimate)]
+
+
+def test_a_starved_job_gains_nothing_from_more_or_faster_chips() -> None:
+    starved = profile(1, 1000.0, chip_busy=0.4, input_wait=0.6)
+    for target in (at(A100, 8), at(H100, 8), at(H100, 1)):
+        assert expected(starved, at(A100, 1), target).high < 1350.0
+    fed = profile(1, 1000.0, chip_busy=0.99, input_wait=0.0)
+    assert expected(fed, at(A100, 1), at(A100, 8)).median > 6000.0
+
+
+def test_loaders_grow_with_pods() -> None:
+    starved = profile(1, 1000.0, chip_busy=0.4, input_wait=0.6)
+    assert expected(starved, at(A100, 1), at(A100, 4, 4)).median > 2500.0
+
+
+def test_prefetching_hides_what_loads_in_time() -> None:
+    near = profile(1, 1000.0, chip_busy=0.98, input_wait=0.02)
+    assert expected(near, at(A100, 1), at(A10G, 1)).median == pytest.approx(
+        expected(profile(1, 1000.0, chip_busy=0.98, input_wait=0.0), at(A100, 1), at(A10G, 1)).median, rel=0.05
+    )
+
+
+def test_links_and_message_volume_decide() -> None:
+    readings = {"chip_busy": 0.99, "step_seconds": 0.05}
+    small, large = (
+        replace(profile(1, 1000.0, **readings), traits=ModelTraits(parameters=count, parameter_dtype="fp32"))
+        for count in (10_000_000, 500_000_000)
+    )
+    fast, slow = (
+        [expected(made, at(A100, 1), at(where, 8)).median for made in (small, large)] for where in (A100, SLOW)
+    )
+    assert fast[0] > fast[1] > slow[1] and slow[0] > 4 * slow[1] / 2
+    unknown = expected(profile(1, 1000.0, chip_busy=0.99), at(A100, 1), at(SLOW, 8))
+    assert unknown.sd > expected(small, at(A100, 1), at(SLOW, 8)).sd
+
+
+def test_what_was_seen_goes_on_and_far_beyond_it_little_is_sure() -> None:
+    made = profile(32, 1200.0, chip_busy=0.99)
+    poor = {Placement("a100", 16, 2): 1000.0}
+    (there,) = after(made, Placement("a100", 32, 4), poor, Placement("a100", 64, 8))
+    assert there.median < 1.75 * 1200.0
+    assert there.probability_above(1.9 * 1200.0) < 0.4
+
+
+def test_the_size_between_two_that_were_seen_lies_between() -> None:
+    made = profile(32, 1500.0, chip_busy=0.99)
+    (_, sixteen) = after(
+        made,
+        Placement("a100", 32, 4),
+        {Placement("a100", 8, 1): 1000.0},
+        Placement("a100", 8, 1),
+        Placement("a100", 16, 2),
+    )
+    assert 1000.0 < sixteen.median < 1500.0
+    assert sixteen.sd < 0.3
+
+
+def test_two_pools_seen_say_more_than_one() -> None:
+    made = profile(1, 1000.0)
+    alone = expected(made, at(A100, 1), at(H100, 1))
+    (slow,) = after(made, Placement("a100", 1, 1), {Placement("a10g", 1, 1): 900.0}, Placement("h100", 1, 1))
+    assert slow.sd < alone.sd and slow.median < alone.median
+    assert "2 kinds of chips observed" in slow.basis
+
+
+RATIO = st.floats(0.0, 1.5)
+
+
+@given(
+    chips=st.sampled_from([1, 2, 8]),
+    busy=st.none() | RATIO,
+    active=st.none() | RATIO,
+    matrix=st.none() | RATIO,
+    memory=st.none() | RATIO,
+    exposed=st.none() | RATIO,
+    wait=st.none() | RATIO,
+    parameters=st.none() | st.integers(1, 10**13),
+    seconds=st.none() | st.floats(0.0, 1e4),
+    precision=st.none() | st.sampled_from(["bf16", "fp16", "tf32", "fp8", "int8", "fp64"]),
+    seen=st.dictionaries(st.sampled_from([1, 4, 16]), st.floats(0.0, 1e9), max_size=2),
+)
+def test_contradictory_profiles_give_a_positive_number_or_a_reason(
+    chips: int,
+    busy: float | None,
+    active: float | None,
+    matrix: float | None,
+    memory: float | None,
+    exposed: float | None,
+    wait: float | None,
+    parameters: int | None,
+    seconds: float | None,
+    precision: str | None,
+    seen: dict[int, float],
+) -> None:
+    made = profile(
+        chips,
+        100.0,
+        chip_busy=busy,
+        compute_active=active,
+        matrix_active=matrix,
+        memory_bandwidth=memory,
+        exposed_communication=exposed,
+        input_wait=wait,
+        step_seconds=seconds,
+    )
+    made = replace(made, traits=ModelTraits(precision=precision, parameters=parameters))
+    machines = Machines.of([A100, A10G, H100])
+    before = {Placement("a10g", count, 1): rate for count, rate in seen.items()}
+    jobs = features([made], [Placement("a100", chips, 1)], [Batch.PER_CHIP], machines, {0: before})
+    places = [(0, Placement(name, count, 1)) for name in ("a100", "a10g", "h100") for count in (1, 2, 8)]
+    result = StepModelPredictor().predict(jobs, machines, Destinations.of(places, machines))
+    for row in range(len(places)):
+        estimate = result.estimate(row)
+        if isinstance(estimate, Estimate):
+            assert 0.0 < estimate.median < float("inf") and 0.0 <= estimate.sd < float("inf")
+
+
+@given(
+    busy=st.floats(0.3, 1.0),
+    active=st.floats(0.1, 1.0),
+    memory=st.floats(0.05, 1.0),
+    target=st.sampled_from([A10G, H100]),
+)
+def test_the_interval_never_shrinks_when_counters_are_removed(
+    busy: float, active: float, memory: float, target: Pool
+) -> None:
+    whole = profile(1, 100.0, chip_busy=busy, compute_active=active, memory_bandwidth=memory)
+    fewer = without(whole, Field.COMPUTE_ACTIVE)
+    none = without(fewer, Field.CHIP_BUSY, Field.MEMORY_BANDWIDTH)
+    sds = [expected(made, at(A100, 1), at(target, 1)).sd for made in (whole, fewer, none)]
+    assert sds[0] <= sds[1] + 1e-9 and sds[1] <= sds[2] + 1e-9
+    known = replace(none, traits=ModelTraits(precision="bf16"))
+    assert expected(known, at(A100, 1), at(target, 1)).sd <= sds[2] + 1e-9

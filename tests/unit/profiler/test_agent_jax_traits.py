@@ -1,0 +1,88 @@
+"""The arithmetic of a JAX program, by jaxprs that JAX itself makes, and nothing where it can't be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+from rightpool_agent import jax_traits  # type: ignore[import-not-found]  # noqa: E402
+
+jnp = jax.numpy
+ONE, OTHER = jnp.zeros((8, 16)), jnp.zeros((16, 4))
+FLOPS = 2.0 * 8 * 16 * 4
+IMAGE, KERNEL = jnp.zeros((2, 8, 8, 3)), jnp.zeros((3, 3, 3, 6))
+
+
+def products(function: Callable[..., Any], *arguments: Any) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = jax_traits.products(jax.make_jaxpr(function)(*arguments))
+    return found
+
+
+def convolved(image: Any, kernel: Any) -> Any:
+    return jax.lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda a, b: a @ b, FLOPS),
+        (lambda a, b: jax.grad(lambda a: (a @ b).sum())(a), 2 * FLOPS),
+        (lambda a, b: jax.lax.scan(lambda carry, _: (carry, carry @ b), a, None, length=5), 5 * FLOPS),
+        (lambda a, b: jax.vmap(lambda row: row @ b)(a), FLOPS),
+        (lambda a, b: jax.checkpoint(lambda a: jnp.sin(a @ b))(a), FLOPS),
+        (jax.jit(lambda a, b: jax.jit(jnp.dot)(a, b) + 1.0), FLOPS),
+        (lambda a, b: a.sum() + b.sum(), None),
+    ],
+    ids=["product", "gradient", "scan", "vmap", "checkpoint", "jit in jit", "none"],
+)
+def test_flops_are_counted(function: Callable[..., Any], expected: float | None) -> None:
+    found = products(function, ONE, OTHER)
+    assert found == ({} if expected is None else {("float32", ""): expected})
+
+
+def test_flops_of_a_convolution_are_counted() -> None:
+    assert products(convolved, IMAGE, KERNEL) == {("float32", ""): pytest.approx(2.0 * (2 * 8 * 8 * 6) * (3 * 3 * 3))}
+
+
+def test_what_is_no_jaxpr_has_no_products() -> None:
+    assert jax_traits.products(None) == {} and jax_traits.products("jaxpr") == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "cpu", "ampere", "volta", "tpu"),
+    [
+        (None, "fp32", "tf32", "fp32", "bf16"),
+        ("default", "fp32", "tf32", "fp32", "bf16"),
+        ("tensorfloat32", "fp32", "tf32", "fp32", None),
+        ("float32", "fp32", "fp32", "fp32", "fp32"),
+        ("BF16_BF16_F32", "bf16", "bf16", "bf16", "bf16"),
+        ("TF32_TF32_F32", "tf32", "tf32", "tf32", "tf32"),
+        ("F32_F32_F32", "fp32", "fp32", "fp32", "fp32"),
+    ],
+)
+def test_single_precision_is_what_the_chip_makes_of_it(
+    asked: str | None, cpu: str | None, ampere: str | None, volta: str | None, tpu: str | None
+) -> None:
+    found = products(lambda a, b: jnp.dot(a, b, precision=asked), ONE, OTHER)
+    chips = [("cpu", None), ("gpu", 8.0), ("gpu", 7.0), ("tpu", None)]
+    assert [jax_traits.precision(found, *chip) for chip in chips] == [cpu, ampere, volta, tpu]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [("bfloat16", "bf16"), ("float16", "fp16"), ("float8_e4m3fn", "fp8"), ("int8", "int8"), ("int32", None)],
+)
+def test_other_dtypes_are_computed_in_as_they_are(dtype: str, name: str | None) -> None:
+    found = products(lambda a, b: jax.lax.dot(a.astype(dtype), b.astype(dtype)), ONE, OTHER)
+    assert jax_traits.precision(found, "gpu", 9.0) == name
+
+
+def test_what_does_most_of_the_work_counts() -> None:
+    mixed = {("bfloat16", ""): 90.0, ("float32", "HIGHEST"): 10.0}
+    assert jax_traits.precision(mixed, "gpu", 9.0) == "bf16"
+    assert jax_traits.precision({("bfloat16", ""): 50.0, ("float32", "HIGHEST"): 50.0}, "gpu", 9.0) is None
+    assert jax_traits.precision({}, "gpu", 9.0) is None
+    assert jax_traits.precision({("float32", ""): 1.0}, None, None) is None

@@ -1,0 +1,137 @@
+"""What the agent says of a PyTorch model, by real optimizers, and nothing where it can't tell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from rightpool_agent import torch_traits  # type: ignore[import-not-found]  # noqa: E402
+
+CUDA = SimpleNamespace(cuda=SimpleNamespace(get_device_capability=lambda: (9, 0)))
+
+
+@pytest.fixture(autouse=True)
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in (("_optimizers", {}), ("_autocast", None), ("_found", {}), ("_calls", 0)):
+        monkeypatch.setattr(torch_traits, name, value)
+    monkeypatch.setattr(torch.amp.autocast_mode.autocast, "__enter__", torch.amp.autocast_mode.autocast.__enter__)
+    handles = []
+    optimizer: Any = sys.modules["torch.optim.optimizer"]
+    original = optimizer.register_optimizer_step_post_hook
+    monkeypatch.setattr(optimizer, "register_optimizer_step_post_hook", lambda hook: handles.append(original(hook)))
+    torch_traits.install()
+    yield
+    for handle in handles:
+        handle.remove()
+
+
+def train(module: Any, context: Any = None) -> None:
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    train.kept = optimizer  # type: ignore[attr-defined]
+    weight = next(module.parameters())
+    batch = torch.zeros(2, 4, dtype=weight.dtype)
+    if context is None:
+        module(batch).sum().backward()
+    else:
+        with context:
+            loss = module(batch).sum()
+        loss.backward()
+    optimizer.step()
+
+
+def test_parameters_and_their_dtype() -> None:
+    train(torch.nn.Linear(4, 3))
+    assert torch_traits.facts()["model"] == {
+        "parameters": 15,
+        "parameter_bytes": 60,
+        "parameter_dtype": "fp32",
+        "precision": "fp32",
+        "data": 1,
+        "sharded": 1,
+        "tensor": 1,
+        "pipeline": 1,
+    }
+
+
+def test_autocast_is_the_precision() -> None:
+    train(torch.nn.Linear(4, 3), torch.autocast("cpu", torch.bfloat16))
+    found = torch_traits.facts()["model"]
+    assert (found["precision"], found["parameter_dtype"]) == ("bf16", "fp32")
+
+
+def test_autocast_that_is_switched_off_is_none() -> None:
+    train(torch.nn.Linear(4, 3), torch.autocast("cpu", torch.bfloat16, enabled=False))
+    assert torch_traits.facts()["model"]["precision"] == "fp32"
+
+
+def test_parameters_in_bf16() -> None:
+    train(torch.nn.Linear(4, 3).to(torch.bfloat16))
+    found = torch_traits.facts()["model"]
+    assert (found["precision"], found["parameter_dtype"], found["parameter_bytes"]) == ("bf16", "bf16", 30)
+
+
+@pytest.mark.parametrize(("matmul", "cudnn", "convolves", "expected"), [
+    (False, True, False, "fp32"),
+    (True, False, False, "tf32"),
+    (False, True, True, "tf32"),
+    (True, False, True, "fp32"),
+])  # fmt: skip
+def test_tf32_switches(matmul: bool, cudnn: bool, convolves: bool, expected: str) -> None:
+    switches = SimpleNamespace(_get_cublas_allow_tf32=lambda: matmul, _get_cudnn_allow_tf32=lambda: cudnn)
+    fake = SimpleNamespace(**vars(CUDA), _C=switches)
+    assert torch_traits._precision(fake, "fp32", "cuda", convolves) == expected
+    assert torch_traits._precision(fake, "bf16", "cuda", convolves) == "bf16"
+    assert torch_traits._precision(fake, "fp32", "cpu", convolves) == "fp32"
+
+
+def test_eight_bits_by_a_library_leave_the_precision_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformer_engine.pytorch", SimpleNamespace())
+    train(torch.nn.Linear(4, 3), torch.autocast("cpu", torch.bfloat16))
+    assert "precision" not in torch_traits.facts()["model"]
+
+
+def test_an_optimizer_that_ended_counts_no_more() -> None:
+    train(torch.nn.Linear(4, 3))
+    assert torch_traits.facts()["model"]["parameters"] == 15
+    train.kept = None  # type: ignore[attr-defined]
+    torch_traits._calls = 0
+    assert torch_traits.facts() == {}
+
+
+class Mesh:
+    def __init__(self, sizes: tuple[int, ...], names: tuple[str, ...] | None) -> None:
+        self._sizes, self.mesh_dim_names, self.ndim = sizes, names, len(sizes)
+
+    def size(self, axis: int | None = None) -> int:
+        if axis is not None:
+            return self._sizes[axis]
+        product = 1
+        for size in self._sizes:
+            product *= size
+        return product
+
+
+def sharded(mesh: Mesh, *shards: bool) -> Any:
+    return SimpleNamespace(
+        device_mesh=mesh, placements=[SimpleNamespace(is_shard=lambda shard=shard: shard) for shard in shards]
+    )
+
+
+@pytest.mark.parametrize(("sizes", "names", "shards", "world", "expected"), [
+    ((8,), None, (True,), 8, {"data": 8, "sharded": 8, "tensor": 1, "pipeline": 1}),
+    ((4, 2), ("dp", "tp"), (True, True), 8, {"data": 4, "sharded": 4, "tensor": 2, "pipeline": 1}),
+    ((2, 4), ("replicate", "shard"), (False, True), 8, {"data": 8, "sharded": 4, "tensor": 1, "pipeline": 1}),
+    ((4, 2), None, (True, True), 8, {}),
+])  # fmt: skip
+def test_degrees_by_the_mesh(
+    sizes: tuple[int, ...], names: tuple[str, ...] | None, shards: tuple[bool, ...], world: int,
+    expected: dict[str, int], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for module in ("torch.distributed.tensor.parallel", "torch.distributed.pipelining"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    assert torch_traits._mesh(sharded(Mesh(sizes, names), *shards), world) == expected

@@ -1,0 +1,207 @@
+"""Traces that users ask for, in the sidecar: the agent's answers, hostile files, and volumes without room."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightpool import contract
+from rightpool_profiler.report import parse
+from rightpool_profiler.state import State
+from rightpool_profiler.traces import requested
+from rightpool_profiler.traces.requested import Requested, Unkept, keep, send
+
+from .test_summary import event, text
+
+TRACE = text([event("cpu_op", "aten::mm", 0, 10), event("Trace", "PyTorch Profiler (0)", 0, 20)])
+
+
+class Site:
+    """A sidecar, and an agent that says what it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shared, self.kept = folder / "shared", folder / "kept"
+        for path in (self.kept, self.shared / "commands", self.shared / "traces"):
+            path.mkdir(parents=True)
+        self.state = State(10.0, 1)
+        self.requested = Requested(self.shared, self.kept, 0.0)
+        self.now = requested.START_SECONDS + 100.0
+
+    def ask(self, identity: str = "one", rank: int = 0) -> dict[str, Any]:
+        return self.requested.ask(identity, rank, self.state, self.now, 1.8e9).to_dict()
+
+    def report(self, state: str = "", identity: str = "one", rank: int = 0) -> None:
+        counters = {"steps": 0, "seconds": 0.0, "counts": [0] * 17, "cpu": 0.0, "framework": "torch", "at": self.now}
+        message = {"pid": 40 + rank, "start": 1, "rank": rank, **counters}
+        if state:
+            message["trace"] = {"id": identity, "state": state}
+        self.state.apply(parse(json.dumps(message).encode()), self.now, 1.8e9)
+
+    def look(self, seconds: float = 1.0) -> None:
+        self.now += seconds
+        found = self.requested.look(self.state, self.now)
+        if found is not None:
+            self.requested.settle(self.requested.read(*found))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_from_the_request_to_the_file(site: Site) -> None:
+    site.report()
+    assert site.ask()["state"] == "waiting"
+    command = json.loads((site.shared / "commands" / "trace.json").read_text())
+    assert command == {"id": "one", "rank": 0, "at": 1.8e9}
+    site.report("capturing")
+    site.look()
+    assert site.ask()["state"] == "capturing"
+    (site.shared / "traces" / "40.requested.json").write_bytes(TRACE)
+    site.report("written")
+    site.look()
+    answer = site.ask()
+    assert (answer["state"], answer["bytes"]) == (contract.TRACE_CAPTURED, len(TRACE))
+    assert answer["summary"]["parts"][contract.PART_COMPUTE] == 0.5
+    assert list((site.shared / "traces").iterdir()) == list((site.shared / "commands").iterdir()) == []
+    out = io.BytesIO()
+    assert send("one", site.kept, out) == 0
+    head, _, packed = out.getvalue().partition(b"\n")
+    assert json.loads(head) == {"size": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}
+    assert gzip.decompress(packed) == TRACE
+    assert Requested(site.shared, site.kept, 0.0).ask("one", 0, site.state, 0.0, 0.0).to_dict() == answer, (
+        "after a restart"
+    )
+
+
+@pytest.mark.parametrize("word", ["NoSteps", "ProgramProfiles", "UnsupportedVersion", "CaptureFailed", "NoSpace"])
+def test_the_agents_reason_is_the_answer(site: Site, word: str) -> None:
+    assert word in contract.TRACE_REASONS
+    site.report()
+    site.ask()
+    site.report(word)
+    site.look()
+    assert (site.ask()["state"], site.ask()["reason"]) == ("failed", word)
+
+
+def test_every_word_of_the_agent_is_of_the_contract() -> None:
+    assert set(requested._MESSAGES) | {"TooLarge", "Unreadable"} == set(contract.TRACE_REASONS)
+
+
+def test_what_another_rank_says_is_of_another_request(site: Site) -> None:
+    site.report("written", rank=1)
+    site.report(rank=0)
+    site.ask(rank=0)
+    site.look()
+    assert site.ask(rank=0)["state"] == "waiting"
+    assert site.ask("two", rank=5)["reason"] == "NoRank"
+    assert site.ask(rank=0)["state"] == "waiting", "a request that can't be served replaces none"
+
+
+def test_nobody_answers(site: Site) -> None:
+    site.ask()
+    site.look()
+    assert site.ask()["state"] == "waiting"
+    site.look(requested.NO_AGENT_SECONDS)
+    assert site.ask()["reason"] == "NoAgent"
+    site.report()
+    site.ask("two")
+    site.look(requested.NO_AGENT_SECONDS)
+    assert site.ask("two")["state"] == "waiting", "the process was there, and may be compiling"
+    site.look(requested.LONGEST)
+    assert site.ask("two")["reason"] == "NoSteps"
+
+
+@pytest.mark.parametrize("ranks", [(), (1,)])
+def test_a_program_that_is_still_being_imported(site: Site, ranks: tuple[int, ...]) -> None:
+    """Its process is waited for in a pod that has just started, also where another one was faster."""
+    site.requested = Requested(site.shared, site.kept, site.now)
+    for rank in ranks:
+        site.report(rank=rank)
+    assert site.ask()["state"] == "waiting"
+    site.look(requested.START_SECONDS - 10)
+    assert site.ask()["state"] == "waiting"
+    site.report()
+    site.look()
+    site.look(20)
+    assert site.ask()["state"] == "waiting", "it came in time"
+
+
+@pytest.mark.parametrize(("ranks", "reason"), [((), "NoAgent"), ((1,), "NoRank")])
+def test_a_process_that_never_comes(site: Site, ranks: tuple[int, ...], reason: str) -> None:
+    site.requested = Requested(site.shared, site.kept, site.now)
+    site.ask()
+    site.now += requested.START_SECONDS
+    for rank in ranks:
+        site.report(rank=rank)
+    site.look()
+    assert site.ask()["reason"] == reason
+
+
+def test_another_request_comes_in_between(site: Site) -> None:
+    site.report()
+    site.ask()
+    (site.shared / "traces" / "40.requested.json").write_bytes(TRACE)
+    site.report("written")
+    found = site.requested.look(site.state, site.now)
+    assert found is not None
+    site.ask("two")
+    site.requested.settle(site.requested.read(*found))
+    assert site.ask("two")["state"] == "waiting"
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    state = State(10.0, 1)
+    answer = Requested(tmp_path / "gone", tmp_path, 0.0).ask("one", 0, state, 0.0, 0.0)
+    assert (answer.state, answer.reason) == ("failed", "NoSpace")
+
+
+def refused(source: Path, kept: Path) -> str:
+    with pytest.raises(Unkept) as raised:
+        keep(source, kept)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) <= 200
+    return raised.value.reason
+
+
+def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, kept = tmp_path / "source", tmp_path / "kept"
+    kept.mkdir()
+    source.write_bytes(TRACE)
+    before = keep(source, kept)
+    good = sorted((path.name, path.read_bytes()) for path in kept.iterdir())
+    secret = tmp_path / "secret"
+    secret.write_bytes(TRACE)
+    source.unlink()
+    assert refused(source, kept) == "CaptureFailed"
+    source.symlink_to(secret)
+    assert refused(source, kept) == "CaptureFailed", "links are not followed"
+    source.unlink()
+    os.mkfifo(source)
+    assert refused(source, kept) == "CaptureFailed"
+    source.unlink()
+    for content in (b"", b"\x00" * 100, TRACE[:-30], b'{"traceEvents": [' + b"[" * 100_000):
+        source.write_bytes(content)
+        assert refused(source, kept) == "Unreadable"
+    source.write_bytes(TRACE)
+    monkeypatch.setattr(requested, "MAX_BYTES", 10)
+    assert refused(source, kept) == "TooLarge"
+    monkeypatch.undo()
+    (kept / "newest.json.tmp").symlink_to("/dev/full")
+    assert refused(source, kept) == "NoSpace"
+    assert sorted((path.name, path.read_bytes()) for path in kept.iterdir()) == good, "the one before is still there"
+    assert keep(source, kept) == before
+
+
+def test_a_trace_that_is_not_kept_is_not_sent(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    assert send("one", tmp_path, out) == 1
+    assert "message" in json.loads(out.getvalue())
+    (tmp_path / "newest.json").write_text("[]")
+    assert send("one", tmp_path, out) == 1

@@ -1,0 +1,185 @@
+"""Summaries of traces: one recorded on two H200s, one on a CPU, and made ones whose shares are known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool import contract
+from rightpool_profiler.traces import intervals, kineto
+from rightpool_profiler.traces import summary as module
+from rightpool_profiler.traces.shares import shares
+from rightpool_profiler.traces.summary import Summary, summarise
+from tests.fuzz.mutation import damaged
+
+COMPUTE, EXPOSED, OVERLAPPED, IDLE, MEMCPY, INPUT, LAUNCH = (
+    contract.PART_COMPUTE,
+    contract.PART_EXPOSED_COMMUNICATION,
+    contract.PART_OVERLAPPED_COMMUNICATION,
+    contract.PART_IDLE,
+    contract.PART_MEMCPY,
+    contract.PART_INPUT,
+    contract.PART_LAUNCH,
+)
+
+Event = dict[str, Any]
+
+
+def event(category: str, name: str, start: float, end: float, tid: int = 7, pid: int = 0) -> Event:
+    """Times in microseconds."""
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": end - start}
+
+
+def text(events: list[Event]) -> bytes:
+    return b'{"schemaVersion": 1, "traceEvents": [\n' + ",\n".join(map(json.dumps, events)).encode() + b"\n]}"
+
+
+def summary(*events: Event) -> Summary:
+    return summarise([text(list(events))])
+
+
+def test_a_device() -> None:
+    found = summary(
+        event("kernel", "gemm", 0, 40),
+        event("kernel", "ncclDevKernel_AllReduce_Sum_f32", 30, 60, tid=20),
+        event("gpu_memcpy", "Memcpy HtoD", 60, 65),
+        event("kernel", "gemm", 90, 100),
+        event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 50, 75),
+        event("cpu_op", "aten::mm", 70, 85),
+        event("cuda_runtime", "cudaLaunchKernel", 83, 86),
+        event("cuda_runtime", "cudaDeviceSynchronize", 86, 100),
+        event("user_annotation", "Optimizer.step#SGD.step", 84, 85),
+    )
+    assert (found.on, found.seconds, found.steps) == ("device", pytest.approx(100e-6), 1)
+    assert found.parts == pytest.approx(
+        {COMPUTE: 0.40, OVERLAPPED: 0.10, EXPOSED: 0.20, MEMCPY: 0.05, INPUT: 0.10, LAUNCH: 0.11, IDLE: 0.04}
+    )
+    (collective,) = found.collectives
+    assert (collective.share, collective.exposed, collective.count) == (pytest.approx(0.3), pytest.approx(0.2), 1)
+    assert [(one.name, one.count) for one in found.operations] == [
+        ("gemm", 2),
+        ("ncclDevKernel_AllReduce_Sum_f32", 1),
+        ("Memcpy HtoD", 1),
+    ]
+
+
+def test_a_host_alone() -> None:
+    """Time of operators in each other counts once, and that of a batch being made is a wait for data."""
+    found = summary(
+        event("Trace", "PyTorch Profiler (0)", 0, 100),
+        event("user_annotation", "enumerate(DataLoader)#_X.__next__", 0, 20),
+        event("cpu_op", "aten::stack", 10, 20),
+        event("cpu_op", "aten::linear", 20, 60),
+        event("cpu_op", "aten::addmm", 25, 55),
+        event("user_annotation", "gloo:all_reduce", 50, 80, tid=8),
+    )
+    assert found.on == "host" and found.steps is None
+    assert found.parts == pytest.approx({INPUT: 0.2, COMPUTE: 0.3, OVERLAPPED: 0.1, EXPOSED: 0.2, IDLE: 0.2})
+    assert {one.name: one.share for one in found.operations} == pytest.approx(
+        {"aten::stack": 0.1, "aten::linear": 0.1, "aten::addmm": 0.3}
+    )
+    (collective,) = found.collectives
+    assert collective.exposed == pytest.approx(0.2)
+
+
+def test_two_devices_are_averaged() -> None:
+    found = summary(event("kernel", "a", 0, 50), event("kernel", "a", 90, 100), event("kernel", "a", 0, 100, pid=1))
+    assert found.parts[COMPUTE] == pytest.approx(0.8)
+
+
+@pytest.mark.skipif(not os.environ.get("RIGHTPOOL_SHARED"), reason="fixtures of the shared folder")
+def test_a_recorded_trace_of_two_gpus_agrees_with_the_shares_of_the_diagnosis() -> None:
+    recorded = Path(os.environ["RIGHTPOOL_SHARED"]) / "fixtures" / "kineto_h200_ddp2.json.gz"
+    data = gzip.decompress(recorded.read_bytes())
+    found, known = summarise([data]), shares(kineto.read([data]))
+    assert known is not None and found.steps == 3
+    idle = sum(found.parts[part] for part in (IDLE, INPUT, LAUNCH))
+    assert {name: found.parts[name] for name in known} | {IDLE: idle} == pytest.approx(known)
+    assert found.collectives[0].name.startswith("ncclDevKernel_AllReduce")
+    assert len(json.dumps(found.to_dict())) < 4000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"[1, 2]", text([]), text([event("kernel", "a", 5, 5)]), text([event("cpu_op", "a", 1, 9)])[:-20]],
+)
+def test_what_is_no_trace(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        summarise([data])
+
+
+def test_more_than_fits_into_the_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SPANS", 3)
+    events = [event("kernel", "a", 0, 1), event("cpu_op", "b", 0, 1), event("user_annotation", "c", 0, 1)]
+    assert summary(*events)
+    with pytest.raises(ValueError, match="more than 3 operations"):
+        summary(*events, event("cuda_runtime", "d", 0, 1))
+
+
+def test_names_are_cut_and_plain() -> None:
+    found = summary(event("kernel", "\x1b]0;x\x07" + "n" * 500, 0, 10))
+    assert found.operations[0].name == "]0;x" + "n" * 74
+
+
+_EVENTS = st.lists(
+    st.builds(
+        event,
+        st.sampled_from(["kernel", "gpu_memcpy", "cpu_op", "user_annotation", "cuda_runtime", "Trace", "other"]),
+        st.sampled_from(["gemm", "ncclKernel", "Memcpy", "enumerate(DataLoader)#x", "gloo:x", "cudaStreamSynchronize"]),
+        st.integers(0, 50),
+        st.integers(50, 100),
+        st.integers(0, 2),
+        st.integers(0, 2),
+    ),
+    max_size=30,
+)
+
+
+@given(_EVENTS)
+def test_parts_are_the_whole(events: list[Event]) -> None:
+    try:
+        found = summary(*events)
+    except ValueError:
+        return
+    assert sum(found.parts.values()) == pytest.approx(1.0)
+    assert all(-1e-9 <= share <= 1 + 1e-9 for share in found.parts.values())
+    for one in found.collectives:
+        assert one.exposed is not None and -1e-9 <= one.exposed <= one.share + 1e-9
+
+
+@given(_EVENTS, st.integers(1, 50))
+def test_how_a_file_is_cut_makes_no_difference(events: list[Event], size: int) -> None:
+    data = text(events)
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    assert list(kineto.events(pieces)) == events
+
+
+@given(_EVENTS, st.integers(0, 2**32))
+def test_a_damaged_file_is_summarised_or_refused(events: list[Event], seed: int) -> None:
+    data = damaged(text(events), Random(seed), 3)
+    try:
+        found = summarise([data])
+    except ValueError:
+        return
+    assert sum(found.parts.values()) == pytest.approx(1.0)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+_SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))).map(intervals.union)
+
+
+@given(_SPANS, _SPANS)
+def test_what_is_left_of_a_set_without_another(left: intervals.Spans, right: intervals.Spans) -> None:
+    def moments(spans: intervals.Spans) -> Iterator[int]:
+        return (moment for start, end in spans for moment in range(start, end))
+
+    assert set(moments(intervals.without(left, right))) == set(moments(left)) - set(moments(right))

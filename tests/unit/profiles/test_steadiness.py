@@ -1,0 +1,131 @@
+"""How windows of a job differ by themselves, and what that says of means of them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.variation import MAX_RECENT, Variation
+from rightpool.profiles.profile import Reading
+from rightpool.profiles.sample import Quality
+from rightpool.profiles.steadiness import (
+    HOURS_SD,
+    PRIOR_SD,
+    counted,
+    doubt_of_ratio,
+    doubt_of_rest,
+    pace,
+    quantile_of_t,
+    variance_of_difference,
+    window_doubt,
+    worth_keeping,
+)
+
+WINDOW = 300.0
+
+
+def seen(rates: list[float], revision: int = 1, before: Variation | None = None) -> Variation:
+    variation, at = before, 0.0 if before is None else before.as_of
+    for rate in rates:
+        at += WINDOW
+        variation = counted(variation, revision, rate, at, WINDOW)
+    assert variation is not None
+    return variation
+
+
+def noise(sd: float, length: int, count: int = 600) -> list[float]:
+    """Levels that last for so many windows."""
+    draw = np.random.default_rng(1)
+    levels = np.exp(sd * draw.standard_normal(count // length + 1))
+    return [1000.0 * float(level) for level in np.repeat(levels, length)[:count]]
+
+
+@pytest.mark.parametrize("sd", [0.02, 0.2])
+def test_what_two_windows_differ_by_is_found(sd: float) -> None:
+    variance, freedom = variance_of_difference(seen(noise(sd, 1)), 1)
+    assert variance == pytest.approx(2.0 * sd**2, rel=0.25)
+    assert freedom > 100
+
+
+def test_noise_that_lasts_longer_than_a_window_is_not_taken_for_none() -> None:
+    """Readings of one window are alike, and so are the windows of one block; longer spans tell."""
+    blocks = seen(noise(0.2, 6))
+    naive = 0.2 / math.sqrt(6.0)
+    assert doubt_of_ratio(blocks, 6, 6)[0] > 2.0 * naive
+    assert doubt_of_ratio(seen(noise(0.2, 1)), 12, 12)[0] < 0.12
+
+
+def test_a_drift_makes_long_spans_differ_by_more() -> None:
+    drifting = seen([1000.0 * math.exp(0.01 * number) for number in range(200)])
+    short, long = (variance_of_difference(drifting, length)[0] for length in (1, 12))
+    assert long == pytest.approx(0.12**2, rel=0.2)
+    assert long > short
+
+
+def test_before_anything_is_seen_a_prior_holds() -> None:
+    assert variance_of_difference(None, 1)[0] == pytest.approx(2.0 * PRIOR_SD**2)
+    assert doubt_of_rest(seen([1000.0]), 1) == pytest.approx(HOURS_SD * math.sqrt(2.0))
+    assert doubt_of_rest(seen(noise(0.01, 1)), 24) < HOURS_SD / 2.0
+
+
+def test_windows_of_another_revision_are_not_compared() -> None:
+    here = seen([1000.0] * 24)
+    there = seen([100.0] * 24, 2, here)
+    assert variance_of_difference(there, 1)[0] < 0.01
+    assert pace(there, 1) is None
+    found = pace(there, 2)
+    assert found is not None and (found.rate, found.windows) == (pytest.approx(100.0), 24)
+
+
+def test_what_was_measured_before_the_operator_was_away_for_long_does_not_count() -> None:
+    before = seen([1000.0] * 12)
+    assert counted(before, 1, 100.0, before.as_of + 13 * WINDOW, WINDOW).recent == (100.0,)
+
+
+def test_a_window_without_progress_is_no_certainty() -> None:
+    """The 10th percentile of readings is 0 where an evaluation runs: that made the doubt 0."""
+    assert window_doubt(Reading(900.0, 0.0, 1000.0, Quality.MEASURED)) > 0.1
+    paused = seen([1000.0, 0.0, 1000.0, 1000.0] * 6)
+    assert doubt_of_ratio(paused, 1, 1)[0] > 1.0
+    found = pace(paused, 1)
+    assert found is not None and found.rate == pytest.approx(750.0)
+
+
+def test_readings_vary_by_more_than_their_mean() -> None:
+    reading = Reading(1000.0, 750.0, 1250.0, Quality.MEASURED)
+    assert window_doubt(reading) < 0.5 * math.log(1250.0 / 750.0) / 2.56
+
+
+@pytest.mark.parametrize(("freedom", "exact"), [(5.0, 3.365), (10.0, 2.764), (30.0, 2.457), (1e6, 2.326)])
+def test_few_observations_need_more(freedom: float, exact: float) -> None:
+    assert quantile_of_t(2.3263, freedom) == pytest.approx(exact, rel=0.02)
+
+
+def test_what_is_kept_is_small_and_is_read_as_it_was_written() -> None:
+    variation = seen(noise(0.1, 3))
+    assert len(variation.recent) == MAX_RECENT
+    assert len(str(variation.to_dict())) < 1000
+    again = Variation.from_dict(variation.to_dict())
+    assert again.recent == pytest.approx(variation.recent, rel=1e-4)
+    assert again.to_dict() == variation.to_dict()
+
+
+def test_a_thousand_windows_are_five_writes() -> None:
+    stored, written, variation = None, [], None
+    for number in range(1000):
+        variation = counted(variation, 1, 1000.0, number * WINDOW, WINDOW)
+        if worth_keeping(stored, variation):
+            stored = variation
+            written.append(number)
+    assert written == [12, 24, 48, 96, 192]
+
+
+@given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=80))
+def test_whatever_is_measured_gives_numbers(rates: list[float]) -> None:
+    variation = seen(rates)
+    sd, freedom = doubt_of_ratio(variation, 3, 6)
+    assert math.isfinite(sd) and sd > 0.0 and freedom > 0.0
+    found = pace(variation, 1)
+    assert found is None or (found.rate > 0.0 and math.isfinite(found.sd))

@@ -1,0 +1,54 @@
+"""Texts of decisions: each typed reason has one, made of its parameters."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from sys import modules
+
+import pytest
+
+from rightpool.planning.evaluate import rejection as kinds
+from rightpool.planning.evaluate.rejection import Compared, Rejection, RejectionReason
+from rightpool.planning.evidence import CoolingDown, Limit, RunsShortly
+from rightpool.reporting.decision_texts import limit_text
+from rightpool.reporting.rejection_texts import rejection_text
+from tests.unit.planning.jobs import NOW, decision_and_text, find, judged, running
+
+
+def leaves(kind: type) -> Iterator[type]:
+    """The kinds without kinds of their own. A dataclass with slots is a class beside the one that was written."""
+    below = [child for child in kind.__subclasses__() if getattr(modules[child.__module__], child.__name__) is child]
+    yield from (leaf for child in below for leaf in leaves(child)) if below else (kind,)
+
+
+REJECTIONS = [kind for kind in leaves(Rejection) if not issubclass(kind, Compared)]
+
+
+@pytest.mark.parametrize("kind", REJECTIONS, ids=lambda kind: kind.__name__)
+def test_every_kind_of_rejection_has_words_of_its_own(kind: type[Rejection]) -> None:
+    assert rejection_text.dispatch(kind) is not rejection_text.dispatch(Rejection), "register it in rejection_texts.py"
+    assert isinstance(kind.reason, RejectionReason)
+    assert all(field.name != "message" for field in fields(kind)), "words are made last"
+
+
+def test_every_reason_of_the_api_is_one_of_a_kind() -> None:
+    assert {kind.reason for kind in leaves(Rejection)} == set(RejectionReason)
+
+
+@pytest.mark.parametrize("kind", list(leaves(Limit)), ids=lambda kind: kind.__name__)
+def test_every_limit_has_words(kind: type[Limit]) -> None:
+    assert limit_text(kind(*range(1, len(fields(kind)) + 1)), NOW)
+
+
+def test_what_is_stored_is_true_when_it_is_read_later() -> None:
+    for now in (NOW, NOW + 60):
+        assert limit_text(CoolingDown(NOW - 60, 900.0), now) == (
+            "the last move ended at 2027-01-15T07:59:00Z, adaptation.cooldown is 15 min"
+        )
+    assert "has run here since 2027-01-15T08:00:00Z" in limit_text(RunsShortly(NOW, 300.0), NOW + 180)
+
+
+def test_a_comparison_is_made_of_the_two_rates() -> None:
+    assessment = judged(running())
+    eight = find(assessment, "a100", 8)
+    assert isinstance(eight.rejection, kinds.NotBetter) and eight.rejection.now == pytest.approx(1000.0)
+    assert "4 chips of a100 now give 1000 samples/s" in decision_and_text(assessment)[1]

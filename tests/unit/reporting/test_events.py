@@ -1,0 +1,211 @@
+"""Events: one for what happened, none for what is as it should be."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Condition, Reason
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.api.rescue import Rescue
+from rightpool.api.revision import Revision
+from rightpool.api.trace import Trace, TraceReason, TraceState
+from rightpool.planning.job import Job
+from rightpool.reporting.events import Announcer
+from rightpool.reporting.stored_job import read_job
+from tests.unit.planning.jobs import changed
+from tests.unit.runtime.makers import profiled_job
+
+REF = Revision(1, Placement("a100", 4, 1), "h", 4, 1, 1.7e9)
+TARGET = replace(REF, revision=2, placement=Placement("a10g", 4, 1))
+MOVE = Migration(
+    "d-2", Action.MOVE, Phase.PLANNED, REF, TARGET, 1.7e9, 1.7e9, Reason.CHEAPER_POOL_MEETS_TARGETS, "67% less"
+)
+
+ENTRY = LedgerEntry(
+    id="d-2",
+    action="Move",
+    source=REF.placement,
+    target=TARGET.placement,
+    predicted_throughput=None,
+    predicted_cost_per_million=None,
+    baseline_throughput=None,
+    baseline_cost_per_million=None,
+    realised_throughput=None,
+    realised_cost_per_million=None,
+    started_at=1.0,
+    finished_at=2.0,
+    outcome=Outcome.ROLLED_BACK,
+    reason="RolledBack",
+)
+
+
+def job(**fields: object) -> Job:
+    return changed(read_job(profiled_job()).job, **fields)
+
+
+def events_of(
+    old: Job,
+    new: Job,
+    before: tuple[Condition, ...] = (),
+    after: tuple[Condition, ...] = (),
+    announcer: Announcer | None = None,
+) -> list[tuple[str, bool]]:
+    announcer = announcer or Announcer()
+    return [(event.reason, event.warning) for event in announcer.events({}, old, new, before, after)]
+
+
+def condition(kind: str, status: str, reason: str = "Some") -> Condition:
+    return Condition(kind, status, reason)  # type: ignore[arg-type]
+
+
+def test_a_start_and_each_phase_are_told_once() -> None:
+    assert events_of(job(), job(revision=REF)) == [("Starting", False)]
+    assert events_of(job(revision=REF), job(revision=REF, migration=MOVE)) == [("CheaperPoolMeetsTargets", False)]
+    draining = replace(MOVE, phase=Phase.DRAINING)
+    assert events_of(job(revision=REF, migration=MOVE), job(revision=REF, migration=draining)) == [("Draining", False)]
+    assert events_of(job(revision=REF, migration=draining), job(revision=REF, migration=draining)) == []
+
+
+def test_what_the_user_wished_for_is_no_warning_and_its_end_is_told() -> None:
+    runs, stopped = condition("Placed", "True", "Running"), condition("Placed", "False", "Suspended")
+    announcer = Announcer()
+    assert events_of(job(), job(), (runs,), (condition("Placed", "False", "Stopping"),), announcer) == []
+    assert events_of(job(), job(), (runs,), (stopped,), announcer) == [("Suspended", False)]
+    assert events_of(job(), job(), (stopped,), (condition("Placed", "False", "Starting"),), announcer) == []
+    assert events_of(job(), job(), (stopped,), (runs,), announcer) == [("Running", False)], "a resume is told"
+
+
+def test_a_rollback_is_a_warning_and_so_is_its_end() -> None:
+    back = replace(MOVE, rolling_back=True, abandoned=TARGET, failure=Reason.ROLLED_BACK, failure_message="worse")
+    assert events_of(job(revision=TARGET, migration=MOVE), job(revision=TARGET, migration=back)) == [
+        ("RollingBack", True)
+    ]
+    assert events_of(job(revision=TARGET, migration=back), job(revision=REF, history=(ENTRY,))) == [
+        ("RolledBack", True)
+    ]
+
+
+def test_what_is_wrong_is_told_once_whatever_is_unknown_in_between() -> None:
+    good, bad = condition("CostEfficient", "True", "Cheapest"), condition("CostEfficient", "False", "OverBudget")
+    unknown, announcer = condition("CostEfficient", "Unknown"), Announcer()
+    assert events_of(job(), job(), (), (good,), announcer) == []
+    assert events_of(job(), job(), (good,), (bad,), announcer) == [("OverBudget", True)]
+    assert events_of(job(), job(), (bad,), (unknown,), announcer) == []
+    assert events_of(job(), job(), (unknown,), (bad,), announcer) == []
+    assert events_of(job(), job(), (bad,), (good,), announcer) == [], "of alternatives only the bad news is news"
+    assert events_of(job(), job(), (good,), (bad,), announcer) == [("OverBudget", True)]
+
+
+def test_a_new_process_repeats_nothing_that_is_stored() -> None:
+    bad = condition("TargetsMet", "False", "DeadlineMissed")
+    assert events_of(job(), job(), (bad,), (bad,)) == []
+    assert events_of(job(), job(), (bad,), (condition("TargetsMet", "True", "TargetsHold"),)) == [
+        ("TargetsHold", False)
+    ]
+
+
+def test_what_is_mended_is_told() -> None:
+    worse, announcer = condition("Degraded", "True", "Straggler"), Announcer()
+    assert events_of(job(), job(), (), (condition("Degraded", "False", "Healthy"),), announcer) == []
+    assert events_of(job(), job(), (), (worse,), announcer) == [("Straggler", True)]
+    assert events_of(job(), job(), (worse,), (condition("Degraded", "False", "Healthy"),), announcer) == [
+        ("Healthy", False)
+    ]
+
+
+def test_another_reason_for_not_running_is_another_statement() -> None:
+    starting, announcer = condition("Placed", "False", "Starting"), Announcer()
+    assert events_of(job(), job(), (), (starting,), announcer) == []
+    crashing = condition("Placed", "False", "CrashLoop")
+    assert events_of(job(), job(), (starting,), (crashing,), announcer) == [("CrashLoop", True)]
+    assert events_of(job(), job(), (crashing,), (starting,), announcer) == []
+    assert events_of(job(), job(), (starting,), (crashing,), announcer) == []
+    runs = condition("Placed", "True", "Running")
+    assert events_of(job(), job(), (crashing,), (runs,), announcer) == [("Running", False)]
+
+
+def test_a_pod_that_is_lost_is_told_and_so_is_its_return() -> None:
+    runs, fewer, announcer = (
+        condition("Placed", "True", "Running"),
+        condition("Placed", "False", "Starting"),
+        Announcer(),
+    )
+    assert events_of(job(), job(), (runs,), (fewer,), announcer) == [("PodsLost", True)]
+    assert events_of(job(), job(), (fewer,), (fewer,), announcer) == []
+    assert events_of(job(), job(), (fewer,), (runs,), announcer) == [("Running", False)]
+    draining = replace(MOVE, phase=Phase.DRAINING)
+    moving = job(revision=REF, migration=draining)
+    assert events_of(moving, moving, (runs,), (fewer,)) == [], "a move's pods end as it says"
+
+
+def test_a_verified_move_makes_at_most_five_events() -> None:
+    announcer, announced = Announcer(), []
+    better = condition("CostEfficient", "False", "CheaperPoolMeetsTargets")
+    states = [job(revision=REF), *(job(revision=REF, migration=replace(MOVE, phase=phase)) for phase in Phase)]
+    entry = replace(ENTRY, outcome=Outcome.VERIFIED, reason="Delivered")
+    states.append(job(revision=TARGET, history=(entry,)))
+    before: tuple[Condition, ...] = (condition("Placed", "True", "Running"), condition("Profiled", "True", "Measured"))
+    for old, new in itertools.pairwise(states):
+        moving = new.state.migration is not None
+        after = (
+            condition("Placed", "False" if moving else "True", "Starting" if moving else "Running"),
+            condition("Profiled", "False" if moving else "True", "PartialTelemetry" if moving else "Measured"),
+            better if moving else condition("CostEfficient", "True", "Cheapest"),
+            condition("Verified", "Unknown" if moving else "True", "Delivered"),
+        )
+        announced += events_of(old, new, before, after, announcer)
+        before = after
+    assert announced == [
+        ("CheaperPoolMeetsTargets", False),
+        ("Draining", False),
+        ("WarmingUp", False),
+        ("Delivered", False),
+    ]
+
+
+def test_how_every_job_begins_is_no_news() -> None:
+    assert events_of(job(), job(), (), (condition("Placed", "False", "Starting"),)) == []
+    assert events_of(job(), job(), (), (condition("Profiled", "False", "WarmingUp"),)) == []
+
+
+def test_the_end_is_told() -> None:
+    assert events_of(job(revision=REF), job(revision=REF, finished="Completed")) == [("JobCompleted", False)]
+    assert events_of(job(revision=REF), job(revision=REF, finished="Failed")) == [("JobFailed", True)]
+
+
+def test_a_rescue_has_an_event_when_it_is_asked_for_and_one_for_what_came_of_it() -> None:
+    asked = Rescue(1, 2, 1.8e9, "gpu-7")
+    saved, unsaved = replace(asked, saved_at=1.8e9 + 9, over=True), replace(asked, over=True)
+    assert events_of(job(), job(rescue=asked)) == [("SaveRequested", True)]
+    assert events_of(job(rescue=asked), job(rescue=asked)) == []
+    assert events_of(job(rescue=asked), job(rescue=saved)) == [("Saved", False)]
+    assert events_of(job(rescue=asked), job(rescue=unsaved)) == [("NotSaved", True)]
+    assert events_of(job(rescue=saved), job(rescue=replace(saved, pods=1))) == []
+    assert events_of(job(rescue=saved), job()) == []
+    (event,) = Announcer().events({}, job(), job(rescue=asked), (), ())
+    assert event.note == "2 pods are about to be lost (node gpu-7 is drained): the program is asked to save"
+
+
+def test_a_lost_pod_and_a_resume_have_an_event() -> None:
+    announcer, runs = Announcer(), condition("Placed", "True", "Running")
+    lost, off = condition("Placed", "False", "Starting"), condition("Placed", "False", "Suspended")
+    steps = [(runs, lost), (lost, runs), (runs, off), (off, lost), (lost, runs)]
+    announced = [events_of(job(), job(), (before,), (after,), announcer) for before, after in steps]
+    assert announced == [[("PodsLost", True)], [("Running", False)], [("Suspended", False)], [], [("Running", False)]]
+
+
+def test_a_trace_has_an_event_when_it_is_over() -> None:
+    waiting = Trace("now", 0, TraceState.WAITING, 1.8e9, revision=1)
+    taken = replace(waiting, state=TraceState.CAPTURED, pod="bert-r1-0", finished_at=1.8e9)
+    failed = replace(waiting, state=TraceState.FAILED, reason=TraceReason.NO_STEPS, message="none", finished_at=1.8e9)
+    assert events_of(job(), job(trace=waiting)) == []
+    assert events_of(job(trace=waiting), job(trace=taken)) == [("TraceCaptured", False)]
+    assert events_of(job(trace=taken), job(trace=taken)) == []
+    assert events_of(job(trace=waiting), job(trace=failed)) == [("NoSteps", True)]
+    assert events_of(job(), job(trace=failed)) == [("NoSteps", True)], "refused at once"
+    again = replace(failed, id="again", since=1.9e9)
+    assert events_of(job(trace=failed), job(trace=again)) == [("NoSteps", True)]

@@ -1,0 +1,136 @@
+"""What is read of a stored job, and what is not believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.account import Account
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.api.status import ProfiledJobStatus
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.status import draft_status
+from rightpool.reporting.stored_job import read_job
+from rightpool.reporting.write_policy import WritePolicy
+from tests.unit.planning.jobs import changed
+from tests.unit.runtime.makers import profiled_job
+
+
+def test_a_status_of_a_newer_operator_stops_the_job_and_says_so() -> None:
+    body = profiled_job()
+    body["status"] = ProfiledJobStatus(state=read_job(body).job.state).to_dict()
+    body["status"]["migration"] = {"id": "d-1", "phase": "Teleporting"}
+    stored = read_job(body)
+    assert stored.job.unreadable is not None
+    assert "another version of the operator" in stored.job.unreadable
+
+
+@pytest.mark.parametrize("how", ["Completed", "Failed"])
+def test_a_terminal_condition_is_the_memory_of_the_end(how: str) -> None:
+    body = profiled_job()
+    body["status"] = {"conditions": [{"type": how, "status": "True", "reason": "X", "message": ""}]}
+    assert read_job(body).job.state.finished == how
+
+
+def forged(**changes: Any) -> dict[str, Any]:
+    """A job that runs, whose status somebody has written to."""
+    body = profiled_job()
+    ref = Revision(1, Placement("a100", 4, 1), "h", 4, 1, 1.7e9, 5.0, 1.7e9, 1)
+    state = changed(read_job(body).job, revision=ref, account=Account(spent=3.0, since=1.7e9, cost_per_hour=5.0))
+    body["status"] = ProfiledJobStatus(state=state.state).to_dict()
+    for path, value in changes.items():
+        at = body["status"]
+        *above, last = path.split("__")
+        for key in above:
+            at = at.setdefault(key, {})
+        at[last] = value
+    return body
+
+
+PLACED = {"pool": "a100", "chips": 4, "replicas": 1, "revision": 1}
+MIGRATION = {
+    "id": "d-1",
+    "action": "Move",
+    "phase": "Draining",
+    "reason": "Moving",
+    "startedAt": "2026-11-21T10:00:00Z",
+    "phaseStartedAt": "2026-11-21T10:00:00Z",
+    "from": PLACED,
+    "to": {**PLACED, "revision": 2},
+}
+ESTIMATE = {"median": "1", "low": "1", "high": "1", "sd": "0"}
+
+
+ENTRY = {
+    "id": "d-1",
+    "action": "Move",
+    "from": {"pool": "a100", "chips": 4, "replicas": 1},
+    "to": {"pool": "a10g", "chips": 4, "replicas": 1},
+    "startedAt": "2026-11-21T10:00:00Z",
+    "finishedAt": "2026-11-21T10:05:00Z",
+    "outcome": "Verified",
+    "reason": "Delivered",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("cost.spent", {"cost__spent": "NaN"}),
+        ("cost.spent", {"cost__spent": "-1e9"}),
+        ("cost.saved", {"cost__saved": "inf"}),
+        ("cost.perHour", {"cost__perHour": "a lot"}),
+        ("placement", {"placement__chips": 0}),
+        ("placement", {"placement__replicas": 0}),
+        ("placement", {"placement__replicas": 10**6, "placement__chips": 10**6}),
+        ("placement", {"placement__chips": 5, "placement__replicas": 2}),
+        ("placement.revision", {"placement__revision": 2**62}),
+        ("placement.revision", {"placement__revision": -1}),
+        ("placement.costPerHour", {"placement__costPerHour": "-5"}),
+        ("moves", {"moves": 2**63 - 1}),
+        ("ledgerCount", {"ledgerCount": -5}),
+        ("migration.phase", {"migration": {**MIGRATION, "phase": "Teleporting"}}),
+        ("migration.action", {"migration": {**MIGRATION, "action": ""}}),
+        ("migration.reason", {"migration": {**MIGRATION, "reason": "Because"}}),
+        ("migration: abandoned", {"migration": {**MIGRATION, "rollingBack": True}}),
+        ("migration.predicted.median", {"migration": {**MIGRATION, "predicted": {**ESTIMATE, "median": "-1"}}}),
+        ("migration.predicted.sd", {"migration": {**MIGRATION, "predicted": {**ESTIMATE, "sd": "-0.1"}}}),
+        ("migration.predicted.sd", {"migration": {**MIGRATION, "predicted": {**ESTIMATE, "sd": "inf"}}}),
+        ("migration.predicted.shared", {"migration": {**MIGRATION, "predicted": {**ESTIMATE, "shared": {"a": "b"}}}}),
+        ("migration.from.costPerHour", {"migration": {**MIGRATION, "from": {**PLACED, "costPerHour": "-1"}}}),
+        ("migration.to.chips", {"migration": {**MIGRATION, "to": {**PLACED, "chips": 0}}}),
+        ("migration.startedAt", {"migration": {**MIGRATION, "startedAt": "2026-11-21T10:00:00"}}),
+        ("avoid.0.chips", {"avoid": [{"pool": "a10g", "chips": 0, "reason": "RolledBack"}]}),
+        ("history.0.finishedAt", {"history": [{**ENTRY, "finishedAt": "soon"}]}),
+        ("history.0.cost", {"history": [{**ENTRY, "cost": "-1"}]}),
+        ("history.0.outcome", {"history": [{**ENTRY, "outcome": "Unknown"}]}),
+        ("profile.chipBusy", {"profile": {"chipBusy": "much"}}),
+        ("migration.lostSeconds", {"migration": {**MIGRATION, "lostSeconds": "-1e400"}}),
+    ],
+)
+def test_a_forged_status_is_no_memory_and_is_kept_as_it_is(field: str, changes: dict[str, Any]) -> None:
+    body = forged(**changes)
+    stored = read_job(body)
+    assert stored.job.unreadable is not None and field in stored.job.unreadable
+    context = Context(None, None, True, 1.8e9)
+    draft = draft_status(stored, stored.job, context)
+    rest = {**draft.body}
+    placed = next(c for c in rest.pop("conditions") if c["type"] == "Placed")
+    assert (placed["status"], placed["reason"]) == ("Unknown", "InvalidStatus")
+    before = {key: value for key, value in body["status"].items() if key != "conditions"}
+    assert rest == {**before, "observedGeneration": 1}, "nothing of it is lost by saying so"
+    policy = WritePolicy()
+    assert policy.wait("uid", stored.status_body, draft.body, draft.evidence, 1000.0) == 0.0
+    written = read_job({**body, "status": dict(draft.body)})
+    again = draft_status(written, stored.job, replace(context, now=1.9e9))
+    assert policy.wait("uid", written.status_body, again.body, again.evidence, 1.9e9) is None, "and it is written once"
+
+
+def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:
+    assert read_job(forged()).job.unreadable is None
+    assert read_job(forged(migration=MIGRATION)).job.unreadable is None
+    assert read_job(forged(migration={**MIGRATION, "predicted": ESTIMATE})).job.unreadable is None
+    assert read_job(forged(history=[ENTRY])).job.unreadable is None

@@ -1,0 +1,238 @@
+"""The stored books: loaded by who begins to lead, written rarely, and right after any crash."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.account import Account
+from rightpool.api.action import Action
+from rightpool.api.ledger import Outcome
+from rightpool.api.placement import Placement
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cluster.errors import AlreadyExists, Conflict, Unavailable
+from rightpool.planning.job import Job, JobKey
+from rightpool.profiles.profile import Reading
+from rightpool.profiles.sample import Field, Quality
+from rightpool.reporting.chargeback_object import read_books
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.runtime.act.chargeback_books import BOOK_SECONDS, SAVE_SECONDS, ChargebackBooks
+from rightpool.runtime.metrics import ChargebackFigures
+from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running
+from tests.unit.planning.world import complete_profile
+
+SPENT = "rightpool_chargeback_spent_dollars"
+
+
+class Cluster:
+    """Holds ConfigMaps, and does what it is told at once."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.version = 0
+        self.writes = 0
+        self.down = False
+
+    def list_all(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        if self.down:
+            raise Unavailable("down")
+        return list(self.objects.values())
+
+    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def create(self, _: Any, body: dict[str, Any]) -> dict[str, Any]:
+        if body["metadata"]["name"] in self.objects:
+            raise AlreadyExists("exists")
+        return self._put(body)
+
+    def replace(self, _: Any, body: dict[str, Any]) -> dict[str, Any]:
+        stored = self.objects[body["metadata"]["name"]]
+        if stored["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            raise Conflict("newer")
+        return self._put(body)
+
+    def _put(self, body: dict[str, Any]) -> dict[str, Any]:
+        if self.down:
+            raise Unavailable("down")
+        self.version += 1
+        self.writes += 1
+        about = {**body["metadata"], "resourceVersion": str(self.version)}
+        self.objects[about["name"]] = {**body, "metadata": about}
+        return self.objects[about["name"]]
+
+
+class Leader:
+    """A fence that lets everything pass."""
+
+    def leader(self) -> None:
+        """It is."""
+
+
+class Operator:
+    """One process that leads."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.figures = ChargebackFigures(lambda: True)
+        self.books = ChargebackBooks(cluster, Leader(), self.figures, "rightpool-system")  # type: ignore[arg-type]
+
+    def run(self, jobs: dict[JobKey, Job], now: float, minutes: int = 1) -> float:
+        for _ in range(minutes):
+            now += BOOK_SECONDS
+            stored = {key: StoredJob(job, b"{}", 1, "1", team="vision") for key, job in jobs.items()}
+            self.books.cycle(stored, {}, now)
+        return now
+
+    @property
+    def charged(self) -> float:
+        assert self.figures.charged is not None
+        return sum(self.figures.charged[SPENT].values())
+
+
+def fleet(*spent: float) -> dict[JobKey, Job]:
+    jobs = [changed(running(name=f"job-{number}"), account=Account(spent=each)) for number, each in enumerate(spent)]
+    return {job.key: job for job in jobs}
+
+
+def test_what_was_charged_outlives_the_jobs_and_the_operator() -> None:
+    cluster = Cluster()
+    first = Operator(cluster)
+    now = first.run(fleet(10.0, 20.0), NOW, 2)
+    assert first.charged == 30.0
+    now = first.run({}, now, 20)
+    assert first.charged == 30.0
+    second = Operator(cluster)
+    second.run(fleet(), now)
+    assert second.charged == 30.0
+    pages = {metric.name: metric for metric in second.figures.collect()}
+    (sample,) = pages[SPENT].samples
+    assert sample.name == f"{SPENT}_total"
+    assert sample.labels == {"job_namespace": "ns", "team": "vision", "pool": "a100", "capacity": "OnDemand"}
+
+
+def test_a_crash_between_two_writes_loses_and_doubles_nothing() -> None:
+    cluster = Cluster()
+    first = Operator(cluster)
+    now = first.run(fleet(10.0), NOW, 30)
+    now = first.run(fleet(11.0), now)  # booked, and perhaps not written
+    second = Operator(cluster)
+    second.run(fleet(12.0), now)
+    assert second.charged == 12.0
+
+
+def test_writes_are_few() -> None:
+    cluster = Cluster()
+    operator, now = Operator(cluster), NOW
+    for minute in range(600):
+        now = operator.run(fleet(float(minute)), now)
+    assert 600 * BOOK_SECONDS / SAVE_SECONDS / 1.6 <= cluster.writes <= 600 * BOOK_SECONDS / SAVE_SECONDS * 2.1
+    before = cluster.writes
+    operator.run(fleet(600.0), now, 600)
+    assert cluster.writes <= before + 1, "nothing is written while nothing is spent"
+
+
+def test_another_writer_is_believed() -> None:
+    cluster = Cluster()
+    first, second = Operator(cluster), Operator(cluster)
+    now = first.run(fleet(10.0), NOW, 2)
+    second.run(fleet(15.0), now, 20)
+    now = first.run(fleet(20.0), now, 60)
+    assert first.charged == 20.0
+    (body,) = cluster.objects.values()
+    assert sum(charge.spent for charge in read_books(body).totals().values()) == 20.0
+
+
+def test_without_stored_books_nothing_is_said() -> None:
+    cluster = Cluster()
+    cluster.down = True
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0), NOW)
+    assert list(operator.figures.collect()) == []
+    cluster.down = False
+    operator.run(fleet(10.0), now)
+    assert operator.charged == 10.0
+
+
+def test_books_that_cannot_be_read_are_not_written_over() -> None:
+    cluster = Cluster()
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0), NOW, 2)
+    (name,) = cluster.objects
+    cluster.objects[name] = {**cluster.objects[name], "data": {"chargeback.csv": "nonsense"}}
+    writes = cluster.writes
+    Operator(cluster).run(fleet(20.0), now, 60)
+    assert cluster.writes == writes
+
+
+def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
+    cluster = Cluster()
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0), NOW, 2)
+    operator.run(fleet(13.0), now)
+    operator.books.flush()
+    (body,) = cluster.objects.values()
+    assert sum(charge.spent for charge in read_books(body).totals().values()) == 13.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "ratio"),
+    [
+        ({}, 0.5),
+        ({"outcome": Outcome.SUPERSEDED}, None),
+        ({"action": "Move"}, None),
+        ({"source": Placement("a10g", 4, 1)}, None),
+        ({"baseline_throughput": None}, None),
+        ({"source": Placement("a100", 2, 1)}, 0.25),
+        ({"unit": WorkUnit.STEPS}, None),
+    ],
+)
+def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None) -> None:
+    edit = {
+        "action": "Update",
+        "outcome": Outcome.CARRIED_OUT,
+        "source": FOUR,
+        "target": FOUR,
+        "baseline_throughput": 2000.0,
+    } | fields
+    last = entry(edit.pop("outcome"), NOW - 60.0, **edit)
+    last = replace(last, action=Action(last.action))
+    job = changed(running(rate=1000.0), account=Account(spent=5.0), history=(last,))
+    operator = Operator(Cluster())
+    stored = StoredJob(changed(job, profile=None), b"{}", 1, "1", team="vision")
+    operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
+    shown = operator.figures.jobs.get("rightpool_job_regression_ratio", {})
+    assert shown.get(("ns", "job", "vision")) == (None if ratio is None else pytest.approx(ratio))
+
+
+@pytest.mark.parametrize("chips", [0.0, 7200.0])
+def test_goodput_is_told_where_chips_were_held(chips: float) -> None:
+    operator = Operator(Cluster())
+    (job,) = fleet(5.0).values()
+    job = changed(job, account=replace(job.state.account, chip_seconds=chips))
+    operator.run({job.key: job}, NOW)
+    shown = operator.figures.jobs.get("rightpool_job_goodput_ratio", {})
+    assert (("ns", "job-0", "vision") in shown) is (chips > 0.0)
+
+
+@pytest.mark.parametrize(("unit", "name"), [(WorkUnit.SAMPLES, "sample"), (WorkUnit.STEPS, "step")])
+def test_energy_is_of_what_is_counted(unit: WorkUnit, name: str) -> None:
+    operator = Operator(Cluster())
+    measured = complete_profile(1, 1000.0, NOW, unit=unit)
+    power = Reading(300.0, 300.0, 300.0, Quality.MEASURED)
+    measured = replace(measured, readings={**measured.readings, Field.POWER: power})
+    job = changed(running(measured=measured), account=Account(spent=5.0))
+    stored = StoredJob(changed(job, profile=None), b"{}", 1, "1", team="vision")
+    operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
+    found = {
+        kind: operator.figures.jobs.get(f"rightpool_job_joules_per_{kind}", {}).get(("ns", "job", "vision"))
+        for kind in ("sample", "step")
+    }
+    assert found == {"sample": None, "step": None, name: pytest.approx(300.0 * 4 / 1000.0)}

@@ -1,0 +1,105 @@
+"""The Service of a Revision of several pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.conditions import Reason
+from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
+from rightpool.cluster.resources import SERVICES
+from rightpool.workloads.kinds.job import JOBS
+from tests.unit.runtime.act.world import World, migration
+from tests.unit.runtime.makers import Body, child
+
+
+def service(*, owner: str) -> Body:
+    """A Service of the child's name with the metadata of `child`."""
+    body = child(owner=owner, uid="service-1")
+    return {**body, "spec": {"selector": {"app": "theirs"}}, "status": {}}
+
+
+def gang(world: World) -> None:
+    world.ref = replace(world.ref, placement=Placement("a10g", 8, 2))
+
+
+def test_a_gang_has_a_service_owned_by_its_child(world: World) -> None:
+    gang(world)
+    begun = ["create bert-r1 suspend=True", "create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+    assert world.run(world.persist()) == begun
+    made = world.cluster.objects[SERVICES, "bert-r1"]["metadata"]["ownerReferences"]
+    assert [(owner["kind"], owner["uid"]) for owner in made] == [("Job", "bert-r1-uid")], "whatever ends one ends both"
+    body = child()
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    job = world.persist(migration(world, Phase.DRAINING))
+    assert world.run(job) == ["delete bert-r1"]
+
+
+def test_a_gang_without_service_after_a_crash_gets_it_before_the_start(world: World) -> None:
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    assert world.run(world.persist()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+
+
+def test_a_queued_gang_has_its_service(world: World) -> None:
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    assert world.run(world.persist(queueName="research")) == ["create Service bert-r1"]
+    assert world.run(world.read()) == [], "and is not looked after in every cycle"
+
+
+def test_a_foreign_service_of_that_name_is_not_changed(world: World) -> None:
+    theirs = world.cluster.put(SERVICES, service(owner="foreign"))
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True"], "without one it is not started"
+    assert world.run(world.read()) == []
+    assert world.cluster.objects[SERVICES, "bert-r1"] == theirs
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN and "Service bert-r1" in refusal.message
+    del world.cluster.objects[SERVICES, "bert-r1"]
+    world.clock = 61.0
+    assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+    assert world.executor.refusal(world.read()) is None
+
+
+def left_over(world: World) -> None:
+    """A Service of a Job that had the child's name and is gone, which the garbage collector has not seen to yet."""
+    body = service(owner="job-0")
+    body["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job", "name": "bert-r1"}
+    world.cluster.put(SERVICES, body)
+
+
+def test_the_service_of_an_earlier_child_of_that_name_is_ended(world: World) -> None:
+    left_over(world)
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True", "delete Service bert-r1"]
+    assert world.executor.refusal(world.read()) is None, "it needs no correction by a user"
+    assert world.run(world.read()) == [], "asked for once; it is still there"
+    del world.cluster.objects[SERVICES, "bert-r1"]
+    assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+
+
+def test_the_service_of_a_later_child_is_not_ended_as_an_earlier_ones(world: World) -> None:
+    """The store is late: another process has replaced the child since, and served the new one."""
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", body)
+    world.cluster.put(JOBS, child(uid="job-0", suspend=True))
+    left_over(world)
+    assert world.run(world.persist()) == []
+    assert world.executor.refusal(world.read()) is None
+
+
+def test_the_service_of_a_job_with_another_name_is_not_changed(world: World) -> None:
+    left_over(world)
+    world.cluster.objects[SERVICES, "bert-r1"]["metadata"]["ownerReferences"][0]["name"] = "their-r1"
+    gang(world)
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True"]
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN

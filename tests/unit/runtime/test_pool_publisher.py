@@ -1,0 +1,162 @@
+"""The status of pools, also where several operators with disjoint namespaces write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rightpool.api.kubernetes import Resource
+from rightpool.api.outcome import JobSize, MoveOutcome
+from rightpool.cluster.client import Listing
+from rightpool.cluster.resources import PODS
+from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.node import NodeFacts
+from rightpool.runtime.act.pool_publisher import pool_status
+from rightpool.runtime.observe.facts import pod_facts
+from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
+from rightpool.runtime.observe.usage import ChipUsage
+from tests.unit.runtime.makers import Body, pod
+
+NOW = 1_800_000_000.0
+SPEC = {
+    "accelerator": "A100-SXM4-80GB",
+    "chipsPerNode": 8,
+    "resourceName": "nvidia.com/gpu",
+    "nodeSelector": {"team": "ml"},
+}
+NODES = [NodeFacts(f"node-{n}", {"team": "ml"}, chips={"nvidia.com/gpu": 8}) for n in (1, 2)]
+
+
+class Lister:
+    """Other pods by namespace; under None those of all namespaces."""
+
+    def __init__(self, pods: dict[str | None, list[Body]]) -> None:
+        self.pods = pods
+
+    def pages(self, resource: Resource, namespace: str | None = None, **_: Any) -> Iterable[Listing]:
+        assert resource is PODS
+        yield Listing(self.pods[namespace], "1", "")
+
+
+def inventory_of(status: Mapping[str, Any], namespaces: Sequence[str], pods: list[Body]) -> PoolInventory:
+    """The inventory of an operator that watches these namespaces, in which one job has these pods."""
+    usage = ChipUsage(Lister({None: [], **{name: [] for name in namespaces}}), interval=0.0, namespaces=namespaces)
+    usage.refresh({"nvidia.com/gpu"})
+    stored = {"metadata": {"name": "a100", "uid": "u", "generation": 3}, "spec": SPEC, "status": status}
+    facts = [found for body in pods if (found := pod_facts(body)) is not None]
+    return take_inventory([stored], NODES, facts, usage, load_catalog())
+
+
+def test_an_operator_of_all_namespaces_reports_allocated_chips() -> None:
+    status = pool_status("a100", inventory_of({}, (), [pod()]), NOW)
+    assert status["chips"] == {"total": 16, "allocated": 4, "free": 12}
+
+
+def test_an_operator_of_some_namespaces_reports_total_chips_only() -> None:
+    fleet = inventory_of({}, ("research",), [pod()])
+    assert fleet.inventory.pools["a100"].free == 12, "planning uses the best known number"
+    assert pool_status("a100", fleet, NOW)["chips"] == {"total": 16}
+
+
+def test_two_operators_with_disjoint_namespaces_write_the_same_status() -> None:
+    """Otherwise they would overwrite each other's status in every cycle."""
+    status: Mapping[str, Any] = {}
+    written = 0
+    for moment in range(6):
+        one = moment % 2 == 0
+        fleet = inventory_of(status, ("research",) if one else ("prod",), [pod()] if one else [])
+        new = pool_status("a100", fleet, NOW + moment)
+        written += new != status
+        status = new
+    assert written == 1
+
+
+def test_outcomes_of_moves_are_kept_in_the_status_and_read_back() -> None:
+    outcomes = (
+        MoveOutcome("m1", "t1", NOW - 60, JobSize.ONE_POD, undone=True),
+        MoveOutcome("m2", "t2", NOW - 30, JobSize.SEVERAL_PODS, undone=False),
+    )
+    fleet = inventory_of({}, (), [])
+    status = pool_status("a100", fleet, NOW, outcomes)
+    again = inventory_of(status, (), [])
+    assert kept_outcomes(again.objects) == {"a100": outcomes}
+    assert pool_status("a100", again, NOW + 10, outcomes) == status, "nothing to write"
+    assert kept_outcomes({"a100": {"status": {"outcomes": [{"undone": "maybe"}]}}}) == {}
+
+
+def figures(spec: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Status, reason and message of FiguresVerified."""
+    stored = {"metadata": {"name": "pool", "uid": "u", "generation": 1}, "spec": {**SPEC, **spec}}
+    usage = ChipUsage(Lister({None: []}), interval=0.0)
+    status = pool_status("pool", take_inventory([stored], NODES, [], usage, load_catalog()), NOW)
+    (found,) = (one for one in status["conditions"] if one["type"] == "FiguresVerified")
+    return found["status"], found["reason"], found["message"]
+
+
+def test_how_sure_the_figures_of_a_chip_are_is_a_condition() -> None:
+    status, reason, message = figures({})
+    assert (status, reason) == ("True", "TwoSources")
+    assert "data sheet" in message
+    status, reason, message = figures({"accelerator": "A10G-24GB"})
+    assert (status, reason) == ("False", "OneSource")
+    assert message.startswith("no second source confirms the figures of A10G-24GB: ")
+    chip = {"memory": "48e9", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
+    status, reason, message = figures({"accelerator": "L20-48GB", "chip": chip})
+    assert (status, reason) == ("False", "ChipDeclared")
+    assert message.startswith("spec.chip of AcceleratorPool pool says what L20-48GB can do")
+    status, reason, message = figures({"accelerator": "L20-48GB"})
+    assert (status, reason, message) == ("Unknown", "AcceleratorUnknown", "see Ready about L20-48GB")
+
+
+CALIBRATION = {
+    "accelerator": "A100-SXM4-80GB",
+    "measuredAt": "2026-11-22T21:00:00Z",
+    "reason": "Measured",
+    "message": "NVIDIA A100-SXM4-80GB: 260 TFLOP/s in bf16",
+    "device": "NVIDIA A100-SXM4-80GB",
+    "software": "PyTorch 2.7.1, CUDA 12.6",
+    "node": "node-1",
+    "chips": 8,
+    "teraflops": {"bf16": "260"},
+}
+
+
+def calibrated(calibration: Any, accelerator: str = "A100-SXM4-80GB") -> dict[str, tuple[str, str, str]]:
+    """The conditions about what the chips can do, by type: status, reason and message."""
+    spec = {**SPEC, "accelerator": accelerator}
+    stored = {"metadata": {"name": "pool", "uid": "u", "generation": 1}, "spec": spec}
+    stored["status"] = {"calibration": calibration}
+    usage = ChipUsage(Lister({None: []}), interval=0.0)
+    status = pool_status("pool", take_inventory([stored], NODES, [], usage, load_catalog()), NOW)
+    assert "calibration" not in status, "the operator does not own what it has not measured"
+    return {
+        one["type"]: (one["status"], one["reason"], one["message"])
+        for one in status["conditions"]
+        if one["type"] in ("FiguresVerified", "Calibrated")
+    }
+
+
+def test_what_was_measured_is_in_the_conditions() -> None:
+    found = calibrated(CALIBRATION)
+    assert found["Calibrated"] == ("True", "Measured", CALIBRATION["message"])
+    assert found["FiguresVerified"] == ("True", "Measured", f"measured 2026-11-22: {CALIBRATION['message']}")
+    assert calibrated(None)["Calibrated"][:2] == ("Unknown", "NotMeasured")
+
+
+def test_a_calibration_is_void_when_the_chip_changes() -> None:
+    found = calibrated(CALIBRATION, "A10G-24GB")
+    assert found["Calibrated"][:2] == ("False", "CalibrationVoid")
+    assert found["FiguresVerified"][:2] == ("False", "OneSource")
+
+
+def test_a_refused_calibration_says_why() -> None:
+    found = calibrated({**CALIBRATION, "reason": "AbovePeak", "message": "bf16 at 900 TFLOP/s"})
+    assert found["Calibrated"] == ("False", "AbovePeak", "bf16 at 900 TFLOP/s")
+    assert found["FiguresVerified"][:2] == ("True", "TwoSources")
+
+
+def test_a_calibration_that_nobody_can_read_stops_nothing() -> None:
+    for broken in ({"accelerator": 3}, {**CALIBRATION, "reason": "OfTheFuture"}, [], "yes"):
+        found = calibrated(broken)
+        assert found["Calibrated"][:2] == ("Unknown", "CalibrationUnreadable"), broken
+        assert found["FiguresVerified"][:2] == ("True", "TwoSources")

@@ -1,0 +1,67 @@
+"""What is seen of a Revision's pods: on which nodes they are, and since when there is none for one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.runtime.observe.facts import child_facts, pod_facts
+from rightpool.runtime.observe.revisions import revision_states
+from rightpool.workloads.kinds.registry import KINDS
+from tests.unit.runtime.makers import Body, child, pod
+
+SINCE = "2027-01-15T08:00:00Z"
+
+
+def waiting(uid: str, reason: str, since: Any = SINCE) -> Body:
+    """A pod without a node."""
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": reason, "lastTransitionTime": since}
+    body = pod(uid=uid, phase="Pending", ready=False, status={"conditions": [scheduled]})
+    del body["spec"]["nodeName"]
+    return body
+
+
+def seen(*pods: Body, of: Body | None = None) -> RevisionState:
+    facts = child_facts(KINDS["job"], of or child())
+    assert facts is not None
+    found = [made for body in pods if (made := pod_facts(body)) is not None]
+    return revision_states("uid-1", [facts], found)[1]
+
+
+def test_pods_are_counted_by_node() -> None:
+    state = seen(pod(), pod(uid="pod-2"), waiting("pod-3", "Unschedulable"))
+    assert state.nodes == {"node-1": 2} and state.active == 3
+    assert seen(pod(phase="Succeeded")).nodes == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "since", "known"),
+    [
+        ("Unschedulable", SINCE, 1_800_000_000.0),
+        ("SchedulingGated", SINCE, None),
+        ("Unschedulable", "yesterday", None),
+        ("Unschedulable", None, None),
+    ],
+)
+def test_since_when_kubernetes_finds_no_node(reason: str, since: Any, known: float | None) -> None:
+    assert seen(pod(), waiting("pod-2", reason, since)).unschedulable_since == known
+
+
+def test_a_pod_that_has_a_node_waits_for_none() -> None:
+    assert seen(pod()).unschedulable_since is None
+
+
+@pytest.mark.parametrize(
+    ("queue", "annotations", "evicted"),
+    [("research", {}, 1), ("research", {"rightpool.dev/held": "true"}, 0), (None, {}, 0)],
+)
+def test_pods_that_a_queue_ends_are_evicted(queue: str | None, annotations: Body, evicted: int) -> None:
+    """Where the operator itself has suspended the child, a save was asked for before."""
+    stopped = child(suspend=True)
+    stopped["metadata"]["annotations"] = annotations
+    if queue is not None:
+        stopped["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue
+    ending = pod(metadata={"deletionTimestamp": SINCE})
+    assert seen(ending, of=stopped).evicted == evicted

@@ -1,0 +1,134 @@
+"""When a job's profile is recomputed, and when it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from benchmarks.fleet import snapshot
+from rightpool.planning import revision_window
+from rightpool.planning.job import Job
+from rightpool.planning.revision_window import KEPT_WINDOWS, REBUILD_SECONDS
+from rightpool.profiles.profile import Profile, build_profile
+from rightpool.profiles.sample import Field, Sample
+from rightpool.runtime.observe.facts import PodFacts
+from rightpool.runtime.observe.windows import Observations
+from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.unit.planning.jobs import changed
+
+INTERVAL = 10.0
+FULL = 40  # readings: more than the window of five minutes holds
+
+
+class Source:
+    """Returns the readings in `now`."""
+
+    def __init__(self) -> None:
+        self.now: dict[Field, float] = {}
+
+    def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
+        return TelemetryReading({target.key: Sample(now, self.now) for target in targets})
+
+
+class Watched:
+    """One job that is read every ten seconds."""
+
+    def __init__(self) -> None:
+        fleet = snapshot(1)
+        [job] = fleet.jobs.values()
+        self.job: Job = changed(job, profile=None)
+        assert job.state.revision is not None
+        self.accelerator = fleet.pools[job.state.revision.placement.pool].accelerator
+        self.source = Source()
+        self.observations = Observations(self.source, patience=10.0)
+        self.now = fleet.now
+        self.replicas = job.state.revision.placement.replicas
+
+    def read(self, rate: float, busy: float = 0.7, **more: float) -> Profile:
+        self.now += INTERVAL
+        self.source.now = {
+            Field.PODS: self.replicas,
+            Field.STEPS: self.now,
+            Field.STEP_SECONDS: 64.0 / rate,
+            Field.SAMPLES_PER_SECOND: rate,
+            Field.CHIP_BUSY: busy,
+            **{Field[name]: value for name, value in more.items()},
+        }
+        self.observations.refresh([self.job], _pods, self.now)
+        profile = self.observations.of(self.job, self.accelerator, self.now).profile
+        assert profile is not None
+        return profile
+
+
+def _pods(job: Job, number: int) -> list[PodFacts]:
+    pod = PodFacts("p", "ml", "p", job.key.name, number, "j", True, False, True, False, "10.0.0.1", "n", (), None, None)
+    return [pod]
+
+
+@pytest.fixture
+def watched() -> Watched:
+    made = Watched()
+    for _ in range(FULL):
+        made.read(1000.0)
+    return made
+
+
+def test_a_reading_in_the_expected_range_keeps_the_profile(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    assert before.complete
+    assert all(watched.read(rate) is before for rate in (1001.0, 999.0) * 20)
+
+
+def test_after_a_first_save_no_more_profiles_are_made_than_before(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[float] = []
+
+    def counted(*arguments: Any, **named: Any) -> Profile:
+        made.append(named["now"])
+        return build_profile(*arguments, **named)
+
+    monkeypatch.setattr(revision_window, "build_profile", counted)
+    saved = watched.now
+    before = watched.read(1000.0, CHECKPOINT_TIMESTAMP=saved)
+    assert all(watched.read(1000.0, CHECKPOINT_TIMESTAMP=saved) is before for _ in range(FULL))
+    assert len(made) <= 1 + FULL * INTERVAL / (0.5 * REBUILD_SECONDS)
+
+
+def test_another_speed_updates_the_profile_at_once(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    after = [watched.read(500.0) for _ in range(3)][-1]
+    assert after is not before
+    mean = after.value(Field.SAMPLES_PER_SECOND)
+    assert mean is not None and 850.0 < mean < 975.0, "three of thirty readings"
+
+
+def test_a_missing_pod_updates_the_profile_at_once(watched: Watched) -> None:
+    watched.replicas -= 1
+    assert watched.read(1000.0).pods == watched.replicas
+
+
+def test_a_drift_updates_the_profile_within_a_window(watched: Watched) -> None:
+    before = watched.read(1000.0)
+    for step in range(FULL):
+        after = watched.read(1000.0 + step)
+    assert after.value(Field.SAMPLES_PER_SECOND) == pytest.approx(1000.0 + FULL / 2, rel=0.03)
+    assert after is not before
+    assert REBUILD_SECONDS < FULL * INTERVAL
+
+
+def test_a_profile_without_new_readings_becomes_stale(watched: Watched) -> None:
+    watched.read(1000.0)
+    watched.now += 10 * INTERVAL
+    stale = watched.observations.of(watched.job, watched.accelerator, watched.now).profile
+    assert stale is not None and not stale.complete
+
+
+def test_readings_older_than_the_window_are_dropped(watched: Watched) -> None:
+    for _ in range(3 * FULL):
+        profile = watched.read(1000.0)
+    [observed] = watched.observations._windows.values()
+    assert profile.window < (len(observed.window.window) - 1) * INTERVAL <= KEPT_WINDOWS * profile.window
+    assert profile.complete

@@ -1,0 +1,1 @@
+"""Generated documentation: `python -m tools.chartdocs` writes it, and a test compares it."""

@@ -1,0 +1,1 @@
+"""The site of docs/: pages that are generated when the site is built, and the build's hooks."""

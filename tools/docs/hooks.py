@@ -1,0 +1,49 @@
+"""Called by the build of the site: adds the pages that are generated from the code, and links to them.
+
+In a checkout the pages link to the files that the references are made from: the references are on the site alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "operator"), str(ROOT / "profiler_sidecar")]
+
+from properdocs.structure.files import File, Files  # noqa: E402
+
+from tools.chartdocs import alerts, values  # noqa: E402
+from tools.docs import api_reference  # noqa: E402
+
+_VALUES = """# Chart values
+
+Values of `charts/rightpool`, from its schema. A value that is not listed is refused. [Operations](../operations.md)
+says which of them matter when.
+
+"""
+# Page on the site by what it is made from.
+REFERENCES: Final = {
+    "crds": "reference/api.md",
+    "crds/rightpool.dev_profiledjobs.yaml": "reference/api.md#profiledjob",
+    "crds/rightpool.dev_acceleratorpools.yaml": "reference/api.md#acceleratorpool",
+    "crds/rightpool.dev_placementpolicies.yaml": "reference/api.md#placementpolicy",
+    "charts/rightpool/README.md": "reference/values.md",
+    "charts/rightpool/files/alerts.yaml": "reference/alerts.md",
+}
+
+
+def on_files(files: Files, /, *, config: Any) -> Files:
+    """Add the generated files."""
+    files.append(File.generated(config, "reference/api.md", content=api_reference.page()))
+    files.append(File.generated(config, "reference/alerts.md", content=alerts.page()))
+    files.append(File.generated(config, "reference/values.md", content=_VALUES + values.table()))
+    return files
+
+
+def on_page_markdown(markdown: str, /, **_: Any) -> str:
+    """Link to the generated pages."""
+    for source, page in REFERENCES.items():
+        markdown = markdown.replace(f"](../{source})", f"]({page})")
+    return markdown

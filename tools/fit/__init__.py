@@ -1,0 +1,1 @@
+"""Makes the data file of the chip model from published measurements."""

@@ -1,0 +1,158 @@
+"""Runs lanes side by side, and the parts of each in sequence. A failed part does not stop the others."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from tools.suite import children
+from tools.suite.children import End
+from tools.suite.parts import Command, Lane, Part
+from tools.suite.results import Result, counts
+
+DOWN_SECONDS = 300.0
+HEARTBEAT_SECONDS = 60.0
+COMMON = "common"  # the log of `up` and `down` of a lane
+CLEANUP = "cleanup"
+
+
+class Suite:
+    """One run. folder: for the logs."""
+
+    def __init__(self, lanes: Sequence[Lane], folder: Path, say: Callable[[str], None] = print) -> None:
+        self._lanes = lanes
+        self._folder = folder
+        self._say = say
+        self._began = time.monotonic()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._ended = {part.name: threading.Event() for lane in lanes for part in lane.parts}
+        self._running: dict[str, None] = {}
+        self.results: list[Result] = []
+
+    def log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def run(self) -> list[Result]:
+        """Run all lanes to the end."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        threads = [threading.Thread(target=self._run_lane, args=(lane,)) for lane in self._lanes]
+        for thread in threads:
+            thread.start()
+        reported = time.monotonic()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.1)  # a wait without timeout would block signal handlers
+            if time.monotonic() - reported >= HEARTBEAT_SECONDS:
+                reported = time.monotonic()
+                self._tell(f"running: {', '.join(list(self._running))}")
+        return self.results
+
+    def stop(self) -> None:
+        """End running parts and start no more. Safe to call from a signal handler."""
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+    # --- one lane ----------------------------------------------------------------------------------------------------
+
+    def _run_lane(self, lane: Lane) -> None:
+        waiting = list(lane.parts)
+        complaint = ""
+        is_up = False
+        try:
+            for part in lane.parts:
+                complaint = complaint or self._unmet(part)
+                if lane.up and not is_up and not complaint:
+                    is_up = True
+                    complaint = self._up(lane)
+                waiting.remove(part)
+                self._run_part(part, complaint)
+        finally:
+            for part in waiting:  # after an exception in this module: other lanes must not wait for ever
+                self._ended[part.name].set()
+            if is_up and lane.down:
+                self._command(lane.down, self.log(COMMON), DOWN_SECONDS, stoppable=False)
+
+    def _unmet(self, part: Part) -> str:
+        """Wait for the part that must come before; a message if that failed."""
+        if part.after is None or part.after not in self._ended:
+            return ""
+        while not self._ended[part.after].wait(0.2):
+            if self.stopped:
+                return "interrupted"
+        first = next((result for result in self.results if result.part == part.after), None)
+        return "" if first is not None and first.ok else f"not run, because {part.after} failed"
+
+    def _up(self, lane: Lane) -> str:
+        log = self.log(COMMON)
+        log.unlink(missing_ok=True)
+        end, status = self._command(lane.up, log, DOWN_SECONDS * 2)
+        if end is End.BY_ITSELF and status == 0:
+            return ""
+        return f"not run, because `{shlex.join(lane.up[-4:])}` failed; see {log}"
+
+    # --- one part ----------------------------------------------------------------------------------------------------
+
+    def _run_part(self, part: Part, complaint: str) -> None:
+        if self.stopped:
+            complaint = complaint or "interrupted"
+        log = self.log(part.name)
+        log.unlink(missing_ok=True)
+        began = time.monotonic()
+        if complaint:
+            result = Result(part.name, 0.0, Counter(failed=1), complaint)
+        else:
+            self._tell(f"{part.name} begins")
+            self._running[part.name] = None
+            found, note = self._run_commands(part, log)
+            result = Result(part.name, time.monotonic() - began, found, note)
+            if not result.ok:
+                for command in part.cleanup:
+                    self._command(command, self.log(CLEANUP), DOWN_SECONDS, stoppable=False)
+        with self._lock:
+            self._running.pop(part.name, None)
+            self.results.append(result)
+        self._ended[part.name].set()
+        self._tell(f"{part.name} {'passed' if result.ok else 'FAILED'} after {result.seconds:.0f} s: {result}")
+
+    def _run_commands(self, part: Part, log: Path) -> tuple[Counter[str], str]:
+        found: Counter[str] = Counter()
+        deadline = time.monotonic() + part.seconds
+        for command in part.commands:
+            left = max(0.0, deadline - time.monotonic())
+            begins_at = log.stat().st_size if log.exists() else 0
+            end, status = self._command(command, log, left)
+            if end is not End.BY_ITSELF:
+                found["failed"] += 1
+                return found, "interrupted" if end is End.INTERRUPTED else f"not finished within {part.seconds:g} s"
+            with log.open("rb") as opened:
+                opened.seek(begins_at)
+                found += counts(opened.read().decode(errors="replace"), status)
+        return found, ""
+
+    def _command(self, command: Command, log: Path, seconds: float, *, stoppable: bool = True) -> tuple[End, int]:
+        with log.open("a") as opened:
+            opened.write(f"$ {shlex.join(command)}\n")
+        return children.run(command, log, seconds=seconds, stop=self._stop if stoppable else None)
+
+    def _tell(self, text: str) -> None:
+        with self._lock:
+            self._say(f"[{time.monotonic() - self._began:4.0f}s] {text}")
+
+
+def selected(lanes: Iterable[Lane], names: Sequence[str]) -> list[Lane]:
+    """The lanes with only these parts and those that must come before; all if none is named."""
+    wanted = set(names)
+    wanted |= {part.after for lane in lanes for part in lane.parts if part.name in wanted and part.after is not None}
+    chosen = []
+    for lane in lanes:
+        parts = tuple(part for part in lane.parts if not names or part.name in wanted)
+        if parts:
+            chosen.append(Lane(parts, lane.up, lane.down))
+    return chosen

@@ -1,0 +1,122 @@
+"""The parts of the test suite, in lanes that run side by side.
+
+Parts of one lane run in sequence because they share a cluster, or because two cores can't run more at once. Parts with
+separate clusters are distributed over the lanes.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+Command = tuple[str, ...]
+
+LIMIT_SECONDS: Final = 1500.0
+BUILD: Final = "build"
+
+
+@dataclass(frozen=True)
+class Part:
+    """commands: all are run, also after a failure. after: a part that must have passed before.
+
+    cleanup: run after a failure or interrupt. seconds: time limit of all commands. root: whether it starts a cluster
+    with real pods, which needs root.
+    """
+
+    name: str
+    commands: tuple[Command, ...]
+    after: str | None = None
+    cleanup: tuple[Command, ...] = ()
+    seconds: float = LIMIT_SECONDS
+    root: bool = False
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Parts that run in sequence. up, down: start and remove their common cluster."""
+
+    parts: tuple[Part, ...]
+    up: Command = ()
+    down: Command = ()
+
+    @property
+    def rooted(self) -> tuple[Part, ...]:
+        """Parts that need root. A common cluster has real pods, too."""
+        return tuple(part for part in self.parts if part.root or self.up)
+
+
+def _script(name: str, *arguments: str) -> Command:
+    """A program of the virtual environment, whether active or not."""
+    return (str(Path(sys.executable).parent / name), *arguments)
+
+
+def _module(name: str, *arguments: str) -> Command:
+    return (sys.executable, "-m", name, *arguments)
+
+
+def _pytest(*arguments: str) -> Command:
+    # Without the cache, which concurrent runs would overwrite.
+    return _module("pytest", "-q", "-p", "no:cacheprovider", "--durations=5", *arguments)
+
+
+def _down(*clusters: str) -> tuple[Command, ...]:
+    return tuple(_module("devcluster", "down", "--name", name) for name in clusters)
+
+
+SOURCES: Final = ("operator", "profiler_sidecar", "hack", "tools", "charts", "tests", "benchmarks", "examples")
+INTEGRATION: Final = "tests/integration"
+
+LINT: Final = Part(
+    "lint",
+    (
+        _script("ruff", "check", *SOURCES),
+        _script("ruff", "format", "--check", *SOURCES),
+        _script("mypy"),
+        _script("lint-imports"),
+        _module("rightpool.api.crd", "--check", "crds"),
+    ),
+)
+# Templates need helm and promtool; all other unit tests need no program.
+UNIT: Final = Part("unit", (_pytest("tests/unit", "tests/fuzz", "--ignore=tests/unit/chart", "-n", "2"),))
+TEMPLATES: Final = Part("templates", (_pytest("tests/unit/chart"),), after=BUILD)
+PROFILER: Final = Part("profiler", (_pytest(f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile"),))
+DEVCLUSTER: Final = Part("devcluster", (_pytest(f"{INTEGRATION}/devcluster"),), after=BUILD, cleanup=_down("crash"))
+API: Final = Part(
+    "api-telemetry-workloads",
+    (_pytest(*(f"{INTEGRATION}/{name}" for name in ("api", "telemetry", "workloads"))),),
+    after=BUILD,
+)
+RUNTIME: Final = Part("cli-runtime", (_pytest(*(f"{INTEGRATION}/{name}" for name in ("cli", "runtime"))),), after=BUILD)
+STORIES: Final = Part("stories", (_pytest("tests/e2e"),), after=BUILD)
+# Two processes, each with a cluster of its own: by itself this part would take longer than all others side by side.
+FAULTS: Final = Part(
+    "faults",
+    (_pytest(f"{INTEGRATION}/faults", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),),
+    after=BUILD,
+    cleanup=_down("faults", "faults2"),
+    root=True,
+)
+SECURITY: Final = Part("security", (_pytest(f"{INTEGRATION}/security"),), after=BUILD, cleanup=_down("sec"), root=True)
+CHART: Final = Part("chart", (_pytest(f"{INTEGRATION}/chart"),), after=BUILD, cleanup=_down("chart"), root=True)
+CHAOS: Final = Part(
+    "chaos",
+    (_module("tests.chaos", "--faults=200", "--jobs=50", "--rate=3", "--seed=1", "--logs=build/tests/chaos"),),
+    after=BUILD,
+    cleanup=_down("chaos"),
+    root=True,
+)
+
+LANES: Final = (
+    Lane((Part(BUILD, (_module("devcluster", "build"),), seconds=2 * LIMIT_SECONDS),)),
+    # Parts that need no built program come first, since they can run during the build.
+    Lane((LINT, UNIT, PROFILER, TEMPLATES, DEVCLUSTER)),
+    Lane(
+        (API, RUNTIME, STORIES),
+        up=_module("devcluster", "up", "--name", "test"),
+        down=_module("devcluster", "down", "--name", "test"),
+    ),
+    Lane((FAULTS,)),
+    Lane((SECURITY, CHART, CHAOS)),
+)
