@@ -33,7 +33,8 @@ class Data(Dataset):
         return torch.ones(64)
 
 net = torch.nn.Linear(64, 64)
-if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+if several:
     torch.distributed.init_process_group("gloo")
     net = torch.nn.parallel.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
@@ -41,16 +42,22 @@ own = os.environ.get("OWN_PROFILER")
 if own:
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
     profiler.start()
-stop = os.environ["STOP"]
+
+def to_stop():
+    stop = torch.tensor(float(os.path.exists(os.environ["STOP"])))
+    if several:
+        torch.distributed.all_reduce(stop)  # a rank that left alone would end the other one in its next step
+    return stop > 0
+
 for batch in DataLoader(Data(), batch_size=8):
     net(batch).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
-    if os.path.exists(stop):
+    if to_stop():
         break
 if own:
     profiler.stop()
-if torch.distributed.is_available() and torch.distributed.is_initialized():
+if several:
     torch.distributed.destroy_process_group()
 print("done", flush=True)
 """
