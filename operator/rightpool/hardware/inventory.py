@@ -15,7 +15,7 @@ from rightpool.hardware.calibration import calibrated, calibrated_link
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
 from rightpool.hardware.clouds import INSTANCE_TYPE, SPOT_LABELS, is_spot
 from rightpool.hardware.declared_chip import ChipError, DeclaredChips
-from rightpool.hardware.node import NodeFacts, repelled_by
+from rightpool.hardware.node import NodeFacts, NodeResource, repelled_by
 from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.hardware.pricing import listed_price
 
@@ -64,20 +64,21 @@ class Inventory:
     pools: Mapping[str, Pool]
     """Usable pools, by name."""
 
-    nodes: Mapping[str, str]
-    """Pool that each node belongs to, by node name."""
+    owners: Mapping[NodeResource, str]
+    """Pool that the chips of each node belong to. A node with chips under several resources, such as MIG slices of
+    several sizes, has a pool for each."""
 
     problems: tuple[Problem, ...]
     """Sorted by pool."""
 
-    usage: Mapping[str, int]
-    """Chips that pods request, by node name."""
+    usage: Mapping[NodeResource, int]
+    """Chips that pods request, by node and resource."""
 
 
 def build_pools(
     specs: Mapping[str, AcceleratorPoolSpec],
     nodes: Sequence[NodeFacts],
-    usage: Mapping[str, int],
+    usage: Mapping[NodeResource, int],
     catalog: Catalog,
     *,
     discovered: Collection[str] = (),
@@ -86,7 +87,7 @@ def build_pools(
 ) -> Inventory:
     """Pools with what is there, free, and could be added.
 
-    usage: chips that pods request, by node name; absent is none. discovered: names of the specs that discovery wrote;
+    usage: chips that pods request, by node and resource; absent is none. discovered: names of the specs that discovery wrote;
     one of them whose nodes all belong to other pools is dropped without a problem. labels: of the AcceleratorPools that
     are stored, by name. calibrations: what was measured last in each pool, by its name.
     """
@@ -116,9 +117,10 @@ def build_pools(
     owners, overlaps = _owners(specs, nodes, frozenset(discovered), frozenset(labels or ()))
     members: defaultdict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
-        owner = owners.get(node.name)
-        if owner is not None:
-            members[owner].append(node)
+        for resource in node.chips:
+            owner = owners.get((node.name, resource))
+            if owner is not None:
+                members[owner].append(node)
     problems += _overlap_problems(overlaps)
     pools: dict[str, Pool] = {}
     for name, accelerator in usable.items():
@@ -131,7 +133,7 @@ def build_pools(
         problems += found
     return Inventory(
         pools=pools,
-        nodes={node: pool for node, pool in owners.items() if pool in pools},
+        owners={chips: pool for chips, pool in owners.items() if pool in pools},
         problems=tuple(sorted(problems, key=lambda problem: (problem.pool, problem.kind, problem.message))),
         usage=usage,
     )
@@ -145,8 +147,8 @@ def _owners(
     nodes: Iterable[NodeFacts],
     discovered: frozenset[str],
     stored: frozenset[str],
-) -> tuple[dict[str, str], dict[tuple[str, ...], list[str]]]:
-    """The pool of each node, and nodes that several declared pools match, by those pools.
+) -> tuple[dict[NodeResource, str], dict[tuple[str, ...], list[str]]]:
+    """The pool of each node's chips, and nodes that several declared pools match by the same resource, by those pools.
 
     Declared before discovered, what is there before what is only found now, then the selector with most labels, then
     the name. So a discovered pool whose selector somebody has edited keeps its nodes, and jobs their pool. Nodes with
@@ -157,21 +159,23 @@ def _owners(
     )
     keys = sorted({key for spec in specs.values() for key in spec.node_selector})
     resources = sorted({spec.resource_name for spec in specs.values()})
-    matched: dict[tuple[object, ...], tuple[str, ...]] = {}
-    owners: dict[str, str] = {}
+    matched: dict[tuple[object, ...], Mapping[str, list[str]]] = {}
+    owners: dict[NodeResource, str] = {}
     overlaps: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for node in nodes:
         seen = (*map(node.labels.get, keys), *(bool(node.chips.get(resource)) for resource in resources))
         matching = matched.get(seen)
         if matching is None:
-            matching = tuple(name for name in order if _matches(specs[name], node))
+            matching = defaultdict(list)
+            for name in order:
+                if _matches(specs[name], node):
+                    matching[specs[name].resource_name].append(name)
             matched[seen] = matching
-        if not matching:
-            continue
-        owners[node.name] = matching[0]
-        rivals = tuple(name for name in matching if name not in discovered)
-        if len(rivals) > 1:
-            overlaps[rivals].append(node.name)
+        for resource, names in matching.items():
+            owners[node.name, resource] = names[0]
+            rivals = tuple(name for name in names if name not in discovered)
+            if len(rivals) > 1:
+                overlaps[rivals].append(node.name)
     return owners, overlaps
 
 
@@ -227,7 +231,7 @@ def _pool(
     spec: AcceleratorPoolSpec,
     accelerator: Accelerator,
     members: Sequence[NodeFacts],
-    usage: Mapping[str, int],
+    usage: Mapping[NodeResource, int],
     catalog: Catalog,
 ) -> tuple[Pool, list[Problem]]:
     problems: list[Problem] = []
@@ -305,7 +309,7 @@ def _pool(
 def chips_on(
     pool: Pool,
     nodes: Sequence[NodeFacts],
-    usage: Mapping[str, int],
+    usage: Mapping[NodeResource, int],
     labels: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[int, tuple[OpenNode, ...]]:
     """Chips of the pool's nodes that pods can be scheduled on: all, and where those are that no pod requests.
@@ -314,7 +318,9 @@ def chips_on(
     """
     if pool.slice is None:
         chips = {node.name: min(node.chips.get(pool.resource_name, 0), pool.chips_per_node) for node in nodes}
-        left = ((name, offered - max(0, usage.get(name, 0))) for name, offered in chips.items())
+        left = (
+            (name, offered - max(0, usage.get((name, pool.resource_name), 0))) for name, offered in chips.items()
+        )
         return sum(chips.values()), tuple(OpenNode(name, free, labels) for name, free in sorted(left) if free > 0)
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
     # hosts make one.
@@ -324,7 +330,7 @@ def chips_on(
         slices[node.labels.get(label, "") if size > 1 else node.name].append(node)
     total, opened = 0, []
     for name, hosts in sorted(slices.items()):
-        idle = [node for node in hosts if not usage.get(node.name)]
+        idle = [node for node in hosts if not usage.get((node.name, pool.resource_name))]
         total += len(hosts) // size
         opened += [OpenNode(f"{name}/{number}", pool.slice.chips, labels) for number in range(len(idle) // size)]
     return total * pool.slice.chips, tuple(opened)

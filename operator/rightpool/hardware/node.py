@@ -7,6 +7,9 @@ from typing import Any, Final
 # Effects that keep a pod away; PreferNoSchedule does not.
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
+NodeResource = tuple[str, str]
+"""Name of a Node and of an extended resource that it offers, such as ("gpu-7", "nvidia.com/mig-1g.10gb")."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Taint:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from rightpool.hardware.inventory import Inventory, chips_on
-from rightpool.hardware.node import NodeFacts, takes_pods
+from rightpool.hardware.node import NodeFacts, NodeResource, takes_pods
 from rightpool.hardware.pool import Pool
 
 
@@ -22,16 +22,17 @@ def with_node_labels(inventory: Inventory, nodes: Iterable[NodeFacts], keys: Col
         name: defaultdict(list) for name in inventory.pools
     }
     for node in nodes:
-        name = inventory.nodes.get(node.name)
-        if name is not None:
-            labels = frozenset((key, node.labels[key]) for key in keys if key in node.labels)
-            grouped[name][labels].append(node)
+        labels = frozenset((key, node.labels[key]) for key in keys if key in node.labels)
+        for resource in node.chips:
+            name = inventory.owners.get((node.name, resource))
+            if name is not None:
+                grouped[name][labels].append(node)
 
     return {name: _labelled(pool, grouped[name], inventory.usage) for name, pool in inventory.pools.items()}
 
 
 def _labelled(
-    pool: Pool, groups: Mapping[frozenset[tuple[str, str]], Iterable[NodeFacts]], usage: Mapping[str, int]
+    pool: Pool, groups: Mapping[frozenset[tuple[str, str]], Iterable[NodeFacts]], usage: Mapping[NodeResource, int]
 ) -> Pool:
     opened = {
         labels: chips_on(pool, [node for node in members if takes_pods(node, pool.tolerations)], usage, labels)[1]

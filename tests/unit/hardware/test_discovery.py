@@ -103,7 +103,8 @@ def test_chips_of_one_name_are_pools_that_select_nodes_by_memory() -> None:
     memory = "karpenter.k8s.aws/instance-gpu-memory"
     assert [pool.node_selector[memory] for _, pool in sorted(pools.items())] == ["40960", "81920"]
     inventory = build_pools({pool.name: pool.spec() for pool in pools.values()}, [small, large], {}, CATALOG)
-    assert inventory.nodes == {node: pool.name for pool in pools.values() for node in pool.nodes}
+    owners = {name: pool for (name, _), pool in inventory.owners.items()}
+    assert owners == {node: pool.name for pool in pools.values() for node in pool.nodes}
 
 
 def test_spot_nodes_are_a_separate_pool() -> None:

@@ -37,8 +37,17 @@ def node(name: str, pool: str = "a100", chips: int = 8, **fields: Any) -> NodeFa
     return NodeFacts(name, {"pool": pool}, chips={"nvidia.com/gpu": chips}, **fields)
 
 
-def build(specs: dict[str, AcceleratorPoolSpec], nodes: list[NodeFacts], **more: Any) -> Inventory:
-    return build_pools(specs, nodes, more.pop("usage", {}), CATALOG, **more)
+def build(
+    specs: dict[str, AcceleratorPoolSpec], nodes: list[NodeFacts], usage: dict[str, int] | None = None, **more: Any
+) -> Inventory:
+    """usage: by node name, of whatever resource."""
+    resources = {declared.resource_name for declared in specs.values()}
+    used = {(name, resource): chips for name, chips in (usage or {}).items() for resource in resources}
+    return build_pools(specs, nodes, used, CATALOG, **more)
+
+
+def owners(inventory: Inventory) -> dict[str, str]:
+    return {name: pool for (name, _), pool in inventory.owners.items()}
 
 
 def kinds(inventory: Inventory) -> list[tuple[str, ProblemKind]]:
@@ -49,7 +58,7 @@ def test_a_declared_pool() -> None:
     tolerations = [{"key": "team", "operator": "Exists"}]
     found = build({"a100": spec(tolerations=tolerations)}, [node("n1"), node("n2")], usage={"n1": 3, "elsewhere": 5})
     assert found.problems == ()
-    assert found.nodes == {"n1": "a100", "n2": "a100"}
+    assert owners(found) == {"n1": "a100", "n2": "a100"}
     pool = found.pools["a100"]
     assert (pool.total, pool.free, pool.growable, pool.nodes) == (16, 13, 0, 2)
     assert (pool.price.on_demand, pool.price.spot) == (3.5, 1.25)
@@ -103,7 +112,7 @@ def test_a_pool_without_nodes_is_kept_with_a_problem() -> None:
 def test_an_unknown_accelerator_leaves_the_pool_out_with_a_remedy() -> None:
     found = build({"p": spec(accelerator="A10"), "q": spec(nodeSelector={"pool": "q"})}, [node("n1"), node("n2", "q")])
     assert set(found.pools) == {"q"}
-    assert found.nodes == {"n2": "q"}
+    assert owners(found) == {"n2": "q"}
     (problem,) = found.problems
     assert problem.kind is ProblemKind.UNKNOWN_ACCELERATOR and problem.left_out
     assert problem.message.startswith("spec.accelerator: unknown accelerator 'A10'; did you mean ")
@@ -128,14 +137,14 @@ def test_a_declared_pool_wins_over_a_discovered_one() -> None:
     found = build(specs, nodes, discovered=["auto"])
     assert set(found.pools) == {"mine"}
     assert found.problems == (), "no problem for the user"
-    assert set(found.nodes.values()) == {"mine"}
+    assert set(found.owners.values()) == {"mine"}
 
 
 def test_a_discovered_pool_keeps_what_is_not_declared() -> None:
     nodes = [gfd("n1", pool="a100"), gfd("n2")]
     (discovered,) = discover(nodes, CATALOG).pools
     found = build({"auto": discovered.spec(), "mine": spec()}, nodes, discovered=["auto"])
-    assert found.nodes == {"n1": "mine", "n2": "auto"}
+    assert owners(found) == {"n1": "mine", "n2": "auto"}
     assert found.pools["auto"].discovered
     assert not found.pools["mine"].discovered
 
@@ -150,20 +159,47 @@ def test_a_discovered_pool_whose_selector_was_edited_keeps_its_nodes() -> None:
     )
     specs = {"a100": edited, again.name: again.spec()}
     found = build(specs, nodes, discovered=list(specs), labels={"a100": {}})
-    assert set(found.nodes.values()) == set(found.pools) == {"a100"}, "jobs that run there keep their pool"
+    assert set(found.owners.values()) == set(found.pools) == {"a100"}, "jobs that run there keep their pool"
 
 
 def test_overlapping_declared_pools() -> None:
     wide = spec(nodeSelector={})
     found = build({"wide": wide, "a100": spec()}, [node("n1"), node("n2", "other")])
-    assert found.nodes == {"n1": "a100", "n2": "wide"}, "the narrower selector has it"
+    assert owners(found) == {"n1": "a100", "n2": "wide"}, "the narrower selector has it"
     assert kinds(found) == [("wide", ProblemKind.OVERLAP)]
     assert "1 nodes (n1 …) match a100 and wide alike" in found.problems[0].message
 
 
+def test_a_node_with_several_resources_has_a_pool_for_each() -> None:
+    """As with MIG slices of two sizes: pods that use the small ones leave the large one free."""
+    small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
+    mixed = NodeFacts("n1", {"pool": "a100", "disk": "ssd"}, chips={small: 4, large: 1, "nvidia.com/gpu": 0})
+    specs = {
+        "whole": spec(),
+        "small": spec(chipsPerNode=4, resourceName=small),
+        "large": spec(chipsPerNode=1, resourceName=large),
+        "same": spec(chipsPerNode=1, resourceName=large),
+    }
+    found = build_pools(specs, [mixed], {("n1", small): 3}, CATALOG)
+    assert found.owners == {("n1", small): "small", ("n1", large): "large"}
+    assert {name: (pool.total, pool.free) for name, pool in found.pools.items()} == {
+        "whole": (0, 0),
+        "small": (4, 1),
+        "large": (1, 1),
+        "same": (0, 0),
+    }
+    assert kinds(found) == [
+        ("same", ProblemKind.NO_NODES),
+        ("same", ProblemKind.OVERLAP),
+        ("whole", ProblemKind.NO_NODES),
+    ]
+    labelled = with_node_labels(found, [mixed], {"disk"})
+    assert {name: labelled[name].free_on({"disk": "ssd"}) for name in ("small", "large")} == {"small": 1, "large": 1}
+
+
 def test_nodes_without_the_resource_belong_to_no_pool() -> None:
     found = build({"all": spec(nodeSelector={})}, [NodeFacts("web", {"pool": "a100"}), node("n1")])
-    assert found.nodes == {"n1": "all"}
+    assert owners(found) == {"n1": "all"}
 
 
 def test_labels_of_the_pool_travel_with_it() -> None:

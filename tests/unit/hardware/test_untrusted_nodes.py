@@ -73,7 +73,7 @@ def test_no_node_counts_for_more_chips_than_the_declared_pool_allows() -> None:
         accelerator="A10G-24GB", chips_per_node=4, resource_name=GPU, node_selector={"pool": "a10g"}, max_chips=100
     )
     nodes = [untrusted({"pool": "a10g"}, gpu=10**6), NodeFacts("two", {"pool": "a10g"}, chips={GPU: 4})]
-    inventory = build_pools({"a10g": spec}, nodes, {"untrusted": 3}, CATALOG)
+    inventory = build_pools({"a10g": spec}, nodes, {("untrusted", "nvidia.com/gpu"): 3}, CATALOG)
     pool = inventory.pools["a10g"]
     assert (pool.total, pool.free, pool.growable, pool.nodes) == (8, 5, 92, 2)
     problem = next(p for p in inventory.problems if p.kind is ProblemKind.TOO_MANY_CHIPS)
@@ -123,9 +123,9 @@ chips = st.dictionaries(st.sampled_from([GPU, TPU]), st.sampled_from([0, 1, 4, 8
 @given(st.lists(st.builds(NodeFacts, st.sampled_from("abcd"), labels, taints.map(tuple), chips), max_size=4))
 def test_untrusted_nodes_do_not_affect_other_nodes(nodes: list[NodeFacts]) -> None:
     fleet = inventory_of([PLAIN, *nodes])
-    assert sum(8 for owner in (fleet.inventory.nodes[PLAIN.name],) if owner in fleet.inventory.pools) == 8
+    assert sum(8 for owner in (fleet.inventory.owners[PLAIN.name, GPU],) if owner in fleet.inventory.pools) == 8
     for name, pool in fleet.inventory.pools.items():
-        members = sum(owner == name for owner in fleet.inventory.nodes.values())
+        members = sum(owner == name for owner in fleet.inventory.owners.values())
         assert 0 <= pool.free <= pool.total <= max(256 * members, pool.slice.chips * members if pool.slice else 0)
 
 

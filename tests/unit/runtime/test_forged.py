@@ -164,4 +164,4 @@ def test_a_pod_with_the_job_label_only_blocks_nothing(store: Store) -> None:
 def test_no_label_hides_chips(labels: dict[str, str]) -> None:
     store = Store()
     store.observe(PODS, "ADDED", forged_pod(labels))
-    assert ChipUsage(Lister({None: []}), interval=0.0).by_node(store.all_pods(), {GPU}) == {"node-1": 4}
+    assert ChipUsage(Lister({None: []}), interval=0.0).by_node(store.all_pods(), {GPU}) == {("node-1", GPU): 4}

@@ -37,7 +37,7 @@ def test_pods_of_all_namespaces_are_listed_at_once() -> None:
     lister = Lister({None: [pod(uid="a"), pod(uid="b")]})
     usage = ChipUsage(lister, interval=0.0)
     assert usage.refresh({GPU})
-    assert usage.by_node((), {GPU}) == {"node-1": 8}
+    assert usage.by_node((), {GPU}) == {("node-1", GPU): 8}
     assert lister.asked == [None]
 
 
@@ -46,7 +46,7 @@ def test_only_pods_of_watched_namespaces_are_listed() -> None:
     lister = Lister({"research": [pod()], "prod": [pod()]})
     usage = ChipUsage(lister, interval=0.0, namespaces=("research", "prod"))
     assert usage.refresh({GPU})
-    assert usage.by_node((), {GPU}) == {"node-1": 8}
+    assert usage.by_node((), {GPU}) == {("node-1", GPU): 8}
     assert lister.asked == ["research", "prod"]
 
 
@@ -56,4 +56,4 @@ def test_the_last_count_is_kept_after_an_error() -> None:
     usage.refresh({GPU})
     for lister.trouble in (Forbidden("no"), Unavailable("not now")):
         assert not usage.refresh({GPU})
-        assert usage.by_node((), {GPU}) == {"node-1": 4}
+        assert usage.by_node((), {GPU}) == {("node-1", GPU): 4}

@@ -153,7 +153,7 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
             Reason.NODES_READY,
             message or f"{pool.nodes} nodes with {pool.total} chips",
         )
-    matching = sum(owner == name for owner in fleet.inventory.nodes.values())
+    matching = sum(owner == name for owner in fleet.inventory.owners.values())
     if matching:
         none_ready = message or f"{matching} nodes match and none can take pods"
         return PoolConditionType.READY, "False", Reason.NODES_NOT_READY, none_ready

@@ -1,4 +1,4 @@
-"""Chips in use by node: those requested by our jobs' pods and by all other pods."""
+"""Chips in use by node and resource: those requested by our jobs' pods and by all other pods."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import ClusterError, Forbidden
 from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB
+from rightpool.hardware.node import NodeResource
 from rightpool.runtime.observe.facts import PodFacts, requested
 from rightpool.runtime.observe.relist import Lister
 
@@ -40,7 +41,7 @@ class ChipUsage:
         self._interval = interval
         self._clock = clock
         self._counted_at: float | None = None
-        self._foreign: Mapping[str, int] = {}
+        self._foreign: Mapping[NodeResource, int] = {}
         self._forbidden = False
 
     def refresh(self, resources: Collection[str]) -> bool:
@@ -51,7 +52,7 @@ class ChipUsage:
         self._counted_at = now
         if not resources:
             return False
-        counted: Counter[str] = Counter()
+        counted: Counter[NodeResource] = Counter()
         try:
             for namespace in self._namespaces:
                 for page in self._client.pages(PODS, namespace, labels=f"!{LABEL_JOB}", fields=_ALIVE):
@@ -69,18 +70,20 @@ class ChipUsage:
         self._foreign = dict(counted)
         return changed
 
-    def by_node(self, pods: Iterable[PodFacts], resources: Collection[str]) -> dict[str, int]:
-        """Chips that pods request, by node name."""
-        counted: Counter[str] = Counter(self._foreign)
+    def by_node(self, pods: Iterable[PodFacts], resources: Collection[str]) -> dict[NodeResource, int]:
+        """Chips that pods request, by node and resource."""
+        counted: Counter[NodeResource] = Counter(self._foreign)
         for pod in pods:
             if not pod.done and pod.node is not None:
-                counted[pod.node] += sum(amount for name, amount in pod.chips if name in resources)
+                for resource, amount in pod.chips:
+                    if resource in resources:
+                        counted[pod.node, resource] += amount
         return dict(counted)
 
 
-def _count(page: Listing, resources: Collection[str], counted: Counter[str]) -> None:
+def _count(page: Listing, resources: Collection[str], counted: Counter[NodeResource]) -> None:
     for body in page.items:
         spec = body.get("spec") or {}
-        chips = sum(amount for name, amount in requested(spec) if name in resources)
-        if chips:
-            counted[str(spec.get("nodeName"))] += chips
+        for resource, amount in requested(spec):
+            if resource in resources and amount:
+                counted[str(spec.get("nodeName")), resource] += amount
