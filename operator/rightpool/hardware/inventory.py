@@ -87,9 +87,9 @@ def build_pools(
 ) -> Inventory:
     """Pools with what is there, free, and could be added.
 
-    usage: chips that pods request, by node and resource; absent is none. discovered: names of the specs that discovery wrote;
-    one of them whose nodes all belong to other pools is dropped without a problem. labels: of the AcceleratorPools that
-    are stored, by name. calibrations: what was measured last in each pool, by its name.
+    usage: chips that pods request, by node and resource; absent is none. discovered: names of the specs that discovery
+    wrote; one of them whose nodes all belong to other pools is dropped without a problem. labels: of the
+    AcceleratorPools that are stored, by name. calibrations: what was measured last in each pool, by its name.
     """
     measured = calibrations or {}
     problems: list[Problem] = []
@@ -318,9 +318,7 @@ def chips_on(
     """
     if pool.slice is None:
         chips = {node.name: min(node.chips.get(pool.resource_name, 0), pool.chips_per_node) for node in nodes}
-        left = (
-            (name, offered - max(0, usage.get((name, pool.resource_name), 0))) for name, offered in chips.items()
-        )
+        left = ((name, offered - max(0, usage.get((name, pool.resource_name), 0))) for name, offered in chips.items())
         return sum(chips.values()), tuple(OpenNode(name, free, labels) for name, free in sorted(left) if free > 0)
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
     # hosts make one.

@@ -55,6 +55,23 @@ def first(world: World) -> str:
     return target.pool
 
 
+def test_an_edit_before_the_child_is_made_that_is_taken_back_afterwards() -> None:
+    """A Revision is made of the template that it was planned with, or not at all."""
+    world = stuck()
+    world.cycle(judged(world, POOLS))
+    world.children.clear()  # planned and written down, and the child was not made in that cycle
+    for edit in ("h2", "h1"):
+        world.job = replace(world.job, workload_hash=edit, generation=world.job.generation + 1)
+        for _ in range(20):
+            world.live(5.0)
+            world.cycle(judged(world, POOLS))
+            world.check()
+        revision = world.job.state.revision
+        assert revision is not None
+        child = world.children[revision.revision]
+        assert child.running > 0 and child.workload_hash == edit
+
+
 def test_it_goes_elsewhere_and_stays_where_it_starts() -> None:
     bad = first(stuck())
     world = stuck(bad)

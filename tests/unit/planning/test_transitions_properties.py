@@ -1,6 +1,7 @@
 """The state machine under any order of events: kills, lost pods, failing programs, edits, suspension."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +60,16 @@ def happen(world: World, event: tuple[str, object]) -> None:
         world.gone_pools = set(value)  # type: ignore[call-overload]
 
 
+def _wanted(world: World) -> Any:
+    """What a planner decides that wants nothing by itself."""
+    revision = world.job.state.revision
+    if revision is None:
+        return decide(Action.START, A100, 1000.0)
+    if revision.workload_hash != world.job.workload_hash:
+        return decide(Action.UPDATE, revision.placement, 1000.0)
+    return None
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.lists(EVENTS, max_size=60))
 def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]]) -> None:
@@ -77,7 +88,7 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
         child.stuck = False
     for _ in range(600):
         world.live()
-        world.cycle(decide(Action.START, A100, 1000.0) if world.job.state.revision is None else None)
+        world.cycle(_wanted(world))
         world.check()
     assert world.job.state.migration is None
     if world.job.state.finished is None:

@@ -90,6 +90,7 @@ class Child:
     started_at: float | None = None
     finishing: bool = False  # its pods have ended, and the Job does not say so yet
     ran: float = 0.0  # seconds since all its pods run
+    workload_hash: str = ""  # of the template that it was made of
 
 
 @dataclass
@@ -197,7 +198,12 @@ class World:
             self.created.append(number)
             stuck = command.ref.placement.pool in self.stuck_pools
             self.places[number] = command.ref.placement
-            self.children[number] = Child(command.ref.placement.replicas, suspended=suspended, stuck=stuck)
+            self.children[number] = Child(
+                command.ref.placement.replicas,
+                suspended=suspended,
+                stuck=stuck,
+                workload_hash=self.job.workload_hash,
+            )
         elif isinstance(command, EndRevision):
             child = self.children.get(command.revision)
             if child is not None and not child.succeeded:
@@ -270,6 +276,10 @@ class World:
         """What must hold at every moment."""
         with_pods = [n for n, c in self.children.items() if c.pods]
         assert len(with_pods) <= 1, f"two Revisions have pods: {with_pods}"
+        revision = self.job.state.revision
+        child = None if revision is None else self.children.get(revision.revision)
+        if revision is not None and child is not None and child.workload_hash:
+            assert child.workload_hash == revision.workload_hash, "it runs another template than it is taken to run"
         assert self.job.state.account.spent >= 0
         assert contradiction(self.observed()) is None
 

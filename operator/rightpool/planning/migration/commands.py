@@ -75,18 +75,18 @@ def commands(job: Job) -> tuple[Command, ...]:
     # Pods that run are asked for a save first, which takes a state that is written down.
     suspend = pause.stopping if pause is not None else job.spec.suspend and not _runs(job, migration)
     if migration is None or migration.phase is Phase.PLANNED:
-        wanted.append(EnsureRevision(job.state.revision, suspend))
+        wanted += _ensured(job, job.state.revision, suspend)
         if migration is not None and migration.action is Action.UPDATE:
             wanted.append(CheckTemplate(migration.target))
     elif migration.phase is Phase.CHECKPOINTING:
-        wanted.append(EnsureRevision(migration.moving, suspend))
+        wanted += _ensured(job, migration.moving, suspend)
         if migration.saved_at is None and not suspend:
             wanted.append(RequestCheckpoint(migration.moving.revision, migration.id))
     elif migration.phase is Phase.DRAINING:
         keep = {migration.moving.revision}
         wanted.append(EndRevision(migration.moving.revision))
     else:
-        wanted.append(EnsureRevision(migration.target, suspend))
+        wanted += _ensured(job, migration.target, suspend)
     if pause is not None and not pause.stopping:
         wanted.append(RequestCheckpoint(job.state.revision.revision, f"pause-{pause.since:.0f}"))
     rescue = job.state.rescue
@@ -103,6 +103,14 @@ def commands(job: Job) -> tuple[Command, ...]:
         ends = tuple(EndRevision(number) for number in sorted(strays))
         return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
     return tuple(wanted)
+
+
+def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
+    """None where the Revision has no child, and the workload was edited since it was planned: a child would be made of
+    the edited one under the hash of the earlier, and a user who takes the edit back would never get it undone."""
+    if ref.workload_hash != job.workload_hash and not job.revision(ref.revision).exists:
+        return []
+    return [EnsureRevision(ref, suspend)]
 
 
 def _runs(job: Job, migration: Migration | None) -> bool:

@@ -14,6 +14,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.pause import Pause
 from rightpool.api.placement import Placement
+from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.status import ProfiledJobStatus
@@ -33,6 +34,7 @@ from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.store import Store
+from rightpool.workloads.names import workload_hash
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.makers import Body, profiled_job
 
@@ -146,7 +148,9 @@ class World:
         self.pools = {
             "a10g": Pool("a10g", accelerator, 4, "nvidia.com/gpu", {"pool": "a10g"}, link, link, price, 32, 32)
         }
-        self.ref = Revision(1, Placement("a10g", 4, 1), "hash", 4, 1, 1.7e9, cost_per_hour=4.0)
+        workload = ProfiledJobSpec.model_validate(profiled_job()["spec"]).workload.job
+        made_of = workload_hash(workload.template, workload.chip_container)
+        self.ref = Revision(1, Placement("a10g", 4, 1), made_of, 4, 1, 1.7e9, cost_per_hour=4.0)
 
     def persist(
         self,
@@ -158,6 +162,8 @@ class World:
     ) -> Job:
         body = profiled_job(**spec)
         self.cluster.put(PROFILED_JOBS, body)
+        if "workload" in spec:  # of another template than r1 was made of before
+            self.ref = replace(self.ref, workload_hash=self.read().workload_hash)
         job = changed(self.read(), revision=self.ref, migration=migration, pause=pause, rescue=rescue)
         job = job.with_state(replace(job.state, trace=trace))
         body = self.cluster.objects[PROFILED_JOBS, "bert"]
