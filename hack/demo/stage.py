@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,11 +46,10 @@ def run(
     return result
 
 
-def prepare(running: Running, progress: Progress) -> Stage:
-    """Install images, chart, policy and pools. Repeating it only upgrades the release."""
-    kubectl = running.kubectl
+def install(running: Running, progress: Progress, images: Collection[str]) -> Stage:
+    """Load these of the project's images and install the chart. Repeating it only upgrades the release."""
     folder = cache_home() / "images" / "built"
-    built = recipes.build_all([recipe.short for recipe in recipes.RECIPES], folder, progress)
+    built = recipes.build_all(images, folder, progress)
     progress.say("loading the images into the node")
     running.load_images(*(image.archive for image in built.values()))
     progress.say("installing the chart with helm")
@@ -73,6 +73,13 @@ def prepare(running: Running, progress: Progress) -> Stage:
             *("--take-ownership", "--wait", "--timeout", "400s", *values),
         ]
     )
+    return Stage(running.kubectl, running.kubeconfig, running.spec.state)
+
+
+def prepare(running: Running, progress: Progress) -> Stage:
+    """Install images, chart, policy and pools."""
+    stage = install(running, progress, [recipe.short for recipe in recipes.RECIPES])
+    kubectl = stage.kubectl
     # The demo takes over a policy or pool that was changed by hand.
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))
     progress.say("the operator runs; waiting for it to see the pools")
@@ -83,7 +90,7 @@ def prepare(running: Running, progress: Progress) -> Stage:
         if time.monotonic() > deadline:
             raise StoryFailed("the operator reported no chips of pool a100 within 4 minutes\n" + logs(kubectl))
         time.sleep(1)
-    return Stage(kubectl, running.kubeconfig, running.spec.state)
+    return stage
 
 
 def apply(stage: Stage, manifest: str, **replacements: str) -> None:

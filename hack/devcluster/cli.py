@@ -1,4 +1,4 @@
-"""The command line: `python -m devcluster up|down|status|images|nodes|env|kubectl|kueue|build|deps`."""
+"""The command line: `python -m devcluster up|down|status|images|nodes|env|kubectl|kueue|gpu|build|deps`."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from devcluster import build, cluster, current, deps, host, images, kueue, monitoring, simulated
+from devcluster import build, cluster, current, deps, gpu, host, images, kueue, monitoring, simulated
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Supervisor
 from devcluster.progress import Progress
@@ -61,6 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
+    chips = add("gpu", _gpu, "offer NVIDIA chips of this machine, or shares of one, to the container node's pods")
+    chips.add_argument(
+        "offers",
+        nargs="+",
+        type=_offer,
+        metavar="RESOURCE=CHIPS[@PERCENT]",
+        help="nvidia.com/gpu=0,1 offers two chips, example.com/half=0@50 half of the first one's multiprocessors",
+    )
     built = add("build", _build, "build the components without starting anything", of_cluster=False)
     on_demand = [component.name for component in build.ON_DEMAND]
     built.add_argument("only", nargs="?", choices=on_demand, help="this one, which no other command builds by itself")
@@ -136,6 +144,20 @@ def _nodes(options: argparse.Namespace, progress: Progress) -> int:
 def _kueue(options: argparse.Namespace, progress: Progress) -> int:
     kueue.up(_existing(options.name), progress)
     progress.say(f"Kueue answers in cluster {options.name}")
+    return 0
+
+
+def _offer(text: str) -> gpu.Offer:
+    try:
+        return gpu.Offer.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _gpu(options: argparse.Namespace, progress: Progress) -> int:
+    gpu.up(_existing(options.name), options.offers, progress)
+    for offer in options.offers:
+        progress.say(f"cluster {options.name} offers {len(offer.chips)} × {offer.resource}")
     return 0
 
 

@@ -73,8 +73,14 @@ def restore_settings() -> None:
     _saved().unlink()
 
 
+def mps_folder(cluster: Cluster) -> Path:
+    """Where programs meet NVIDIA's MPS. Not in the state folder, which other users can't reach."""
+    return Path(f"/run/rightpool-{cluster.name}-mps")
+
+
 def remove_files(cluster: Cluster, *, last: bool) -> None:
     """Remove this cluster's files. last: no other cluster is up, so shared files are removed too."""
+    shutil.rmtree(mps_folder(cluster), ignore_errors=True)
     for result in _CNI_RESULTS.glob(f"{cni_network(cluster)}-*"):
         container = result.name.removeprefix(f"{cni_network(cluster)}-").removesuffix("-eth0")
         result.unlink(missing_ok=True)
@@ -86,8 +92,9 @@ def remove_files(cluster: Cluster, *, last: bool) -> None:
         if socket.is_socket() and not probes.listens(socket):
             socket.unlink(missing_ok=True)
     if last and not probes.listens(_DEVICE_PLUGINS / "kubelet.sock"):
-        for name in ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION"):
-            (_DEVICE_PLUGINS / name).unlink(missing_ok=True)
+        for name in ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION", "rightpool-*.sock"):
+            for path in _DEVICE_PLUGINS.glob(name):
+                path.unlink(missing_ok=True)
     for folder in (_SHIM_SOCKETS, _CNI_RESULTS, _CONTAINER_LOGS, _DEVICE_PLUGINS):
         _remove_empty(folder)
 

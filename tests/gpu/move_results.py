@@ -1,0 +1,82 @@
+"""What became of a move on real chips, from the ledger and from what the program printed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from demo.job import Job
+from tests.gpu.move_pools import Case
+
+
+@dataclass(frozen=True)
+class Result:
+    """A move as the ledger has it. Throughput in samples/s, costs in dollars a million samples."""
+
+    case: str
+    source: str
+    target: str
+    outcome: str
+    bottleneck: str
+    before: float
+    promised: float
+    realised: float
+    cost_before: float
+    cost_after: float
+    lost_seconds: float
+    continuous: bool
+    complaint: str = ""
+
+    @property
+    def error(self) -> float:
+        """Of the promised throughput, as a share of the realised one."""
+        return abs(self.promised / self.realised - 1.0)
+
+
+def moves_of(job: Job) -> list[dict[str, Any]]:
+    """Entries of the ledger for moves that were begun."""
+    return [one for one in job.history if one["action"] in ("Move", "Resize") and one["outcome"] != "Held"]
+
+
+def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, after: str) -> Result:
+    """An entry of the ledger, with what was expected of it. before, after: what the program has printed."""
+    went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith("goes on from step ")]
+    steps = [int(line.split()[1]) for line in before.splitlines() if line.startswith("step ")]
+    continuous = bool(went_on and steps) and went_on[-1] >= steps[-1]
+    made = Result(
+        case=case.name,
+        source=f"{entry['from']['chips']} × {entry['from']['pool']}",
+        target=f"{entry['to']['chips']} × {entry['to']['pool']}",
+        outcome=str(entry["outcome"]),
+        bottleneck=bottleneck,
+        before=float(entry.get("baselineThroughput") or "nan"),
+        promised=float(entry.get("predictedThroughput") or "nan"),
+        realised=float(entry.get("realisedThroughput") or "nan"),
+        cost_before=float(entry.get("baselineCostPerMillion") or "nan"),
+        cost_after=float(entry.get("realisedCostPerMillion") or "nan"),
+        lost_seconds=float(entry.get("lostSeconds") or "nan"),
+        continuous=continuous,
+    )
+    wanted = "RolledBack" if case.undone else "Verified"
+    complaint = "" if made.outcome == wanted else f"{made.outcome} instead of {wanted}"
+    if not continuous:
+        complaint += f" the program began anew: {steps[-1:]} before, went on from {went_on}"
+    return dataclasses.replace(made, complaint=complaint.strip())
+
+
+def table(results: Iterable[Result]) -> str:
+    """Markdown."""
+    lines = [
+        "| job | from | to | bottleneck | samples/s before | promised | realised | off by | $/M before | after "
+        "| verdict |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for one in results:
+        lines.append(
+            f"| {one.case} | {one.source} | {one.target} | {one.bottleneck} | {one.before:,.0f} | {one.promised:,.0f} "
+            f"| {one.realised:,.0f} | {one.error:.0%} | {one.cost_before:.4g} | {one.cost_after:.4g} "
+            f"| {one.outcome}{', ' + one.complaint if one.complaint else ''} |"
+        )
+    return "\n".join(lines)
