@@ -1,6 +1,7 @@
 """The socket that receives the agents' datagrams."""
 
 import asyncio
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -24,8 +25,11 @@ class Receiver:
         self._parsed = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Bind the socket; any user of the pod may write to it."""
-        self._path.unlink(missing_ok=True)
+        """Bind the socket; any user of the pod may write to it. What the program has put in its place is moved away."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError:  # a directory, which may hold anything
+            self._path.rename(self._path.with_name(f".{self._path.name}-{time.time_ns()}"))
         self._socket = bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         bound.bind(str(self._path))
         self._path.chmod(0o666)
@@ -35,7 +39,8 @@ class Receiver:
         if self._socket is not None:
             loop.remove_reader(self._socket)
             self._socket.close()
-            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._path.unlink()
 
     def _read(self) -> None:
         assert self._socket is not None
