@@ -5,12 +5,12 @@
 What is left out is what `scale` measures on top: kopf's watches, the API server, and reading Prometheus' answers.
 """
 
+import argparse
 import gc
 import logging
 import os
 import resource
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -223,6 +223,9 @@ def settle(planner: Planner, cluster: Cluster, clock: dict[str, float]) -> float
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jobs", nargs="*", type=int, default=[1000, 10000], help="how many jobs, a row for each number")
+    sizes = parser.parse_args().jobs
     logging.disable(logging.WARNING)
     gc.set_threshold(50_000, 20, 100)  # as the operator does
     print(
@@ -230,6 +233,6 @@ if __name__ == "__main__":
         "| writes after a restart |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for size in sys.argv[1:] or ["1000", "10000"]:
-        main(int(size))
+    for size in sizes:
+        main(size)
         gc.collect()

@@ -6,10 +6,10 @@ Times are processor seconds, and ratios to the time of sorting a million floats,
 Memory is what the process has grown by at its peak while it evaluated, in MB.
 """
 
+import argparse
 import gc
 import random
 import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -82,4 +82,6 @@ def main(count: int) -> None:
 
 if __name__ == "__main__":
     gc.set_threshold(50_000, 20, 100)  # as the operator does
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jobs", nargs="?", type=int, default=10_000, help="how many jobs")
+    main(parser.parse_args().jobs)

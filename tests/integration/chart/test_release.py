@@ -112,6 +112,13 @@ def test_nothing_is_stored_otherwise_than_rendered(release: Release, untouched: 
     assert found == []
 
 
+def test_a_server_side_diff_is_empty(release: Release, workload: Workload, untouched: Object) -> None:
+    """As a GitOps controller makes it, of the release and of a job that runs."""
+    documents = yaml.safe_dump_all([*release.rendered(), workload.body()])
+    manager = ("--server-side", "--force-conflicts", "--field-manager=argocd-controller")
+    assert release.kubectl("diff", *manager, "-f-", stdin=documents) == ""
+
+
 def test_a_replica_may_be_drained_and_the_last_one_may_not(release: Release, untouched: Object) -> None:
     budget = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")
     assert budget["status"]["disruptionsAllowed"] == 1
