@@ -60,6 +60,11 @@ _READS: Final = {"apiGroups": ["rightpool.dev"], "resources": ["profiledjobs"], 
 _RULES: Final[dict[str, list[dict[str, Any]]]] = {
     "asker": [_READS],
     "reader": [_READS, {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]}],
+    "lister": [
+        _READS,
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    ],
 }
 
 
@@ -232,6 +237,24 @@ def test_the_command_writes_the_file(site: Site) -> None:
     assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
     assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
     assert list(site.folder.glob(".trace*")) == [], "nothing half written is left"
+    assert site.running() == before
+
+
+def test_all_ranks_of_a_job(site: Site) -> None:
+    before, folder = site.running(), site.folder / "ranks"
+    code, out, err = site.trace(JOB, "--all", "-o", str(folder), user=site.user("lister"))
+    assert code == 0 and "traced 1 of 1 rank, in 1 pod\n" in out and f"wrote 1 file to {folder}" in out, err
+    trace = site.status()
+    assert "rank" not in trace and trace["ranks"]["captured"] == 1 and "straggler" not in trace["ranks"], trace
+    assert [part["part"] for part in trace["ranks"]["parts"]] == [part["part"] for part in trace["summary"]["parts"]]
+    (file,) = folder.iterdir()
+    assert file.name == "rank-0.pt.trace.json.gz"
+    events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    code, out, err = site.trace(JOB, "--summary", "-o", str(site.folder / "more"), user=site.user("reader"))
+    assert code == 1 and "WHAT THE TIME OF THE RANKS GOES TO" in out
+    assert err.endswith("you may not list pods of namespace prod (list pods)\n"), err
+    assert not (site.folder / "more").exists()
     assert site.running() == before
 
 
