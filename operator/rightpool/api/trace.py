@@ -12,7 +12,7 @@ from pydantic import Field
 
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Count, Figure, Share, Size, UnixTime
+from rightpool.api.units import WORD, Count, Figure, Share, Size, Total, UnixTime
 from rightpool.contract import TRACE_ALL
 
 MAX_COLLECTIVES: Final = 8
@@ -238,7 +238,7 @@ class Trace(Record):
     message: str = ""
     """The same in a sentence."""
 
-    size_bytes: Count | None = None
+    size_bytes: Total | None = None
     """Of the file, which the sidecar keeps until the next trace or the end of the pod; of all ranks, of all files."""
 
     sha256: str | None = None

@@ -82,8 +82,10 @@ def fetch_all(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) ->
                 if digest_of_all(digests.items()) != trace.sha256:
                     raise CliError("the files are not those that the job's status tells of: have another trace taken")
                 problems = []  # of pods without a trace, of which the status tells
-            elif not digests:
-                raise CliError("; ".join(problems) or f"no pod keeps trace {trace.id}: have another trace taken")
+            else:
+                problems = problems or ["their pods are gone, and the files with them"]
+                if not digests:
+                    raise CliError(f"no file of trace {trace.id} can be had: {'; '.join(problems)}")
             mode = 0o666 & ~_mask()
             written = []
             for rank in sorted(digests):

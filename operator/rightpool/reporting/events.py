@@ -166,8 +166,7 @@ def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
         return
     if now.state is TraceState.CAPTURED:
         if now.ranks is not None:
-            without = f", {now.ranks.failed} without one" if now.ranks.failed else ""
-            whose = f"{now.ranks.captured} ranks was taken in {now.ranks.pods} pods{without}"
+            whose = f"all ranks was taken ({now.ranks.captured} captured, {now.ranks.failed} failed)"
         else:
             whose = f"rank {now.rank} was taken in pod {now.pod}"
         note = f"trace {now.id} of {whose}: `rightpool trace` shows and reads it"

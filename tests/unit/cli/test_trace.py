@@ -276,6 +276,10 @@ def test_what_one_pod_does_not_send_does_not_lose_the_others(
     assert written == names and len(problems) == 1 and problem in problems[0]
 
 
+def test_a_pod_that_has_ended_since(tmp_path: Path) -> None:
+    assert fetch_all(Pods(pod_1=FIRST), tmp_path) == (NAMES[:2], ["their pods are gone, and the files with them"])
+
+
 def nothing_comes(pods: Pods, folder: Path, message: str) -> None:
     with pytest.raises(CliError, match=message):
         trace_files.fetch_all(pods, KEY, EVERY, folder)  # type: ignore[arg-type]
@@ -294,7 +298,7 @@ def test_files_that_are_not_those_of_the_status(tmp_path: Path) -> None:
 
 def test_no_file_comes(tmp_path: Path) -> None:
     nothing_comes(Pods(pod_1=Forbidden("no", status=403)), tmp_path / "traces", "you may not run commands in pods")
-    nothing_comes(Pods(), tmp_path / "traces", "no pod keeps trace now")
+    nothing_comes(Pods(), tmp_path / "traces", "no file of trace now can be had: their pods are gone")
     refused = Pods()
     refused.refused = Forbidden("no", status=403)
     nothing_comes(refused, tmp_path / "traces", "you may not list pods of namespace vision")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,13 @@ def test_the_digest_of_all_is_of_what_the_sidecars_keep() -> None:
         == hashlib.sha256(lines.encode()).hexdigest()
         == digest_of_all([(10, f"{10:064x}"), (2, f"{2:064x}")])
     )
+
+
+def test_files_of_many_ranks_are_larger_than_a_count() -> None:
+    large = [replace(rank(at, 0.5), size_bytes=256 << 20) for at in range(16)]
+    answer = with_ranks(KNOWN, {"a": pod(*large)}, {})
+    trace = Trace("now", TraceState.CAPTURED, 1.8e9, size_bytes=answer.size_bytes, ranks=answer.ranks)
+    assert Trace.from_dict(trace.to_dict()).size_bytes == 4 << 30
 
 
 def test_the_status_does_not_grow_with_the_ranks() -> None:

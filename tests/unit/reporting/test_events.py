@@ -209,6 +209,6 @@ def test_a_trace_has_an_event_when_it_is_over() -> None:
     assert events_of(job(), job(trace=failed)) == [("NoSteps", True)], "refused at once"
     every = replace(taken, rank=None, ranks=TraceRanks(captured=7, failed=1, pods=2))
     (event,) = Announcer().events({}, job(trace=waiting), job(trace=every), (), ())
-    assert "of 7 ranks was taken in 2 pods, 1 without one" in event.note
+    assert "of all ranks was taken (7 captured, 1 failed)" in event.note
     again = replace(failed, id="again", since=1.9e9)
     assert events_of(job(trace=failed), job(trace=again)) == [("NoSteps", True)]
