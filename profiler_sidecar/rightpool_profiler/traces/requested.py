@@ -12,7 +12,7 @@ from typing import Final
 
 from rightpool import contract
 from rightpool_profiler.command import leave
-from rightpool_profiler.state import State
+from rightpool_profiler.state import MAX_PROCESSES, State
 from rightpool_profiler.traces import kept
 from rightpool_profiler.traces.answer import MESSAGES, Answer, RankAnswer
 from rightpool_profiler.traces.kept import Kept, Unkept, remove
@@ -161,7 +161,8 @@ class Requested:
             return answer.rank
         settled = now >= self._started + START_SECONDS
         members, world = state.members(now, settled)
-        self._seen |= members  # one that has gone gets its turn, which says so
+        # One that has gone gets its turn, which says so. They are bounded, since the program may say anything.
+        self._seen = frozenset(sorted(self._seen | members)[:MAX_PROCESSES])
         left = sorted(self._seen - {one.rank for one in answer.ranks})
         if world is not None and world != answer.world:
             answer = self._answer = replace(answer, world=world)

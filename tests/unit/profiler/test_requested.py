@@ -382,6 +382,15 @@ def test_more_ranks_than_are_traced(site: Site, monkeypatch: pytest.MonkeyPatch)
     assert [one["reason"] for one in site.ask("all", None)["ranks"]] == ["", "", "TooManyRanks"]
 
 
+def test_ranks_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requested, "MAX_RANKS", 0)
+    monkeypatch.setattr(requested, "MAX_PROCESSES", 4)
+    program(site, world=6, ranks=6)
+    site.ask("all", None)
+    answer = site.ask("all", None)
+    assert [(one["rank"], one["reason"]) for one in answer["ranks"]] == [(rank, "TooManyRanks") for rank in range(4)]
+
+
 def test_the_ranks_share_the_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     program(site)
     site.ask("all", None)
