@@ -51,7 +51,7 @@ def fetch(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None:
     """Write the file of a trace of one rank; unpacked unless `path` ends in .gz. Raises CliError."""
     if trace.pod is None or trace.sha256 is None:
         raise CliError(f"no pod keeps trace {trace.id}")
-    with _told(path, key, trace.pod), _replacing(path) as out, tempfile.TemporaryFile() as packed:
+    with _in_words(path, key, trace.pod), _replacing(path) as out, tempfile.TemporaryFile() as packed:
         stream = _asked(client, key, trace.pod, trace.id)
         head = _read_head(stream, trace.pod)
         _read_body(stream, head.size, trace.sha256, packed)
@@ -124,7 +124,7 @@ def _collected(
     problems: list[str] = []
     for pod in pods:
         try:
-            with _told(folder, key, pod):
+            with _in_words(folder, key, pod):
                 stream, room, left = _asked(client, key, pod, identity), MAX_FILE_BYTES, True
                 while left:
                     head = _read_head(stream, pod)
@@ -140,7 +140,7 @@ def _collected(
 
 
 @contextmanager
-def _told(path: Path, key: JobKey, pod: str) -> Iterator[None]:
+def _in_words(path: Path, key: JobKey, pod: str) -> Iterator[None]:
     """Turns what goes wrong with a pod's files into a sentence."""
     try:
         yield

@@ -43,7 +43,7 @@ def with_ranks(known: TraceAnswer, pods: Mapping[str, PodTrace], missing: Mappin
     if not captured:
         return replace(known, ranks=ranks)
     shares = _shares(one for one, _ in captured)
-    slow = straggler(shares.get(_WAITING, {}), shares.get(_LOADING, {}))
+    slow = never_waiting(shares.get(_WAITING, {}), shares.get(_LOADING, {}))
     shown, pod = next((item for item in captured if item[0].rank == slow), captured[0])
     return replace(
         known,
@@ -66,7 +66,7 @@ def digest_of_all(digests: Iterable[tuple[int, str]]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def straggler(waiting: Mapping[int, float], loading: Mapping[int, float]) -> int | None:
+def never_waiting(waiting: Mapping[int, float], loading: Mapping[int, float]) -> int | None:
     """The rank that never waits, where the others wait for it; None where nobody stands out.
 
     waiting, loading: the share of its time that each rank communicates alone, and waits for data. Ranks that all wait

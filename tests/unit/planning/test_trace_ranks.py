@@ -20,7 +20,7 @@ from rightpool.api.trace import (
     TraceSummary,
 )
 from rightpool.planning.trace_answer import PodTrace, RankTrace, TraceAnswer
-from rightpool.planning.trace_ranks import digest_of_all, failure, straggler, with_ranks
+from rightpool.planning.trace_ranks import digest_of_all, failure, never_waiting, with_ranks
 
 KNOWN = TraceAnswer("now", None, TraceState.CAPTURING)
 
@@ -56,13 +56,13 @@ def ranks_of(answer: TraceAnswer) -> TraceRanks:
     ],
 )
 def test_the_rank_that_never_waits(waiting: dict[int, float], slow: int | None) -> None:
-    assert straggler(waiting, {}) == slow
+    assert never_waiting(waiting, {}) == slow
 
 
 def test_ranks_that_all_wait_for_data_take_turns_in_being_late() -> None:
     waiting = {0: 0.5, 1: 0.02}
-    assert straggler(waiting, {0: 0.3, 1: 0.4}) is None
-    assert straggler(waiting, {0: 0.0, 1: 0.3}) == 1, "the loader of one rank holds up the other"
+    assert never_waiting(waiting, {0: 0.3, 1: 0.4}) is None
+    assert never_waiting(waiting, {0: 0.0, 1: 0.3}) == 1, "the loader of one rank holds up the other"
 
 
 def test_the_spread_and_the_rank_that_is_shown() -> None:
@@ -121,7 +121,7 @@ def test_the_status_does_not_grow_with_the_ranks() -> None:
 
 @given(st.dictionaries(st.integers(0, 20), st.floats(0, 1), max_size=12), st.floats(0, 1))
 def test_whoever_is_named_waits_least(waiting: dict[int, float], loading: float) -> None:
-    slow = straggler(waiting, dict.fromkeys(waiting, loading))
+    slow = never_waiting(waiting, dict.fromkeys(waiting, loading))
     if slow is not None:
         assert waiting[slow] == min(waiting.values()) and loading < 0.5 and len(waiting) > 1
 
