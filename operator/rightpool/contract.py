@@ -25,7 +25,7 @@ LABEL_POOL: Final = "rightpool.dev/pool"
 LABEL_SOURCE: Final = "rightpool.dev/source"
 SOURCE_DISCOVERED: Final = "discovered"
 ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
-ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID or ID:RANK of a trace that is asked for
+ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID, ID:RANK or ID:all of a trace that is asked for
 
 # The shared directory: the same path in every container of the pod. At most 54 characters (Kineto's socket limit).
 SHARED_DIR: Final = "/tmp/rightpool"
@@ -35,7 +35,7 @@ USER_BASE_DIR: Final = "/tmp/rightpool/userbase"  # for PYTHONUSERBASE: lib/pyth
 AGENT_SOCKET: Final = "/tmp/rightpool/profiler.sock"
 COMMAND_DIR: Final = "/tmp/rightpool/commands"
 TRACE_DIR: Final = "/tmp/rightpool/traces"
-# The sidecar's own volume: the newest trace that a user asked for, and what is known of it.
+# The sidecar's own volume: the traces of the newest request of a user, and what is known of them.
 KEPT_DIR: Final = "/tmp/rightpool-traces"
 KEPT_VOLUME: Final = "rightpool-traces"
 SIDECAR_CONTAINER: Final = "rightpool-profiler"
@@ -160,6 +160,8 @@ PARTS: Final = (
 # is idle.
 PART_LAUNCH: Final = "launch"
 
+TRACE_ALL: Final = "all"  # in place of a rank, in the annotation and in the request to the sidecar: all ranks
+
 # States of a trace that a user asked for, as the sidecar answers.
 TRACE_CAPTURED: Final = "captured"
 TRACE_FAILED: Final = "failed"
@@ -178,6 +180,8 @@ TRACE_REASONS: Final = (
     "TooLarge",
     "NoSpace",
     "Unreadable",
+    "TimedOut",
+    "TooManyRanks",
 )
 
 QUALITY_MEASURED: Final = "measured"

@@ -1,5 +1,5 @@
 """`python3 -m rightpool_profiler install` (init container), `run` (sidecar), and `trace ID`, by which the command line
-reads a trace that is kept."""
+reads the traces that are kept."""
 
 import asyncio
 import os
@@ -34,10 +34,10 @@ def main(arguments: list[str]) -> int:
         asyncio.run(run(settings))
         return 0
     if len(arguments) == 2 and arguments[0] == "trace":
-        from rightpool_profiler.traces.requested import send
+        from rightpool_profiler.traces.kept import Kept
 
-        kept = Path(os.environ.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR)
-        return send(arguments[1], kept, sys.stdout.buffer)
+        kept = Kept(Path(os.environ.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR))
+        return kept.send(arguments[1], sys.stdout.buffer)
     print(_USAGE, file=sys.stderr)
     return 2
 

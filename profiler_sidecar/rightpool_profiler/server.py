@@ -114,10 +114,13 @@ class Server:
     def _trace(self, body: bytes) -> _Answer:
         request = _object(body)
         identity, rank = _identity(request), request.get("rank", 0)
-        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank <= MAX_RANK:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"rank: a whole number from 0 to {MAX_RANK}")
+        if rank == contract.TRACE_ALL:
+            rank = None
+        elif isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank <= MAX_RANK:
+            message = f'rank: a whole number from 0 to {MAX_RANK}, or "{contract.TRACE_ALL}"'
+            raise _Refused(HTTPStatus.BAD_REQUEST, message)
         answer = self._requested.ask(identity, rank, self._state, *clocks())
-        return _Answer(HTTPStatus.ACCEPTED, json.dumps(answer.to_dict()))
+        return _Answer(HTTPStatus.ACCEPTED, json.dumps(answer.to_wire()))
 
     def _profile(self, now: float) -> dict[str, Any]:
         samples, histograms = self._state.exposition(now)

@@ -86,7 +86,7 @@ async def _watch_traces(directory: Path, state: State) -> None:
 
 async def _watch_requested(requested: Requested, state: State) -> None:
     while True:
-        found = requested.look(state, time.monotonic())
+        found = requested.look(state, time.monotonic(), time.time())
         if found is not None:
-            requested.settle(await asyncio.to_thread(requested.read, *found))
+            requested.settle(found, await asyncio.to_thread(requested.read, found))
         await asyncio.sleep(_REQUESTED_EVERY)

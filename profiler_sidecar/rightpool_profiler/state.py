@@ -207,19 +207,38 @@ class State:
         return min(answers)[1] if answers else None
 
     def trace(self, identity: str, rank: int, now: float) -> tuple[int, str] | None:
-        """Pid and state of the living process with this rank that serves the requested trace with this id."""
-        for one in self._living(now):
-            if one.report.trace is not None and (one.report.trace[0], one.report.rank) == (identity, rank):
-                return one.report.pid, one.report.trace[1]
-        return None
+        """Pid and state of the living process with this rank that serves the requested trace with this id. One that
+        makes steps goes before one that makes none, such as a launcher with the pod's own rank."""
+        serving = [
+            one.report
+            for one in self._living(now)
+            if one.report.trace is not None and (one.report.trace[0], one.report.rank) == (identity, rank)
+        ]
+        found = max(serving, key=_steps, default=None)
+        return None if found is None or found.trace is None else (found.pid, found.trace[1])
 
     def ranks(self, now: float) -> frozenset[int]:
         """Ranks of the living processes."""
         return frozenset(one.report.rank for one in self._living(now))
 
+    def members(self, now: float, settled: bool) -> tuple[frozenset[int], int | None]:
+        """Ranks of the living processes of the program, and how many it has in all pods, as they say.
+
+        A launcher counts its pods where its workers count themselves, so who makes steps says how many there are.
+        settled: where nobody does, nobody who does is waited for.
+        """
+        living = [one.report for one in self._living(now)]
+        worlds = {report.world for report in living if _steps(report)}
+        if not worlds and settled:
+            worlds = {report.world for report in living}
+        if not worlds:
+            return frozenset(), None
+        world = max(worlds)
+        return frozenset(report.rank for report in living if report.world == world), world
+
     def stepping(self, now: float) -> bool:
         """Whether a living process has made a step, counted or not."""
-        return any(one.report.steps > 0 or one.report.opaque for one in self._living(now))
+        return any(_steps(one.report) for one in self._living(now))
 
     def sources(self, now: float) -> dict[str, bool]:
         """Each source that ever delivered values, and whether it does now."""
@@ -354,6 +373,11 @@ def _add_input(shares: dict[str, float], waited: float | None) -> None:
 def _uncounted(report: Report) -> bool:
     """Whether a process makes steps, and does not know what it consumes."""
     return report.samples is None and (report.steps > 0 or report.opaque)
+
+
+def _steps(report: Report) -> bool:
+    """Whether a process has made a step, counted or not."""
+    return report.steps > 0 or report.opaque
 
 
 def _together(one: Report, other: Report) -> bool:

@@ -126,7 +126,7 @@ class Requests:
     def _request(self, random: Random) -> tuple[bytes, bytes]:
         message: dict[str, Any] = {"id": f"d-{random.randrange(50)}"}
         if random.random() < 0.3:
-            message["rank"] = random.choice((0, 1, 7, -1, True, 1e9))
+            message["rank"] = random.choice((0, 1, 7, "all", "one", -1, True, 1e9))
         body = encoded(broken(message, random, random.choice((0, 0, 1))))
         token = random.choice((TOKEN, TOKEN, TOKEN[:-1], TOKEN.upper(), "", TOKEN + " x", "é"))
         length: Any = random.choice((len(body),) * 6 + (0, len(body) + 1, -1, "x", "9" * 40, "١", random.choice(ODD)))

@@ -17,7 +17,7 @@ import sys
 import time
 
 from rightpool import contract
-from rightpool_profiler.traces.requested import send
+from rightpool_profiler.traces.kept import Kept
 from tests.gpu import machine
 from tests.gpu.pod import Checks, Pod, bare_environment
 
@@ -60,7 +60,7 @@ def main() -> int:
             time.sleep(0.1)
         answers = [pod.ask_trace(f"trace-{number}") for number in range(_TRACES)]
         packed = io.BytesIO()
-        sent = send(f"trace-{_TRACES - 1}", pod.kept, packed)
+        sent = Kept(pod.kept).send(f"trace-{_TRACES - 1}", packed)
         out, errors = program.communicate()
     checks.true("exit code", program.returncode == alone.returncode == 0, f"{program.returncode} {errors[-300:]}")
     digest, share = out.split()

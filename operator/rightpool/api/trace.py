@@ -12,14 +12,16 @@ from pydantic import Field
 
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Count, Figure, Share, Size, UnixTime
+from rightpool.api.units import WORD, Count, Figure, Share, Size, Total, UnixTime
+from rightpool.contract import TRACE_ALL
 
 MAX_COLLECTIVES: Final = 8
 MAX_OPERATIONS: Final = 10
 MAX_PARTS: Final = 8
+MAX_FAILURES: Final = 8
 MAX_RANK: Final = 1_000_000
 
-_VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}))?")
+_VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}|" + TRACE_ALL + "))?")
 
 
 class TraceState(StrEnum):
@@ -34,7 +36,7 @@ class TraceState(StrEnum):
 class TraceReason(StrEnum):
     """Why there is no trace. Those that the sidecar says are in contract.TRACE_REASONS, too."""
 
-    INVALID_REQUEST = "InvalidRequest"  # the annotation's value is not ID or ID:RANK
+    INVALID_REQUEST = "InvalidRequest"  # the annotation's value is not ID, ID:RANK or ID:all
     NO_PROFILER = "NoProfiler"  # spec.profiling.mode is Off
     NOT_RUNNING = "NotRunning"  # the job has no running pods
     POD_GONE = "PodGone"  # the pod that was traced has ended, or the job was moved
@@ -50,6 +52,7 @@ class TraceReason(StrEnum):
     TOO_LARGE = "TooLarge"  # the trace is larger than the sidecar keeps
     NO_SPACE = "NoSpace"  # a volume of the pod is full
     UNREADABLE = "Unreadable"  # the file is no trace that can be summarised
+    TOO_MANY_RANKS = "TooManyRanks"  # of all ranks, only the first of a pod are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,19 @@ class TraceRequest:
     id: str
     """Of the request. That of a value that can't be read is made of its digest, so that it is refused once."""
 
-    rank: int = 0
-    """Of the process that is traced."""
+    rank: int | None = 0
+    """Of the process that is traced; None for all."""
 
     valid: bool = True
     """Whether the value could be read."""
 
 
 def read_request(value: str) -> TraceRequest:
-    """The annotation's value, ID or ID:RANK. An id has up to 63 letters, digits, '-', '_' and '.', and begins and ends
-    with a letter or a digit."""
+    """The annotation's value, ID, ID:RANK or ID:all. An id has up to 63 letters, digits, '-', '_' and '.', and begins
+    and ends with a letter or a digit."""
     match = _VALUE.fullmatch(value.strip())
+    if match is not None and match[2] == TRACE_ALL:
+        return TraceRequest(match[1], None)
     rank = 0 if match is None or match[2] is None else int(match[2])
     if match is None or rank > MAX_RANK:
         digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
@@ -133,14 +138,81 @@ class TraceSummary(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class TraceSpread(Record):
+    """How much of their time the ranks spend in one part."""
+
+    part: str
+    """As in the summary."""
+
+    least: Share
+    """Of the rank that spends least."""
+
+    least_rank: Count
+    """That rank."""
+
+    median: Share
+    """Over the ranks that were traced."""
+
+    most: Share
+    """Of the rank that spends most."""
+
+    most_rank: Count
+    """That rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFailure(Record):
+    """A rank, or a pod, without a trace."""
+
+    pod: str
+    """Pod of the rank."""
+
+    reason: Annotated[TraceReason, WORD]
+    """Why there is no trace of it, in one CamelCase word."""
+
+    message: str
+    """The same in a sentence, cut at 200 characters."""
+
+    rank: Count | None = None
+    """Absent where nothing is known of the pod's ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRanks(Record):
+    """What became of a trace of all ranks. Its size does not grow with their number."""
+
+    captured: Count
+    """How many were traced."""
+
+    failed: Count
+    """How many were not. A pod of whose ranks nothing is known counts as one."""
+
+    pods: Count
+    """Pods of those that were traced."""
+
+    program: Count | None = None
+    """How many ranks the program has, as it says. Absent where it does not."""
+
+    shown: Count | None = None
+    """Rank whose summary the trace has: the one that holds up the others, else the lowest."""
+
+    straggler: Count | None = None
+    """Rank that the others wait for: it communicates alone for much less of its time than they do. Absent where there
+    is none."""
+
+    parts: Annotated[tuple[TraceSpread, ...], Field(max_length=MAX_PARTS, json_schema_extra=ATOMIC)] = ()
+    """What the time of the ranks went to."""
+
+    failures: Annotated[tuple[TraceFailure, ...], Field(max_length=MAX_FAILURES, json_schema_extra=ATOMIC)] = ()
+    """The first of those that were not traced."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trace(Record):
     """The newest trace that was asked for. Written before the sidecars are asked, so that it is asked for once."""
 
     id: str
     """That the annotation rightpool.dev/trace asks for."""
-
-    rank: Count
-    """Of the process that is traced."""
 
     state: Annotated[TraceState, WORD]
     """Waiting, Capturing, Captured or Failed."""
@@ -148,11 +220,14 @@ class Trace(Record):
     since: UnixTime
     """When the operator took the request."""
 
+    rank: Count | None = None
+    """Of the process that is traced. Absent where all ranks are."""
+
     revision: Size | None = None
     """Revision whose pods are asked."""
 
     pod: str | None = None
-    """Pod of the process."""
+    """Pod of the process; of all ranks, of the one whose summary it is."""
 
     finished_at: UnixTime | None = None
     """When it was captured, or failed."""
@@ -163,14 +238,17 @@ class Trace(Record):
     message: str = ""
     """The same in a sentence."""
 
-    size_bytes: Count | None = None
-    """Of the file, which the sidecar keeps until the next trace or the end of the pod."""
+    size_bytes: Total | None = None
+    """Of the file, which the sidecar keeps until the next trace or the end of the pod; of all ranks, of all files."""
 
     sha256: str | None = None
-    """Digest of the file, compressed as the sidecar keeps it."""
+    """Digest of the file, compressed as the sidecar keeps it; of all ranks, of a line `RANK DIGEST` for each."""
 
     summary: TraceSummary | None = None
-    """What it says."""
+    """What it says; of all ranks, of the one that is shown."""
+
+    ranks: TraceRanks | None = None
+    """Of a trace of all ranks: how they compare, and which have none."""
 
     @property
     def over(self) -> bool:

@@ -1,37 +1,33 @@
-"""`rightpool trace NAME`: have some steps of a job traced, print what their time went to, and write it to a file.
+"""`rightpool trace NAME`: have some steps of a job traced, print what their time went to, and write them to files.
 
 The request is the annotation rightpool.dev/trace, written as the user; the operator has the trace taken, and puts its
-summary into the job's status. The file is read from the sidecar's container by exec, as the user too: who may run
+summary into the job's status. The files are read from the sidecars' containers by exec, as the user too: who may run
 commands in the job's pods may read what they do.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
-import json
-import os
 import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from rightpool.api.trace import MAX_RANK, Trace, TraceOperation, TraceState, TraceSummary
+from rightpool.api.trace import MAX_RANK, Trace, TraceOperation, TraceRanks, TraceState, TraceSummary
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.job_names import job_key
 from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.cli.trace_files import check_output, fetch, fetch_all
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
+from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.contract import ANNOTATION_TRACE, SIDECAR_CONTAINER
+from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
 from rightpool.planning.job import JobKey
-from rightpool.planning.trace import LONGEST_SECONDS, PAUSE_SECONDS
+from rightpool.planning.trace import PAUSE_SECONDS, longest
 from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.reporting.wording import number, span
 
@@ -39,9 +35,6 @@ POLL_SECONDS: Final = 1.0
 TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0
 """Until an operator that runs has taken the request."""
 
-SILENCE_SECONDS: Final = 30.0
-MAX_FILE_BYTES: Final = 64 << 20  # compressed; the sidecar keeps less
-_LONGEST_HEAD: Final = 4096
 _PARTS: Final = {
     "Compute": "computing",
     "OverlappedCommunication": "communicating while computing",
@@ -56,9 +49,17 @@ _PARTS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob")
-    parser.add_argument("--rank", type=_rank, default=0, help="of the process that is traced; default: 0")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--rank", type=_rank, default=0, help="of the process that is traced; default: 0")
+    which.add_argument("--all", action="store_true", help="trace all ranks, one after the other in each pod")
     parser.add_argument("--summary", action="store_true", help="show the newest trace, and have none taken")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the trace; compressed if it is .gz")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="write the trace to this file, compressed if it is .gz; of all ranks, to a file for each in this folder",
+    )
     add_connection_arguments(parser, outputs=("table",))
 
 
@@ -73,28 +74,40 @@ def run(arguments: argparse.Namespace) -> int:
 
     def work(connection: Connection) -> None:
         key = job_key(arguments.name, connection.namespace)
-        if arguments.output is not None:
-            _check_folder(arguments.output)
-        stored = _job(connection.client, key)
-        trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, arguments.rank)
+        stored, rank = _job(connection.client, key), None if arguments.all else arguments.rank
+        if arguments.output is not None and not arguments.summary:
+            check_output(arguments.output, every=arguments.all)
+        trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, rank)
         if trace is None:
             raise CliError(f"no trace of {key} was taken so far: leave --summary out to have one taken")
+        if arguments.output is not None and arguments.summary:
+            check_output(arguments.output, every=trace.ranks is not None)
         if trace.state is TraceState.FAILED:
             raise CliError(f"there is no trace ({trace.reason}): {trace.message}")
         if trace.state is not TraceState.CAPTURED or trace.summary is None:
             raise CliError(f"trace {trace.id} is still being taken: it is {trace.state.value}")
-        show(trace, trace.summary, Page())
+        page = Page()
+        if trace.ranks is not None:
+            show_ranks(trace.ranks, page)
+        show(trace, trace.summary, page)
         if arguments.output is not None:
-            fetch(connection.client, key, trace, arguments.output)
-            print(f"\nwrote {arguments.output}: open it in Perfetto or chrome://tracing")
+            _write(connection.client, key, trace, arguments.output)
 
     return carry_out(arguments, "trace", work)
 
 
-def _check_folder(path: Path) -> None:
-    """Before a trace is taken for nothing."""
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise CliError(f"{path} can't be written: name a file in a folder that is there and yours")
+def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None:
+    if trace.ranks is None:
+        fetch(client, key, trace, path)
+        print(f"\nwrote {path}: open it in Perfetto or chrome://tracing")
+        return
+    written, problems = fetch_all(client, key, trace, path)
+    print(f"\nwrote {_counted('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
+    if problems:
+        raise CliError(
+            f"of {_counted('file', trace.ranks.captured)} {trace.ranks.captured - len(written)} can't be had, so that "
+            f"none could be compared with the job's status: {'; '.join(problems)}"
+        )
 
 
 def _job(client: ClusterClient, key: JobKey) -> StoredJob:
@@ -107,7 +120,7 @@ def _job(client: ClusterClient, key: JobKey) -> StoredJob:
 # --- asking for it -----------------------------------------------------------------------------------------------
 
 
-def _taken(client: ClusterClient, stored: StoredJob, rank: int) -> Trace:
+def _taken(client: ClusterClient, stored: StoredJob, rank: int | None) -> Trace:
     """Ask for a trace, and wait until it is taken, or has failed."""
     job = stored.job
     if job.state.finished is not None:
@@ -115,7 +128,7 @@ def _taken(client: ClusterClient, stored: StoredJob, rank: int) -> Trace:
     if not job.spec.managed:
         raise CliError(f"spec.managedBy of {job.key} names {job.spec.managed_by}, which takes no traces")
     identity = f"cli-{secrets.token_hex(4)}"
-    value = f"{identity}:{rank}" if rank else identity
+    value = identity if rank == 0 else f"{identity}:{TRACE_ALL if rank is None else rank}"
     body: dict[str, Any] = {"metadata": {"annotations": {ANNOTATION_TRACE: value}}}
     client.request("PATCH", PROFILED_JOBS.path(job.key.namespace, job.key.name), body=body, content=MERGE_CONTENT)
     began = time.monotonic()
@@ -134,7 +147,7 @@ def _taken(client: ClusterClient, stored: StoredJob, rank: int) -> Trace:
                 )
             else:
                 say("asked the operator", waited)
-            if waited > LONGEST_SECONDS + 2 * TAKEN_SECONDS:
+            if waited > longest(rank) + 2 * TAKEN_SECONDS:
                 raise CliError(f"no trace within {span(waited)}; `rightpool trace {job.key.name} --summary` shows more")
             time.sleep(POLL_SECONDS)
 
@@ -142,6 +155,8 @@ def _taken(client: ClusterClient, stored: StoredJob, rank: int) -> Trace:
 def _state(trace: Trace) -> str:
     if trace.state is TraceState.WAITING:
         return "waiting for the program's next steps"
+    if trace.rank is None:
+        return "the ranks of each pod have their turns"
     return f"pod {trace.pod} is taking it" if trace.pod else "it is being taken"
 
 
@@ -169,11 +184,54 @@ def _progress() -> Iterator[Any]:
 # --- showing it --------------------------------------------------------------------------------------------------
 
 
+def show_ranks(ranks: TraceRanks, page: Page) -> None:
+    """Print how the ranks compare, before the trace of one of them."""
+    program = ranks.captured if ranks.program is None else max(ranks.program, ranks.captured)
+    page.line(f"traced {ranks.captured} of {_counted('rank', program)}, in {_counted('pod', ranks.pods)}")
+    waiting = next((one for one in ranks.parts if one.part == "ExposedCommunication"), None)
+    if ranks.straggler is not None and waiting is not None:
+        page.line(
+            f"rank {ranks.straggler} holds up the others: it communicates alone for {_percent(waiting.least)} of its "
+            f"time, rank {waiting.most_rank} for {_percent(waiting.most)}"
+        )
+    page.heading("WHAT THE TIME OF THE RANKS GOES TO")
+    page.table(
+        (
+            Column("PART"),
+            *(Column(title, right=True) for title in ("LEAST", "OF RANK", "MEDIAN", "MOST", "OF RANK")),
+        ),
+        [
+            (
+                _PARTS.get(one.part, one.part),
+                _percent(one.least),
+                str(one.least_rank),
+                _percent(one.median),
+                _percent(one.most),
+                str(one.most_rank),
+            )
+            for one in sorted(ranks.parts, key=lambda one: -one.median)
+        ],
+    )
+    if ranks.failed:
+        page.heading("WITHOUT A TRACE")
+        page.table(
+            (Column("RANK", right=True), Column("POD"), Column("REASON"), Column("MESSAGE", wraps=True)),
+            [
+                (NOTHING if one.rank is None else str(one.rank), one.pod, one.reason.value, one.message)
+                for one in ranks.failures
+            ],
+        )
+        if ranks.failed > len(ranks.failures):
+            page.line(f"and {ranks.failed - len(ranks.failures)} more")
+    page.line()
+
+
 def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
-    """Print what the trace says."""
+    """Print what the trace of one rank says."""
     steps = "steps of an unknown number" if summary.steps is None else f"{summary.steps} steps"
     whose = "the device" if summary.on == "Device" else "the CPU"
-    page.line(f"{steps} of rank {trace.rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
+    rank = trace.rank if trace.ranks is None else trace.ranks.shown
+    page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
     page.heading("WHAT THE TIME GOES TO")
     rows = []
     for part in sorted(summary.parts, key=lambda one: -one.share):
@@ -197,97 +255,13 @@ def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
     )
 
 
+def _counted(word: str, count: int) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def _operation(one: TraceOperation) -> tuple[str, str, str]:
     return one.name, str(one.count), _percent(one.share)
 
 
 def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 or share == 0 else "<1%"
-
-
-# --- the file ----------------------------------------------------------------------------------------------------
-
-
-def fetch(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None:
-    """Write the trace that the sidecar keeps. The file is complete, or not there."""
-    if trace.pod is None or trace.sha256 is None:
-        raise CliError(f"no pod keeps trace {trace.id}")
-    command = ("python3", "-m", "rightpool_profiler", "trace", trace.id)
-    try:
-        pieces = client.container_output(key.namespace, trace.pod, SIDECAR_CONTAINER, command, silence=SILENCE_SECONDS)
-        with _replacing(path) as out:
-            with tempfile.TemporaryFile() as packed:
-                _receive(pieces, packed, trace)
-                packed.seek(0)
-                if path.suffix == ".gz":
-                    _copy(packed, out)
-                else:
-                    with gzip.open(packed) as plain:
-                        _copy(plain, out)
-    except Forbidden as error:
-        raise CliError(
-            f"the file can't be read: you may not run commands in pods of namespace {key.namespace} "
-            "(create and get pods/exec)"
-        ) from error
-    except NotFound as error:
-        raise CliError(f"pod {trace.pod} is gone, and the file with it: have another trace taken") from error
-    except ClusterError as error:
-        raise CliError(f"the file can't be read from pod {trace.pod}: {error.message}") from error
-    except (OSError, EOFError) as error:
-        raise CliError(f"{path} can't be written: {error}") from error
-
-
-def _receive(pieces: Iterator[bytes], packed: IO[bytes], trace: Trace) -> None:
-    """The file as the sidecar sends it: a line about it, then its bytes, which are compared with the status."""
-    head = b""
-    for piece in pieces:
-        head += piece
-        if b"\n" in head or len(head) > _LONGEST_HEAD:
-            break
-    line, _, rest = head.partition(b"\n")
-    try:
-        about = json.loads(line)
-        size = about.get("size")
-    except (ValueError, AttributeError) as error:
-        raise CliError(f"pod {trace.pod} sent no trace: {line[:200].decode('utf-8', 'replace')!r}") from error
-    if not isinstance(size, int) or not 0 < size <= MAX_FILE_BYTES:
-        message = "".join(letter for letter in str(about.get("message", "no size"))[:300] if letter.isprintable())
-        raise CliError(f"the file can't be read from pod {trace.pod}: {message}")
-    digest, received = hashlib.sha256(), 0
-    for piece in _chained(rest, pieces):
-        received += len(piece)
-        if received > size:
-            break
-        digest.update(piece)
-        packed.write(piece)
-        if received == size:
-            break
-    if received != size or digest.hexdigest() != trace.sha256:
-        raise CliError(f"the file came incomplete or changed ({received} of {size} bytes): try again")
-
-
-def _chained(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from others
-
-
-def _copy(source: IO[bytes] | gzip.GzipFile, target: IO[bytes]) -> None:
-    while chunk := source.read(1 << 20):
-        target.write(chunk)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` when it is complete."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            yield out
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

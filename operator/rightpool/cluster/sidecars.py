@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from rightpool.contract import PATH_CHECKPOINT, PATH_TRACE, SIDECAR_PORT
+from rightpool.contract import PATH_CHECKPOINT, PATH_TRACE, SIDECAR_PORT, TRACE_ALL
 from rightpool.pod_client import Outcomes, PodClient, PodRequest
 
 TIMEOUT: Final = 3.0
-MAX_RESPONSE_BYTES: Final = 16 * 2**10  # the sidecar's are below 200, with the summary of a trace below 4,000
+MAX_RESPONSE_BYTES: Final = 128 * 2**10  # the sidecar's are below 300, with the summaries of 16 ranks below 100,000
 
 V = TypeVar("V")
 
@@ -36,14 +36,16 @@ class Sidecars:
         addresses: Iterable[tuple[str, str]],
         token: str,
         request_id: str,
-        rank: int,
+        rank: int | None,
         read: Callable[[str], V],
     ) -> Outcomes[str, V]:
-        """Ask every pod, given as (name, IP), for the trace with this id of the process with this rank, by pod name.
+        """Ask every pod, given as (name, IP), for the trace with this id, by pod name.
 
-        read: makes a value of an answer; may raise RequestFailed.
+        rank: of the process that is traced; None for all. read: makes a value of an answer; may raise RequestFailed.
         """
-        return self._post(addresses, PATH_TRACE, token, {"id": request_id, "rank": rank}, read)
+        return self._post(
+            addresses, PATH_TRACE, token, {"id": request_id, "rank": TRACE_ALL if rank is None else rank}, read
+        )
 
     def _post(
         self,

@@ -9,9 +9,13 @@ from rightpool.api.choices import Switch
 from rightpool.api.migration import Phase
 from rightpool.api.trace import Trace, TraceReason, TraceRequest, TraceState
 from rightpool.planning.job import Job
+from rightpool.planning.trace_answer import TraceAnswer
 
 LONGEST_SECONDS: Final = 600.0
 """From the request to its end: traces of other jobs may come first, and a large one takes minutes to read."""
+
+LONGEST_ALL_SECONDS: Final = 2100.0
+"""The same of all ranks, which have their turns one after the other in each pod."""
 
 PAUSE_SECONDS: Final = 30.0
 """Between the end of one trace of a job and the next: tracing slows the program down."""
@@ -41,6 +45,11 @@ def with_trace(job: Job, now: float) -> Job:
     return job.with_state(replace(job.state, trace=_begun(job, request, now)))
 
 
+def longest(rank: int | None) -> float:
+    """Seconds until a request for this rank, or for all (None), has failed."""
+    return LONGEST_ALL_SECONDS if rank is None else LONGEST_SECONDS
+
+
 def abandoned(trace: Trace | None, now: float) -> Trace | None:
     """The trace of a job that has ended."""
     if trace is None or trace.over:
@@ -50,11 +59,12 @@ def abandoned(trace: Trace | None, now: float) -> Trace | None:
 
 def _begun(job: Job, request: TraceRequest, now: float) -> Trace:
     revision = job.state.revision
-    trace = Trace(request.id, request.rank, TraceState.WAITING, now, None if revision is None else revision.revision)
+    number = None if revision is None else revision.revision
+    trace = Trace(request.id, TraceState.WAITING, now, request.rank, number)
     if not request.valid:
         message = (
-            "the annotation rightpool.dev/trace must be ID or ID:RANK: an id of 1 to 63 letters, digits, '-', '_' and "
-            "'.', which begins and ends with a letter or a digit, and the rank of a process"
+            "the annotation rightpool.dev/trace must be ID, ID:RANK or ID:all: an id of 1 to 63 letters, digits, '-', "
+            "'_' and '.', which begins and ends with a letter or a digit, and the rank of a process"
         )
         return _failed(replace(trace, rank=0), TraceReason.INVALID_REQUEST, message, now)
     if job.spec.profiling.mode is Switch.OFF:
@@ -69,28 +79,35 @@ def _followed(job: Job, trace: Trace, now: float) -> Trace:
     answer, revision = job.observed.trace_answer, job.state.revision
     if answer is not None and (answer.id, answer.rank) == (trace.id, trace.rank):
         if answer.state is TraceState.CAPTURED:
-            return replace(
-                trace,
-                state=answer.state,
-                pod=answer.pod,
-                finished_at=now,
-                message="",
-                size_bytes=answer.size_bytes,
-                sha256=answer.sha256,
-                summary=answer.summary,
-            )
+            return _captured(trace, answer, now)
         if answer.state is TraceState.FAILED:
             reason = answer.reason or TraceReason.CAPTURE_FAILED
-            return _failed(replace(trace, pod=answer.pod or trace.pod), reason, answer.message, now)
+            return _failed(replace(trace, pod=answer.pod or trace.pod, ranks=answer.ranks), reason, answer.message, now)
     if revision is None or revision.revision != trace.revision or not _stays(job):
         return _failed(trace, TraceReason.POD_GONE, "the job was stopped or moved before its trace was complete", now)
-    if now - trace.since > LONGEST_SECONDS:
+    if now - trace.since > (limit := longest(trace.rank)):
+        if answer is not None and answer.ranks is not None and answer.ranks.captured:
+            return _captured(trace, answer, now)  # the ranks that have come are not lost for the others
         cause = "traces of other jobs came first" if answer is None else answer.message
-        message = f"no trace within {LONGEST_SECONDS:.0f} s{f': {cause}' if cause else ''}"
+        message = f"no trace within {limit:.0f} s{f': {cause}' if cause else ''}"
         return _failed(trace, TraceReason.TIMED_OUT, message, now)
     if answer is not None and answer.state is TraceState.CAPTURING and trace.state is TraceState.WAITING:
-        return replace(trace, state=TraceState.CAPTURING, pod=answer.pod)
+        return replace(trace, state=TraceState.CAPTURING, pod=None if trace.rank is None else answer.pod)
     return trace
+
+
+def _captured(trace: Trace, answer: TraceAnswer, now: float) -> Trace:
+    return replace(
+        trace,
+        state=TraceState.CAPTURED,
+        pod=answer.pod,
+        finished_at=now,
+        message="",
+        size_bytes=answer.size_bytes,
+        sha256=answer.sha256,
+        summary=answer.summary,
+        ranks=answer.ranks,
+    )
 
 
 def _failed(trace: Trace, reason: TraceReason, message: str, now: float) -> Trace:

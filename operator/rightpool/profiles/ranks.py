@@ -16,12 +16,12 @@ _LEAST_TO_MOST: Final = 0.75
 _GAP: Final = 0.15
 _BUSY_TO_MEAN: Final = 0.8
 # Waiting for others that is due to one rank: the mean above that of the rank that waits least.
-_SKEW: Final = 0.15
-_MOSTLY_SKEW: Final = 0.5
+SKEW: Final = 0.15
+MOSTLY_SKEW: Final = 0.5
 # Compute units of a chip that works all the time are active for at most this share.
 _SATURATED: Final = 0.9
 # From this share of the step on, waiting for data is why ranks are late.
-_WAITS_FOR_INPUT: Final = 0.2
+WAITS_FOR_INPUT: Final = 0.2
 # Below this share of the step a rank does not wait for data.
 _WELL_FED: Final = 0.1
 _EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
@@ -55,13 +55,13 @@ def input_wait_share(case: Case) -> float:
 
 def waits_for_input(case: Case) -> bool:
     """Whether waiting for data limits the job."""
-    return input_wait_share(case) >= case.threshold(_WAITS_FOR_INPUT, Bottleneck.INPUT_BOUND, Bottleneck.STRAGGLER)
+    return input_wait_share(case) >= case.threshold(WAITS_FOR_INPUT, Bottleneck.INPUT_BOUND, Bottleneck.STRAGGLER)
 
 
 def _one_rank_waits(case: Case) -> Diagnosis | None:
     """The loader of a single rank is slow; where all ranks starve it is the job's."""
     mean, least = case.value(Field.INPUT_WAIT), case.value(Field.LEAST_INPUT_WAIT)
-    if mean is None or least is None or least >= _WELL_FED or least > (1.0 - _MOSTLY_SKEW) * mean:
+    if mean is None or least is None or least >= _WELL_FED or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
     evidence = f"ranks wait for data {percent(mean)} of the step on average, and one of them only {percent(least)}"
     return Diagnosis(Bottleneck.STRAGGLER, evidence, "look at the storage and the loader of the ranks that wait")
@@ -72,7 +72,7 @@ def _by_trace(case: Case) -> Diagnosis | None:
     if mean is None or least is None:
         return None
     skew = mean - least
-    if skew < case.threshold(_SKEW, Bottleneck.STRAGGLER) or least > (1.0 - _MOSTLY_SKEW) * mean:
+    if skew < case.threshold(SKEW, Bottleneck.STRAGGLER) or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
     evidence = f"ranks wait for others {percent(mean)} of the step on average, and one of them only {percent(least)}"
     return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)

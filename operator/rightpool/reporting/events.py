@@ -165,7 +165,11 @@ def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
     if now is None or not now.over or (was is not None and was.over and was.since == now.since):
         return
     if now.state is TraceState.CAPTURED:
-        note = f"trace {now.id} of rank {now.rank} was taken in pod {now.pod}: `rightpool trace` shows and reads it"
+        if now.ranks is not None:
+            whose = f"all ranks was taken ({now.ranks.captured} captured, {now.ranks.failed} failed)"
+        else:
+            whose = f"rank {now.rank} was taken in pod {now.pod}"
+        note = f"trace {now.id} of {whose}: `rightpool trace` shows and reads it"
         yield Event(regarding, "TraceCaptured", "Trace", note, subject=now.id)
     else:
         yield Event(regarding, str(now.reason), "Trace", f"trace {now.id}: {now.message}", warning=True, subject=now.id)

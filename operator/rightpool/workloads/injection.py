@@ -72,8 +72,8 @@ class Injection:
     """Limit of the shared directory, which holds a few traces. The kubelet evicts a pod that exceeds it."""
 
     kept_size: str = "128Mi"
-    """Limit of the sidecar's own volume: the newest trace that a user asked for, and the one before while it is
-    replaced. The sidecar keeps to less."""
+    """Limit of the sidecar's own volume: the traces of the newest request of a user, and those of the one before while
+    they are replaced. The sidecar keeps to less."""
 
     pull_policy: str = "IfNotPresent"
 

@@ -1,251 +1,222 @@
-"""Traces that a user asks for: from the operator's POST to a file that is kept for the user.
+"""Traces that a user asks for: from the operator's POST to files that are kept for the user.
 
-The agent gets the request as a file; its reports say how far it is. A POST with the same id is the same request, so
-that repeating it returns the current state. The newest trace is kept on a volume of the sidecar's own, beside what was
-answered of it: both outlive a restart of this process, and are gone with the pod.
-
-The program's side may do anything to the file that it leaves. So it is copied first, with bounds, and the copy is read.
+A request is for one rank, or for all ranks of this pod, which have their turns one after the other: what the program
+writes of one may fill most of the shared directory. The agent gets a turn as a file; its reports say how far it is. A
+POST with the same id is the same request, so that repeating it returns the current state. After a restart of this
+process the repeated request goes on with the ranks that had no turn yet.
 """
 
-import errno
-import gzip
-import hashlib
-import json
-import os
-import stat
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Final
 
 from rightpool import contract
 from rightpool_profiler.command import leave
-from rightpool_profiler.state import State
-from rightpool_profiler.traces.summary import summarise
+from rightpool_profiler.state import MAX_PROCESSES, State
+from rightpool_profiler.traces import kept
+from rightpool_profiler.traces.answer import MESSAGES, Answer, RankAnswer
+from rightpool_profiler.traces.kept import Kept, Unkept, remove
 
 COMMAND: Final = "trace.json"
-KEPT: Final = "newest.json.gz"
-ANSWER: Final = "newest.json"
-MAX_BYTES: Final = 256 << 20  # of a trace as the agent writes it
-MAX_KEPT_BYTES: Final = 48 << 20  # of its gzip; beside it lies the one before, until the new one is complete
 MAX_RANK: Final = 1_000_000
+MAX_RANKS: Final = 16  # of a pod, for one request
 NO_AGENT_SECONDS: Final = 30.0  # until a process with this rank must have been heard of
 START_SECONDS: Final = 180.0  # the same in a pod that has just started: importing a framework takes a while
+HEARD_SECONDS: Final = 5.0  # from the start of this process: agents report once a second
 LONGEST: Final = 240.0  # seconds until the agent must have written the trace
-_CHUNK: Final = 256 * 1024
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+ENDING_SECONDS: Final = 120.0  # beyond it, for one that was begun in time: no other is begun beside it
+LONGEST_ALL: Final = 1500.0  # seconds in which the last rank must have had its turn
 
 
-class Unkept(Exception):
-    """There is no trace to keep. `reason` is one of contract.TRACE_REASONS."""
+@dataclass(slots=True)
+class _Turn:
+    """Of the rank whose trace is being taken."""
 
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+    rank: int
+    since: float
+    heard: bool
+    """Whether a process with this rank has been heard of."""
+    state: str = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a request so far."""
+class Reading:
+    """A trace that the agent has written, to be read in a thread."""
 
     id: str
+    asked: int | None
     rank: int
-    state: str
-    """One of contract.TRACE_STATES."""
-    reason: str = ""
-    message: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
-    """`summary`, `bytes` of the trace, `sha256` of its gzip; of one that was captured."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "rank": self.rank,
-            "state": self.state,
-            "reason": self.reason,
-            "message": self.message,
-            **self.result,
-        }
-
-
-_MESSAGES: Final = {
-    "NoRank": "the processes of this pod have other ranks",
-    "NoAgent": "the agent reports from no process of this pod",
-    "NoSteps": "the program made no optimizer step in time",
-    "StepTooLong": "a step takes longer than 20 s, so that its trace may not fit into the program's memory",
-    "UnsupportedFramework": "only PyTorch programs on a CPU or an NVIDIA GPU can be traced",
-    "UnsupportedVersion": "this PyTorch can't be traced: it needs 2.1 or newer, with CUDA 12.6 or newer on a GPU",
-    "ProgramProfiles": "the program runs a profiler of its own, and there can be only one",
-    "CaptureFailed": "PyTorch's profiler failed",
-    "NoSpace": "there is no room for the trace on the pod's volume",
-}
+    source: Path
+    room: int
+    """Bytes that its gzip may have."""
 
 
 class Requested:
     """Holds the latest request. All but `read` is for one thread."""
 
-    def __init__(self, shared: Path, kept: Path, started: float) -> None:
-        """started: when this process began, by the clock of `now` in the other methods."""
+    def __init__(self, shared: Path, folder: Path, started: float) -> None:
+        """folder: the volume for what is kept. started: when this process began, by the clock of `now` in the other
+        methods."""
         self._started = started
         self._command = shared / Path(contract.COMMAND_DIR).name / COMMAND
         self._traces = shared / Path(contract.TRACE_DIR).name
-        self._kept = kept
-        self._answer = _stored(kept / ANSWER)
-        self._since = 0.0
-        self._heard = False
+        self._kept = Kept(folder)
+        stored = self._kept.load()
+        self._answer = stored if stored is not None and stored.over else None
+        self._interrupted = stored if stored is not None and not stored.over else None
+        self._asked = 0.0
+        self._seen: frozenset[int] = frozenset()  # of a request for all: ranks that were there at some time
+        self._turn: _Turn | None = None
 
-    def ask(self, identity: str, rank: int, state: State, now: float, unix: float) -> Answer:
-        """The state of the request, which is made if it is new."""
+    def ask(self, identity: str, rank: int | None, state: State, now: float, unix: float) -> Answer:
+        """The state of the request, which is made if it is new. rank: None for all."""
         known = self._answer
-        if known is not None and (known.id, known.rank) == (identity, rank):
+        if known is not None and known.asks(identity, rank):
             return known
         ranks = state.ranks(now)
-        if ranks and rank not in ranks and now >= self._started + START_SECONDS:
-            return _failed(Answer(identity, rank, contract.TRACE_FAILED), "NoRank")
-        self._since, self._heard = now, rank in ranks
-        answer = Answer(identity, rank, "waiting")
-        try:
-            leave(self._command, {"id": identity, "rank": rank, "at": unix})
-        except OSError as error:
-            answer = _failed(answer, "NoSpace", f"the request can't be left for the agent: {error.strerror}")
-        self._answer = answer
-        return answer
+        if rank is not None and ranks and rank not in ranks and now >= self._started + START_SECONDS:
+            refused = RankAnswer.failed(rank, "NoRank")
+            return Answer(identity, rank, contract.TRACE_FAILED, refused.reason, refused.message, ranks=(refused,))
+        before = self._interrupted
+        known = before if before is not None and before.asks(identity, rank) else Answer(identity, rank, "waiting")
+        self._answer, self._interrupted, self._turn = known, None, None
+        self._asked, self._seen = now, frozenset()
+        self._go_on(state, now, unix)
+        return self._answer
 
-    def look(self, state: State, now: float) -> tuple[Answer, Path] | None:
-        """Follow the request. Where its trace has come: what `read` is to be called with, in a thread."""
+    def look(self, state: State, now: float, unix: float) -> Reading | None:
+        """Follow the request. Where a trace has come: what `read` is to be called with, in a thread."""
         answer = self._answer
-        if answer is None or answer.state in (contract.TRACE_CAPTURED, contract.TRACE_FAILED, "reading"):
+        if answer is None or answer.over:
             return None
-        found, ranks = state.trace(answer.id, answer.rank, now), state.ranks(now)
-        self._heard = self._heard or answer.rank in ranks
-        if found is not None and found[1] == "written":
-            self._answer = replace(answer, state="reading")
-            return self._answer, self._traces / f"{found[0]}.requested.json"
-        if found is not None and found[1] in _MESSAGES:
-            self.settle(_failed(answer, found[1]))
-        elif not self._heard and now > max(
-            self._since + (0 if ranks else NO_AGENT_SECONDS), self._started + START_SECONDS
-        ):
-            self.settle(_failed(answer, "NoRank" if ranks else "NoAgent"))
-        elif now - self._since > LONGEST:
-            self.settle(_failed(answer, "NoSteps"))
-        elif found is not None and found[1] == "capturing":
-            self._answer = replace(answer, state="capturing")
-        return None
+        if self._turn is None:
+            self._go_on(state, now, unix)
+            return None
+        return self._follow(answer, self._turn, state, now)
 
-    def read(self, answer: Answer, source: Path) -> Answer:
+    def read(self, reading: Reading) -> RankAnswer:
         """Keep the trace, and say what it holds. Blocks: run it in a thread."""
+        target = self._kept.path(reading.id, reading.asked, reading.rank)
         try:
-            result = keep(source, self._kept)
+            result = self._kept.keep(reading.source, target, reading.room)
         except Unkept as error:
-            return _failed(answer, error.reason, str(error))
+            return RankAnswer.failed(reading.rank, error.reason, str(error))
         finally:
-            _remove(source)
-        return replace(answer, state=contract.TRACE_CAPTURED, result=result)
+            remove(reading.source)
+        return RankAnswer(reading.rank, contract.TRACE_CAPTURED, result=result)
 
-    def settle(self, answer: Answer) -> None:
-        """This is what became of the request, unless another one came in between."""
-        if self._answer is None or (self._answer.id, self._answer.rank) != (answer.id, answer.rank):
+    def settle(self, reading: Reading, outcome: RankAnswer) -> None:
+        """This is what became of the trace, unless another request came in between."""
+        answer, turn = self._answer, self._turn
+        if answer is None or not answer.asks(reading.id, reading.asked) or turn is None or turn.rank != reading.rank:
+            remove(self._kept.path(reading.id, reading.asked, reading.rank))
             return
-        self._answer = answer
-        _remove(self._command)
-        try:
-            _replace(self._kept / ANSWER, json.dumps(answer.to_dict()).encode())
-        except OSError:
-            pass  # a restart of this process forgets it, and the request is repeated then
+        self._done(answer, outcome)
 
+    # --- turns -------------------------------------------------------------------------------------------------------
 
-def keep(source: Path, kept: Path) -> dict[str, Any]:
-    """Copy a trace to the volume, compressed, and say what it holds. Raises Unkept; then the one before is still there.
-
-    The result has `summary`, `bytes` of the trace, and `sha256` of the file that is kept.
-    """
-    target = kept / KEPT
-    temporary = target.with_suffix(".tmp")
-    try:
-        size = _copy(source, temporary)
-        with gzip.open(temporary) as copy:
-            summary = summarise(_chunks(copy))
-        with temporary.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-        temporary.replace(target)
-    except (ValueError, EOFError, zlib.error) as error:
-        raise Unkept("Unreadable", f"the file is no trace that can be summarised: {error}"[:200]) from error
-    except OSError as error:
-        if error.errno in _FULL:
-            raise Unkept("NoSpace", _MESSAGES["NoSpace"]) from error
-        raise Unkept("CaptureFailed", f"the trace can't be kept: {error.strerror or error}"[:200]) from error
-    finally:
-        _remove(temporary)
-    return {"summary": summary.to_dict(), "bytes": size, "sha256": digest}
-
-
-def _copy(source: Path, target: Path) -> int:
-    """Bytes of the trace."""
-    handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    size = 0
-    with os.fdopen(handle, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Unkept("CaptureFailed", "what lies where the trace should be is no file")
-        with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
-            while chunk := file.read(_CHUNK):
-                size += len(chunk)
-                packed.write(chunk)
-                if size > MAX_BYTES or raw.tell() > MAX_KEPT_BYTES:
-                    limit = f"{MAX_BYTES >> 20} MiB, or {MAX_KEPT_BYTES >> 20} MiB compressed"
-                    raise Unkept("TooLarge", f"the trace is larger than {limit}")
-    return size
-
-
-def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK):
-        yield chunk
-
-
-def _failed(answer: Answer, reason: str, message: str = "") -> Answer:
-    return replace(answer, state=contract.TRACE_FAILED, reason=reason, message=message or _MESSAGES[reason])
-
-
-def _stored(path: Path) -> Answer | None:
-    """What was answered before this process was restarted."""
-    try:
-        body = json.loads(path.read_bytes())
-        result = {name: body[name] for name in ("summary", "bytes", "sha256") if name in body}
-        return Answer(body["id"], body["rank"], body["state"], body["reason"], body["message"], result)
-    except (OSError, ValueError, KeyError, TypeError):
+    def _follow(self, answer: Answer, turn: _Turn, state: State, now: float) -> Reading | None:
+        if turn.state == "reading":
+            return None
+        found, ranks = state.trace(_identity(answer), turn.rank, now), state.ranks(now)
+        turn.heard = turn.heard or turn.rank in ranks
+        if found is not None and found[1] == "written":
+            self._show(answer, turn, "reading")
+            room = kept.MAX_KEPT_BYTES - sum(one.result["packed"] for one in answer.ranks if one.captured)
+            source = self._traces / f"{found[0]}.requested.json"
+            return Reading(answer.id, answer.rank, turn.rank, source, room)
+        if found is not None and found[1] in MESSAGES:
+            self._done(answer, RankAnswer.failed(turn.rank, found[1]))
+        elif not turn.heard and now > max(
+            turn.since + (0 if ranks else NO_AGENT_SECONDS), self._started + START_SECONDS
+        ):
+            self._done(answer, RankAnswer.failed(turn.rank, "NoRank" if ranks else "NoAgent"))
+        elif now - turn.since > LONGEST + (ENDING_SECONDS if turn.state == "capturing" else 0.0):
+            self._done(answer, RankAnswer.failed(turn.rank, "NoSteps"))
+        elif found is not None and found[1] == "capturing":
+            self._show(answer, turn, "capturing")
         return None
 
+    def _show(self, answer: Answer, turn: _Turn, how: str) -> None:
+        turn.state = how
+        self._answer = replace(answer, state="capturing" if answer.ranks else how)
 
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(".new")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    def _go_on(self, state: State, now: float, unix: float) -> None:
+        """The next rank's turn, or the end of the request."""
+        while (answer := self._answer) is not None and not answer.over and self._turn is None:
+            rank = self._next(answer, state, now)
+            if rank is None:
+                return
+            try:
+                leave(self._command, {"id": _identity(answer), "rank": rank, "at": unix})
+            except OSError as error:
+                message = f"the request can't be left for the agent: {error.strerror}"
+                self._done(answer, RankAnswer.failed(rank, "NoSpace", message))
+            else:
+                self._turn = _Turn(rank, now, rank in state.ranks(now))
+
+    def _next(self, answer: Answer, state: State, now: float) -> int | None:
+        """The rank whose turn it is. None where none waits now; then the request may have come to its end."""
+        if answer.rank is not None:
+            return answer.rank
+        settled = now >= self._started + START_SECONDS
+        members, world = state.members(now, settled)
+        # One that has gone gets its turn, which says so. They are bounded, since the program may say anything.
+        self._seen = frozenset(sorted(self._seen | members)[:MAX_PROCESSES])
+        left = sorted(self._seen - {one.rank for one in answer.ranks})
+        if world is not None and world != answer.world:
+            answer = self._answer = replace(answer, world=world)
+        late = now - self._asked > LONGEST_ALL
+        if left and not late and len(answer.ranks) < MAX_RANKS:
+            return left[0]
+        if left:
+            reason = "TimedOut" if late else "TooManyRanks"
+            answer = replace(answer, ranks=(*answer.ranks, *(RankAnswer.failed(rank, reason) for rank in left)))
+        elif now < self._started + HEARD_SECONDS:
+            return None  # who reports has not been heard yet
+        # A program whose rank has made steps has all its ranks; otherwise some may still be importing their framework.
+        come = any(one.captured for one in answer.ranks) or (world is not None and len(answer.ranks) >= world)
+        gone = now > max(self._asked + (0 if state.ranks(now) else NO_AGENT_SECONDS), self._started + START_SECONDS)
+        if left or come or gone:
+            self._end(answer)
+        return None
+
+    def _done(self, answer: Answer, outcome: RankAnswer) -> None:
+        """Nothing more comes of this rank."""
+        self._turn = None
+        remove(self._command)
+        answer = replace(answer, ranks=(*answer.ranks, outcome))
+        if answer.rank is not None:
+            self._end(answer)
+            return
+        self._answer = replace(answer, state="capturing")
+        try:
+            self._kept.store(self._answer)
+        except Unkept:
+            pass  # a restart of this process forgets it; the end of the request tells
+
+    def _end(self, answer: Answer) -> None:
+        self._answer = _settled(answer)
+        try:
+            self._kept.store(self._answer)
+        except Unkept as error:
+            # Nobody finds files of which nothing is told.
+            for one in answer.ranks:
+                if one.captured:
+                    remove(self._kept.path(answer.id, answer.rank, one.rank))
+            lost = (
+                RankAnswer.failed(one.rank, error.reason, str(error)) if one.captured else one for one in answer.ranks
+            )
+            self._answer = _settled(replace(answer, ranks=tuple(lost)))
 
 
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        pass
+def _settled(answer: Answer) -> Answer:
+    if any(one.captured for one in answer.ranks):
+        return replace(answer, state=contract.TRACE_CAPTURED)
+    why = answer.ranks[0] if answer.ranks else RankAnswer.failed(0, "NoAgent")
+    return replace(answer, state=contract.TRACE_FAILED, reason=why.reason, message=why.message)
 
 
-def send(identity: str, kept: Path, out: BinaryIO) -> int:
-    """Write the kept trace with this id to `out`: a line of JSON with its size and digest, then its gzip. The exit
-    status of `python3 -m rightpool_profiler trace ID`; an error is a line with a message."""
-    answer = _stored(kept / ANSWER)
-    try:
-        if answer is None or answer.id != identity or answer.state != contract.TRACE_CAPTURED:
-            newest = "none" if answer is None else answer.id
-            raise FileNotFoundError(f"this trace is not kept any more: the newest one is {newest}")
-        with (kept / KEPT).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            out.write(json.dumps({"size": size, "sha256": answer.result["sha256"]}).encode() + b"\n")
-            for chunk in _chunks(file):
-                out.write(chunk)
-        out.flush()
-        return 0
-    except (OSError, KeyError) as error:
-        out.write(json.dumps({"message": str(error)}).encode() + b"\n")
-        out.flush()
-        return 1
+def _identity(answer: Answer) -> str:
+    """The request's id as the agents get it, which serve each but once."""
+    return f"{answer.id}:{contract.TRACE_ALL}" if answer.rank is None else answer.id

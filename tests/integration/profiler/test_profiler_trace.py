@@ -15,7 +15,10 @@ from typing import Any, Final
 import pytest
 
 from rightpool import contract
-from rightpool_profiler.traces.requested import send
+from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.planning.trace_ranks import with_ranks
+from rightpool.runtime.act.trace_answers import read_answer
+from rightpool_profiler.traces.kept import Kept
 from tests.integration.profiler.conftest import PATIENCE, Pod, free_port
 
 pytest.importorskip("torch")
@@ -49,7 +52,13 @@ def to_stop():
         torch.distributed.all_reduce(stop)  # a rank that left alone would end the other one in its next step
     return stop > 0
 
+def work():
+    until = time.monotonic() + float(os.environ.get("WORK", "0"))
+    while time.monotonic() < until:
+        torch.ones(256, 256) @ torch.ones(256, 256)
+
 for batch in DataLoader(Data(), batch_size=8):
+    work()
     net(batch).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -73,11 +82,19 @@ class Program:
             "torch_trace.py", {"_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"}
         )  # four steps, however slow this machine
 
-    def start(self, ranks: int = 1, **environment: str) -> list[subprocess.Popen[str]]:
+    def start(self, ranks: int = 1, slow: int | None = None, **environment: str) -> list[subprocess.Popen[str]]:
+        """slow: the rank that computes for most of a second in each step."""
         port = str(free_port())
         launcher = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if ranks > 1 else {}
         programs = [
-            self.pod.start(str(self.script), STOP=str(self.stop), RANK=str(rank), **launcher, **environment)
+            self.pod.start(
+                str(self.script),
+                STOP=str(self.stop),
+                RANK=str(rank),
+                WORK="0.7" if rank == slow else "0",
+                **launcher,
+                **environment,
+            )
             for rank in range(ranks)
         ]
         self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
@@ -97,7 +114,8 @@ def program(pod: Pod, tmp_path: Path) -> Program:
     return Program(pod, tmp_path)
 
 
-def served(pod: Pod, identity: str, rank: int = 0) -> dict[str, Any]:
+def served(pod: Pod, identity: str, rank: int | str = 0) -> dict[str, Any]:
+    """The sidecar's answer when it is over; of one rank, with what it says of it."""
     found: dict[str, Any] = {}
 
     def settled() -> bool:
@@ -107,15 +125,38 @@ def served(pod: Pod, identity: str, rank: int = 0) -> dict[str, Any]:
         return found["state"] in (contract.TRACE_CAPTURED, contract.TRACE_FAILED)
 
     pod.until(settled)
+    return found if rank == contract.TRACE_ALL or not found["ranks"] else {**found, **found["ranks"][0]}
+
+
+def sent(pod: Pod, identity: str) -> tuple[int, bytes]:
+    """What the command line gets."""
+    out = io.BytesIO()
+    return Kept(pod.kept).send(identity, out), out.getvalue()
+
+
+def chrome_traces(pod: Pod, identity: str, answers: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The events of each file as the command line gets them, by rank as in the answers."""
+    status, stream = sent(pod, identity)
+    assert status == 0
+    found = []
+    for left, answer in reversed(list(enumerate(reversed(answers)))):
+        head, _, stream = stream.partition(b"\n")
+        about = json.loads(head)
+        assert (about["rank"], about["left"], about["sha256"]) == (answer["rank"], left, answer["sha256"])
+        packed, stream = stream[: about["size"]], stream[about["size"] :]
+        found.append(_events(packed, answer))
+    assert stream == b""
     return found
 
 
 def chrome_trace(pod: Pod, identity: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events of the file as the command line gets it, checked against the format of Chrome traces."""
-    out = io.BytesIO()
-    assert send(identity, pod.kept, out) == 0
-    head, _, packed = out.getvalue().partition(b"\n")
-    assert json.loads(head) == {"size": len(packed), "sha256": answer["sha256"]}
+    """The same of one rank."""
+    (events,) = chrome_traces(pod, identity, [answer])
+    return events
+
+
+def _events(packed: bytes, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of a file, checked against the format of Chrome traces."""
     assert hashlib.sha256(packed).hexdigest() == answer["sha256"]
     body = gzip.decompress(packed)
     assert len(body) == answer["bytes"]
@@ -144,8 +185,8 @@ def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
     assert served(pod, "first") == answer, "a repeated request is the same one"
     second = served(pod, "second")
     assert second["state"] == contract.TRACE_CAPTURED and second["sha256"] != answer["sha256"]
-    assert send("first", pod.kept, io.BytesIO()) == 1, "the next one has taken its place"
-    assert sorted(path.name for path in pod.kept.iterdir()) == ["newest.json", "newest.json.gz"]
+    assert sent(pod, "first")[0] == 1, "the next one has taken its place"
+    assert len(list(pod.kept.iterdir())) == 2, "what was answered, and the file"
     assert list((pod.shared / "traces").iterdir()) == [], "the program's side keeps none"
     pod.restart_sidecar()
     assert served(pod, "second") == second, "it is not taken again"
@@ -167,6 +208,30 @@ def test_one_rank_of_two(program: Program) -> None:
     program.end(running)
 
 
+def test_all_ranks_and_which_one_holds_up_the_other(program: Program) -> None:
+    pod = program.pod
+    running = program.start(ranks=2, slow=1)
+    assert pod.post({"id": "all", "rank": "all"}, path=contract.PATH_TRACE)[0] == 202
+    pod.until(lambda: (pod.kept / "newest.json").exists())
+    pod.restart_sidecar()  # the first rank has had its turn
+    answer = served(pod, "all", contract.TRACE_ALL)
+    assert answer["state"] == contract.TRACE_CAPTURED and answer["world"] == 2, answer
+    assert [(one["rank"], one["reason"]) for one in answer["ranks"]] == [(0, ""), (1, "")]
+    for rank, events in enumerate(chrome_traces(pod, "all", answer["ranks"])):
+        assert {event["pid"] for event in events if event.get("cat") == "cpu_op"} == {running[rank].pid}
+        assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    found = read_answer(json.dumps(answer))
+    compared = with_ranks(TraceAnswer("all", None, found.state), {"pod": found}, {}).ranks
+    assert compared is not None and (compared.captured, compared.failed, compared.program) == (2, 0, 2)
+    (waiting,) = (one for one in compared.parts if one.part == "ExposedCommunication")
+    assert (waiting.least_rank, waiting.most_rank, compared.straggler) == (1, 0, 1), compared
+    assert list((pod.shared / "traces").glob("*.requested.json*")) == [], "the program's side keeps none"
+    assert served(pod, "all", contract.TRACE_ALL) == answer, "a repeated request is the same one"
+    assert served(pod, "one", 1)["state"] == contract.TRACE_CAPTURED
+    assert len(list(pod.kept.iterdir())) == 2, "the next one has taken the place of both"
+    program.end(running)
+
+
 def test_the_programs_own_profiler_goes_first(program: Program) -> None:
     running = program.start(OWN_PROFILER="1")
     answer = served(program.pod, "one")
@@ -178,7 +243,7 @@ def test_the_programs_own_profiler_goes_first(program: Program) -> None:
 
 def test_a_full_volume_of_the_sidecar(program: Program) -> None:
     running = program.start()
-    (program.pod.kept / "newest.json.tmp").symlink_to("/dev/full")
+    (program.pod.kept / "copy.tmp").symlink_to("/dev/full")
     answer = served(program.pod, "one")
     assert (answer["state"], answer["reason"]) == (contract.TRACE_FAILED, "NoSpace")
     again = served(program.pod, "two")

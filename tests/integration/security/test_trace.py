@@ -44,6 +44,22 @@ while True:
     optimizer.zero_grad()
     time.sleep(0.02)
 """
+PAIR: Final = "pair"
+_PAIR: Final = """
+import os, time, torch
+import torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+while True:
+    until = time.monotonic() + (0.7 if dist.get_rank() == 1 else 0.0)
+    while time.monotonic() < until:
+        torch.ones(256, 256) @ torch.ones(256, 256)
+    net(torch.ones(8, 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 _POOL: Final = {
     "apiVersion": "rightpool.dev/v1alpha1",
     "kind": "AcceleratorPool",
@@ -60,6 +76,11 @@ _READS: Final = {"apiGroups": ["rightpool.dev"], "resources": ["profiledjobs"], 
 _RULES: Final[dict[str, list[dict[str, Any]]]] = {
     "asker": [_READS],
     "reader": [_READS, {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]}],
+    "lister": [
+        _READS,
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    ],
 }
 
 
@@ -110,9 +131,9 @@ class Site:
         out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out, err
 
-    def status(self) -> dict[str, Any]:
-        job = self.kubectl.json("get", "profiledjob", JOB, f"--namespace={NAMESPACE}")
-        return dict(job.get("status", {}).get("trace") or {})
+    def status(self, job: str = JOB) -> dict[str, Any]:
+        body = self.kubectl.json("get", "profiledjob", job, f"--namespace={NAMESPACE}")
+        return dict(body.get("status", {}).get("trace") or {})
 
     def annotate(self, value: str) -> None:
         self.kubectl("annotate", "profiledjob", JOB, f"--namespace={NAMESPACE}", "--overwrite", value)
@@ -140,9 +161,9 @@ class Site:
         containers = [*status.get("initContainerStatuses", []), *status["containerStatuses"]]
         return sum(one["restartCount"] for one in containers if one["name"] == SIDECAR_CONTAINER)
 
-    def running(self) -> list[str]:
+    def running(self, job: str = JOB) -> list[str]:
         pods = self.kubectl.json(
-            "get", "pods", f"--namespace={NAMESPACE}", f"--selector=rightpool.dev/profiledjob={JOB}"
+            "get", "pods", f"--namespace={NAMESPACE}", f"--selector=rightpool.dev/profiledjob={job}"
         )
         return [
             f"{pod['metadata']['name']}/{pod['status']['containerStatuses'][0]['restartCount']}"
@@ -151,29 +172,27 @@ class Site:
         ]
 
 
-@pytest.fixture(scope="module")
-def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A job of one pod that makes steps."""
-    site = Site(release, tmp_path_factory.mktemp("trace"))
+def _job(release: Release, name: str, program: str, replicas: int) -> dict[str, Any]:
+    """A job of pods with one chip each."""
     values = yaml.safe_load(release.images.read_text())["sidecar"]["image"]
     image = f"docker.io/rightpool/profiler@{values['digest']}"
     container = {
         "name": "trainer",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", _PROGRAM],
+        "command": ["python3", "-c", program],
         "env": [{"name": "PYTHONPATH", "value": str(_PACKAGES)}],
         "volumeMounts": [{"name": "packages", "mountPath": str(_PACKAGES), "readOnly": True}],
     }
     volume = {"name": "packages", "hostPath": {"path": str(_PACKAGES)}}
-    job = {
+    return {
         "apiVersion": "rightpool.dev/v1alpha1",
         "kind": "ProfiledJob",
-        "metadata": {"name": JOB, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "workload": {
                 "job": {
-                    "replicas": 1,
+                    "replicas": replicas,
                     "chipsPerReplica": 1,
                     "template": {"spec": {"containers": [container], "volumes": [volume]}},
                 }
@@ -181,10 +200,16 @@ def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "placement": {"pools": {"allow": ["dev"]}},
         },
     }
-    site.kubectl.apply([_POOL, job])
+
+
+@pytest.fixture(scope="module")
+def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A job of one pod that makes steps."""
+    site = Site(release, tmp_path_factory.mktemp("trace"))
+    site.kubectl.apply([_POOL, _job(release, JOB, _PROGRAM, replicas=1)])
     eventually(lambda: len(site.running()) == 1, lambda: f"{site.status()}\n{release.operators()}", SECONDS)
     yield site
-    site.kubectl("delete", "profiledjob", JOB, f"--namespace={NAMESPACE}")
+    site.kubectl("delete", "profiledjob", JOB, f"--namespace={NAMESPACE}", "--ignore-not-found")
 
 
 def test_the_annotation_is_served_once(site: Site) -> None:
@@ -247,6 +272,24 @@ def test_who_may_not_run_commands_in_pods_gets_the_summary_and_no_file(site: Sit
     assert not file.exists()
 
 
+def test_all_ranks_of_a_job(site: Site) -> None:
+    before, folder = site.running(), site.folder / "ranks"
+    code, out, err = site.trace(JOB, "--all", "-o", str(folder), user=site.user("lister"))
+    assert code == 0 and "traced 1 of 1 rank, in 1 pod\n" in out and f"wrote 1 file to {folder}" in out, err
+    trace = site.status()
+    assert "rank" not in trace and trace["ranks"]["captured"] == 1 and "straggler" not in trace["ranks"], trace
+    assert [part["part"] for part in trace["ranks"]["parts"]] == [part["part"] for part in trace["summary"]["parts"]]
+    (file,) = folder.iterdir()
+    assert file.name == "rank-0.pt.trace.json.gz"
+    events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    code, out, err = site.trace(JOB, "--summary", "-o", str(site.folder / "more"), user=site.user("reader"))
+    assert code == 1 and "WHAT THE TIME OF THE RANKS GOES TO" in out
+    assert err.endswith("you may not list pods of namespace prod (list pods)\n"), err
+    assert not (site.folder / "more").exists()
+    assert site.running() == before
+
+
 def test_a_rank_that_is_not_there(site: Site) -> None:
     code, _, err = site.trace(JOB, "--rank", "7", user=site.user("reader"))
     assert code == 1 and err.endswith("there is no trace (NoRank): no process of the job has rank 7\n"), err
@@ -295,3 +338,27 @@ def test_a_pod_that_is_gone(site: Site) -> None:
     code, out, err = site.trace(JOB, "--summary", "-o", str(site.folder / "gone.json"), user=site.user("reader"))
     assert code == 1 and "WHAT THE TIME GOES TO" in out
     assert err == f"rightpool trace: pod {pod} is gone, and the file with it: have another trace taken\n", err
+
+
+def test_two_pods_and_which_one_holds_up_the_other(site: Site) -> None:
+    """Last, since it takes the place of the other job."""
+    where = f"--namespace={NAMESPACE}"
+    site.kubectl("delete", "profiledjob", JOB, where)
+    site.kubectl.apply([_job(site.release, PAIR, _PAIR, replicas=2)])
+    try:
+        eventually(lambda: len(site.running(PAIR)) == 2, lambda: site.release.operators(), SECONDS)
+        folder = site.folder / "pair"
+        code, out, err = site.trace(PAIR, "--all", "-o", str(folder), user=site.user("lister"))
+        assert code == 0 and "traced 2 of 2 ranks, in 2 pods\nrank 1 holds up the others" in out, f"{out}\n{err}"
+        trace = site.status(PAIR)
+        ranks = trace["ranks"]
+        assert (ranks["captured"], ranks["failed"], ranks["program"], ranks["straggler"]) == (2, 0, 2, 1), trace
+        assert len(json.dumps(trace)) < 8000
+        names = [f"rank-{rank}.pt.trace.json.gz" for rank in range(2)]
+        assert sorted(path.name for path in folder.iterdir()) == names
+        for name in names:
+            events = json.loads(gzip.decompress((folder / name).read_bytes()))["traceEvents"]
+            assert any(event["name"] == "gloo:all_reduce" for event in events)
+        assert [one.endswith("/0") for one in site.running(PAIR)] == [True, True], "the programs run on"
+    finally:
+        site.kubectl("delete", "profiledjob", PAIR, where)

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,37 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rightpool.api.trace import Trace, TraceOperation, TracePart, TraceState, TraceSummary
+from rightpool.api.trace import (
+    Trace,
+    TraceFailure,
+    TraceOperation,
+    TracePart,
+    TraceRanks,
+    TraceReason,
+    TraceSpread,
+    TraceState,
+    TraceSummary,
+)
 from rightpool.cli import trace as command
+from rightpool.cli import trace_files
 from rightpool.cli.connection import CliError
 from rightpool.cli.table import Page
 from rightpool.cluster.errors import Forbidden, NotFound, Unavailable
 from rightpool.planning.job import JobKey
+from rightpool.planning.trace_ranks import digest_of_all
 
 KEY = JobKey("vision", "resnet50")
 BODY = b'{"traceEvents": []}' * 1000
 PACKED = gzip.compress(BODY, mtime=0)
-HEAD = json.dumps({"size": len(PACKED)}).encode() + b"\n"
+DIGEST = hashlib.sha256(PACKED).hexdigest()
+
+
+def head(rank: int = 0, left: int = 0, **changed: Any) -> bytes:
+    about = {"rank": rank, "size": len(PACKED), "sha256": DIGEST, "left": left, **changed}
+    return json.dumps(about).encode() + b"\n"
+
+
+HEAD = head()
 SUMMARY = TraceSummary(
     "Device",
     0.5,
@@ -34,9 +55,7 @@ SUMMARY = TraceSummary(
     (TraceOperation("ncclDevKernel_AllReduce", 4, 0.01, 0.0),),
     (TraceOperation("gemm", 8, 0.004),),
 )
-TRACE = Trace(
-    "now", 0, TraceState.CAPTURED, 1.8e9, 1, "pod-1", sha256=hashlib.sha256(PACKED).hexdigest(), summary=SUMMARY
-)
+TRACE = Trace("now", TraceState.CAPTURED, 1.8e9, 0, 1, "pod-1", sha256=DIGEST, summary=SUMMARY)
 
 
 class Client:
@@ -54,7 +73,7 @@ class Client:
 
 
 def fetch(client: Client, path: Path) -> None:
-    command.fetch(client, KEY, TRACE, path)  # type: ignore[arg-type]
+    trace_files.fetch(client, KEY, TRACE, path)  # type: ignore[arg-type]
 
 
 def test_what_is_printed() -> None:
@@ -107,7 +126,10 @@ def test_how_the_stream_is_cut_makes_no_difference(tmp_path: Path, sizes: list[i
         (Client(b"[]\n"), "sent no trace"),
         (Client(b'{"message": "not kept\\u001b[31m"}\n'), "the file can't be read from pod pod-1: not kept[31m"),
         (Client(b'{"size": 1e18}\n'), "no size"),
-        (Client(json.dumps({"size": 10**12}).encode() + b"\n"), "no size"),
+        (Client(head(size=10**12)), "no size"),
+        (Client(head(rank=-1)), "no size"),
+        (Client(head(left=True)), "no size"),
+        (Client(head(sha256="A" * 64)), "no size"),
         (Client(HEAD, PACKED[:-1]), "incomplete or changed"),
         (Client(HEAD, PACKED[:-1] + b"x"), "incomplete or changed"),
         (Client(HEAD, PACKED + b"x"), "incomplete or changed"),
@@ -125,13 +147,182 @@ def test_a_file_that_does_not_come(tmp_path: Path, client: Client, message: str)
     assert [one.name for one in tmp_path.iterdir()] == ["trace.json"] and path.read_text() == "mine"
 
 
-def test_a_folder_that_is_not_there_is_told_before_a_trace_is_taken(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "gone" / "trace.json"):
+def test_what_can_not_be_written_is_told_before_a_trace_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path in (tmp_path, tmp_path / "gone" / "trace.json", file / "trace.json"):
         with pytest.raises(CliError, match="can't be written"):
-            command._check_folder(path)
+            trace_files.check_output(path, every=False)
+    for path in (file, tmp_path / "gone" / "traces", file / "traces"):
+        with pytest.raises(CliError, match="can't be written"):
+            trace_files.check_output(path, every=True)
+    trace_files.check_output(file, every=False)
+    trace_files.check_output(tmp_path, every=True)
+    trace_files.check_output(tmp_path / "traces", every=True)
+    assert not (tmp_path / "traces").exists()
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.5", "1000001", ""])
 def test_ranks_that_are_none(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         command._rank(text)
+
+
+# --- all ranks ---------------------------------------------------------------------------------------------------
+
+RANKS = TraceRanks(
+    captured=4,
+    failed=10,
+    pods=2,
+    program=14,
+    shown=1,
+    straggler=1,
+    parts=(
+        TraceSpread("Compute", 0.3, 0, 0.4, 0.9, 1),
+        TraceSpread("ExposedCommunication", 0.02, 1, 0.55, 0.6, 3),
+    ),
+    failures=(
+        TraceFailure("pod-2", TraceReason.NO_STEPS, "the program made no step", 4),
+        TraceFailure("pod-3", TraceReason.NO_AGENT, "nobody reports"),
+    ),
+)
+EVERY = replace(TRACE, rank=None, ranks=RANKS, sha256=digest_of_all((rank, DIGEST) for rank in range(4)))
+
+
+def test_what_is_printed_of_all_ranks() -> None:
+    out = io.StringIO()
+    command.show_ranks(RANKS, Page(out))
+    command.show(EVERY, SUMMARY, Page(out))
+    assert out.getvalue().startswith(
+        "traced 4 of 14 ranks, in 2 pods\n"
+        "rank 1 holds up the others: it communicates alone for 2% of its time, rank 3 for 60%\n"
+        "\n"
+        "WHAT THE TIME OF THE RANKS GOES TO\n"
+        "PART                 LEAST  OF RANK  MEDIAN  MOST  OF RANK\n"
+        "communicating alone     2%        1     55%   60%        3\n"
+        "computing              30%        0     40%   90%        1\n"
+        "\n"
+        "WITHOUT A TRACE\n"
+        "RANK  POD    REASON   MESSAGE\n"
+        "   4  pod-2  NoSteps  the program made no step\n"
+        "   -  pod-3  NoAgent  nobody reports\n"
+        "and 8 more\n"
+        "\n"
+        "4 steps of rank 1 in pod pod-1: 0.5 s of the device\n"
+    )
+
+
+class Pods:
+    """Pods that each send these bytes, or fail."""
+
+    def __init__(self, **sent: bytes | Exception) -> None:
+        self._sent = {name.replace("_", "-"): what for name, what in sent.items()}
+        self.listed: tuple[Any, ...] = ()
+        self.refused: Exception | None = None
+
+    def list_all(self, resource: Any, namespace: str, *, labels: str) -> list[dict[str, Any]]:
+        if self.refused is not None:
+            raise self.refused
+        self.listed = (resource.plural, namespace, labels)
+        ended = {"metadata": {"name": "pod-0"}, "status": {"phase": "Succeeded"}}
+        return [ended, *({"metadata": {"name": name}, "status": {"phase": "Running"}} for name in self._sent)]
+
+    def container_output(self, namespace: str, pod: str, *_: Any, silence: float) -> Iterator[bytes]:
+        what = self._sent[pod]
+        if isinstance(what, Exception):
+            raise what
+        yield what[:100]
+        yield what[100:]
+
+
+def fetch_all(pods: Pods, folder: Path) -> tuple[list[str], list[str]]:
+    written, problems = trace_files.fetch_all(pods, KEY, EVERY, folder)  # type: ignore[arg-type]
+    assert all(path.read_bytes() == PACKED for path in written)
+    names = [path.name for path in written]
+    assert sorted(one.name for one in folder.iterdir()) == sorted(names), "and nothing half written"
+    return names, problems
+
+
+FIRST = head(0, 1) + PACKED + head(1) + PACKED
+SECOND = head(2, 1) + PACKED + head(3) + PACKED
+NO_TRACE = b'{"message": "this trace is not kept any more: the newest one is none"}\n'
+NAMES = [f"rank-{rank}.pt.trace.json.gz" for rank in range(4)]
+
+
+def test_a_file_for_each_rank(tmp_path: Path) -> None:
+    pods = Pods(pod_1=FIRST, pod_2=SECOND, pod_3=NO_TRACE)
+    assert fetch_all(pods, tmp_path / "traces") == (NAMES, []), "that a pod has none is in the status"
+    assert pods.listed == ("pods", "vision", "rightpool.dev/profiledjob=resnet50,rightpool.dev/revision=1")
+    assert (tmp_path / "traces" / NAMES[0]).stat().st_mode & 0o600 == 0o600
+    assert fetch_all(pods, tmp_path / "traces")[0] == NAMES, "and once more"
+
+
+@pytest.mark.parametrize(
+    ("second", "names", "problem"),
+    [
+        (NotFound("no", status=404), NAMES[:2], "pod pod-2 is gone"),
+        (Unavailable("broken pipe"), NAMES[:2], "broken pipe"),
+        (head(2, 1) + PACKED + head(3) + PACKED[:-1], NAMES[:3], "incomplete or changed"),
+        (head(2, 1) + PACKED, NAMES[:3], "sent no trace"),
+        (head(1, 1) + PACKED, NAMES[:2], "sent rank 1 once more"),
+        (head(2, 1) + PACKED + head(2) + PACKED, NAMES[:3], "sent rank 2 once more"),
+        (NO_TRACE, NAMES[:2], "not kept any more"),
+    ],
+)
+def test_what_one_pod_does_not_send_does_not_lose_the_others(
+    tmp_path: Path, second: bytes | Exception, names: list[str], problem: str
+) -> None:
+    written, problems = fetch_all(Pods(pod_1=FIRST, pod_2=second), tmp_path / "traces")
+    assert written == names and len(problems) == 1 and problem in problems[0]
+
+
+def test_a_pod_that_has_ended_since(tmp_path: Path) -> None:
+    assert fetch_all(Pods(pod_1=FIRST), tmp_path) == (NAMES[:2], ["their pods are gone, and the files with them"])
+
+
+def nothing_comes(pods: Pods, folder: Path, message: str) -> None:
+    with pytest.raises(CliError, match=message):
+        trace_files.fetch_all(pods, KEY, EVERY, folder)  # type: ignore[arg-type]
+
+
+def test_files_that_are_not_those_of_the_status(tmp_path: Path) -> None:
+    other = gzip.compress(b"other", mtime=0)
+    lie = head(3, size=len(other), sha256=hashlib.sha256(other).hexdigest()) + other
+    nothing_comes(Pods(pod_1=FIRST, pod_2=head(2, 1) + PACKED + lie), tmp_path / "traces", "not those that the job's")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / NAMES[0]).write_text("mine")
+    nothing_comes(Pods(pod_1=FIRST, pod_2=head(2, 1) + PACKED + lie), tmp_path / "mine", "not those that the job's")
+    assert (tmp_path / "mine" / NAMES[0]).read_text() == "mine"
+
+
+def test_no_file_comes(tmp_path: Path) -> None:
+    nothing_comes(Pods(pod_1=Forbidden("no", status=403)), tmp_path / "traces", "you may not run commands in pods")
+    nothing_comes(Pods(), tmp_path / "traces", "no file of trace now can be had: their pods are gone")
+    refused = Pods()
+    refused.refused = Forbidden("no", status=403)
+    nothing_comes(refused, tmp_path / "traces", "you may not list pods of namespace vision")
+    assert list(tmp_path.iterdir()) == [], "no empty folder is left"
+
+
+def test_a_pod_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_files, "MAX_FILE_BYTES", 2 * len(PACKED))
+    endless = b"".join(head(rank, 9) + PACKED for rank in range(9))
+    written, problems = fetch_all(Pods(pod_1=endless), tmp_path / "traces")
+    assert written == NAMES[:2] and "too much" in problems[0]
+
+
+def test_a_missing_file_is_an_error_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CliError, match=r"of 4 files 2 can't be had.*pod pod-2 is gone"):
+        command._write(Pods(pod_1=FIRST, pod_2=NotFound("no", status=404)), KEY, EVERY, tmp_path)  # type: ignore[arg-type]
+    assert "wrote 2 files" in capsys.readouterr().out
+
+
+def test_one_rank_or_all() -> None:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert parser.parse_args(["x", "--all"]).all and not parser.parse_args(["x", "--rank", "1"]).all
+    with pytest.raises(SystemExit):
+        parser.parse_args(["x", "--all", "--rank", "1"])

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 from rightpool.cluster.sidecars import MAX_RESPONSE_BYTES, Sidecars
 from rightpool.contract import PATH_CHECKPOINT, PATH_TRACE
 from tests.unit.telemetry.pages import free_port
@@ -84,12 +86,13 @@ def test_an_oversized_response_is_not_read() -> None:
     assert "larger than" in problem
 
 
-def test_a_trace_is_asked_for_of_one_rank() -> None:
+@pytest.mark.parametrize(("rank", "word"), [(3, 3), (0, 0), (None, "all")])
+def test_a_trace_is_asked_for_of_one_rank_or_all(rank: int | None, word: int | str) -> None:
     port = free_port()
     sidecars = Sidecars(port=port, timeout=60.0)
     with sidecar("127.0.0.2", port, 202, b'{"state": "waiting"}') as heard:
         addresses = [("a", "127.0.0.2"), ("b", "127.0.0.3")]
-        outcomes = sidecars.request_trace(addresses, "secret", "now", 3, lambda text: json.loads(text)["state"])
+        outcomes = sidecars.request_trace(addresses, "secret", "now", rank, lambda text: json.loads(text)["state"])
     sidecars.close()
-    assert heard == [(PATH_TRACE, "Bearer secret", {"id": "now", "rank": 3})]
+    assert heard == [(PATH_TRACE, "Bearer secret", {"id": "now", "rank": word})]
     assert outcomes.answers == {"a": "waiting"} and outcomes.failures.keys() == {"b"}

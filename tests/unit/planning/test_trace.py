@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 from rightpool import contract
 from rightpool.api.migration import Phase
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.api.trace import Trace, TraceReason, TraceRequest, TraceState, read_request
+from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceRequest, TraceState, read_request
 from rightpool.planning.job import Job
 from rightpool.planning.migration.commands import RequestTrace, commands
-from rightpool.planning.trace import LONGEST_SECONDS, PAUSE_SECONDS, abandoned, limit_without, with_trace
+from rightpool.planning.trace import (
+    LONGEST_ALL_SECONDS,
+    LONGEST_SECONDS,
+    PAUSE_SECONDS,
+    abandoned,
+    limit_without,
+    with_trace,
+)
 from rightpool.planning.trace_answer import TraceAnswer
 
 from .jobs import NOW, changed, fresh, running, spec
@@ -37,7 +44,7 @@ def of(job: Job) -> Trace:
 
 def test_a_request_is_served_once() -> None:
     job = with_trace(running(trace_request=ASKED), NOW)
-    assert of(job) == Trace("now", 3, TraceState.WAITING, NOW, revision=1)
+    assert of(job) == Trace("now", TraceState.WAITING, NOW, 3, revision=1)
     assert asked(job) == [RequestTrace(1, "now", 3)]
     assert with_trace(job, NOW + 10) is job, "nothing is written while it waits"
     taking = with_trace(changed(job, trace_answer=TraceAnswer("now", 3, TraceState.CAPTURING, "pod-1")), NOW + 20)
@@ -118,18 +125,37 @@ def test_it_does_not_wait_for_ever() -> None:
     assert of(with_trace(job, NOW + LONGEST_SECONDS + 1)).message.endswith("traces of other jobs came first")
 
 
+def test_all_ranks_have_more_time_and_what_has_come_is_not_lost() -> None:
+    every = TraceRequest("now", None)
+    job = with_trace(running(trace_request=every), NOW)
+    assert (of(job).rank, asked(job)) == (None, [RequestTrace(1, "now", None)])
+    waiting = TraceAnswer("now", None, TraceState.CAPTURING, message="1 of 2 pods did not answer")
+    partly = replace(waiting, pod="pod-1", sha256="0" * 64, ranks=TraceRanks(captured=1, failed=1, pods=1))
+    taking = with_trace(changed(job, trace_answer=partly), NOW + 1)
+    assert (of(taking).state, of(taking).pod, of(taking).ranks) == (TraceState.CAPTURING, None, None)
+    late = NOW + LONGEST_ALL_SECONDS
+    assert with_trace(changed(taking, trace_answer=partly), late) == changed(taking, trace_answer=partly)
+    done = of(with_trace(changed(taking, trace_answer=partly), late + 1))
+    assert (done.state, done.pod, done.ranks) == (TraceState.CAPTURED, "pod-1", partly.ranks)
+    for nothing in (waiting, replace(waiting, ranks=TraceRanks(captured=0, failed=1, pods=0))):
+        over = of(with_trace(changed(taking, trace_answer=nothing), late + 1))
+        assert (over.state, over.reason) == (TraceState.FAILED, TraceReason.TIMED_OUT)
+    one = changed(job, trace_request=TraceRequest("now", 0))
+    assert with_trace(one, NOW + 1) is one, "another request, which waits for this one"
+
+
 _ANSWERS = st.one_of(
     st.none(),
     st.builds(
         TraceAnswer,
         st.sampled_from(["now", "b", "c"]),
-        st.sampled_from([0, 1]),
+        st.sampled_from([0, 1, None]),
         st.sampled_from(TraceState),
         st.just("pod-1"),
     ),
 )
 _REQUESTS = st.one_of(
-    st.none(), st.builds(TraceRequest, st.sampled_from(["now", "b"]), st.sampled_from([0, 1]), st.booleans())
+    st.none(), st.builds(TraceRequest, st.sampled_from(["now", "b"]), st.sampled_from([0, 1, None]), st.booleans())
 )
 
 
@@ -150,7 +176,7 @@ def test_whatever_happens_each_trace_ends_and_is_read_back_as_it_was(
         assert (trace.finished_at is not None) == trace.over
         assert (trace.reason is not None) == (trace.state is TraceState.FAILED)
         open_since = None if trace.over else trace.since
-        assert open_since is None or now - open_since <= LONGEST_SECONDS + 400
+        assert open_since is None or now - open_since <= LONGEST_ALL_SECONDS + 400
         assert len(asked(job)) == (0 if trace.over else 1) or not there
         stored = ProfiledJobStatus(state=job.state).to_dict()
         read = ProfiledJobStatus.from_dict(stored).state.trace
@@ -163,6 +189,8 @@ def test_whatever_happens_each_trace_ends_and_is_read_back_as_it_was(
         ("now", TraceRequest("now")),
         (" a.b_c-1 ", TraceRequest("a.b_c-1")),
         ("now:12", TraceRequest("now", 12)),
+        ("now:all", TraceRequest("now", None)),
+        ("all", TraceRequest("all", 0)),
         ("x" * 63, TraceRequest("x" * 63)),
     ],
 )
@@ -181,6 +209,9 @@ def test_values_of_the_annotation(value: str, request_: TraceRequest) -> None:
         "a b",
         "now:",
         "now:-1",
+        "now:ALL",
+        "now:all0",
+        "now:all:0",
         "now:1.5",
         "now:1000001",
         "now:٣",

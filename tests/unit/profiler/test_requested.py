@@ -13,42 +13,14 @@ from typing import Any
 import pytest
 
 from rightpool import contract
-from rightpool_profiler.report import parse
 from rightpool_profiler.state import State
+from rightpool_profiler.traces import kept as volume
 from rightpool_profiler.traces import requested
-from rightpool_profiler.traces.requested import Requested, Unkept, keep, send
+from rightpool_profiler.traces.answer import MESSAGES
+from rightpool_profiler.traces.kept import Kept, Unkept
+from rightpool_profiler.traces.requested import Requested
 
-from .test_summary import event, text
-
-TRACE = text([event("cpu_op", "aten::mm", 0, 10), event("Trace", "PyTorch Profiler (0)", 0, 20)])
-
-
-class Site:
-    """A sidecar, and an agent that says what it is told to."""
-
-    def __init__(self, folder: Path) -> None:
-        self.shared, self.kept = folder / "shared", folder / "kept"
-        for path in (self.kept, self.shared / "commands", self.shared / "traces"):
-            path.mkdir(parents=True)
-        self.state = State(10.0, 1)
-        self.requested = Requested(self.shared, self.kept, 0.0)
-        self.now = requested.START_SECONDS + 100.0
-
-    def ask(self, identity: str = "one", rank: int = 0) -> dict[str, Any]:
-        return self.requested.ask(identity, rank, self.state, self.now, 1.8e9).to_dict()
-
-    def report(self, state: str = "", identity: str = "one", rank: int = 0) -> None:
-        counters = {"steps": 0, "seconds": 0.0, "counts": [0] * 17, "cpu": 0.0, "framework": "torch", "at": self.now}
-        message = {"pid": 40 + rank, "start": 1, "rank": rank, **counters}
-        if state:
-            message["trace"] = {"id": identity, "state": state}
-        self.state.apply(parse(json.dumps(message).encode()), self.now, 1.8e9)
-
-    def look(self, seconds: float = 1.0) -> None:
-        self.now += seconds
-        found = self.requested.look(self.state, self.now)
-        if found is not None:
-            self.requested.settle(self.requested.read(*found))
+from .traced_pod import TRACE, Site
 
 
 @pytest.fixture
@@ -64,17 +36,22 @@ def test_from_the_request_to_the_file(site: Site) -> None:
     site.report("capturing")
     site.look()
     assert site.ask()["state"] == "capturing"
-    (site.shared / "traces" / "40.requested.json").write_bytes(TRACE)
+    site.write()
     site.report("written")
     site.look()
     answer = site.ask()
-    assert (answer["state"], answer["bytes"]) == (contract.TRACE_CAPTURED, len(TRACE))
-    assert answer["summary"]["parts"][contract.PART_COMPUTE] == 0.5
+    (rank,) = answer["ranks"]
+    assert (answer["state"], rank["state"], rank["bytes"]) == (
+        contract.TRACE_CAPTURED,
+        contract.TRACE_CAPTURED,
+        len(TRACE),
+    )
+    assert rank["summary"]["parts"][contract.PART_COMPUTE] == 0.5
     assert list((site.shared / "traces").iterdir()) == list((site.shared / "commands").iterdir()) == []
-    out = io.BytesIO()
-    assert send("one", site.kept, out) == 0
-    head, _, packed = out.getvalue().partition(b"\n")
-    assert json.loads(head) == {"size": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}
+    status, sent = site.send("one")
+    head, _, packed = sent.partition(b"\n")
+    about = {"rank": 0, "size": len(packed), "sha256": hashlib.sha256(packed).hexdigest(), "left": 0}
+    assert (status, json.loads(head)) == (0, about)
     assert gzip.decompress(packed) == TRACE
     assert Requested(site.shared, site.kept, 0.0).ask("one", 0, site.state, 0.0, 0.0).to_dict() == answer, (
         "after a restart"
@@ -92,7 +69,7 @@ def test_the_agents_reason_is_the_answer(site: Site, word: str) -> None:
 
 
 def test_every_word_of_the_agent_is_of_the_contract() -> None:
-    assert set(requested._MESSAGES) | {"TooLarge", "Unreadable"} == set(contract.TRACE_REASONS)
+    assert set(MESSAGES) | {"TooLarge", "Unreadable"} == set(contract.TRACE_REASONS)
 
 
 def test_what_another_rank_says_is_of_another_request(site: Site) -> None:
@@ -148,13 +125,14 @@ def test_a_process_that_never_comes(site: Site, ranks: tuple[int, ...], reason: 
 def test_another_request_comes_in_between(site: Site) -> None:
     site.report()
     site.ask()
-    (site.shared / "traces" / "40.requested.json").write_bytes(TRACE)
+    site.write()
     site.report("written")
-    found = site.requested.look(site.state, site.now)
+    found = site.requested.look(site.state, site.now, 1.8e9)
     assert found is not None
     site.ask("two")
-    site.requested.settle(site.requested.read(*found))
+    site.requested.settle(found, site.requested.read(found))
     assert site.ask("two")["state"] == "waiting"
+    assert site.files() == [], "nobody would ask for it"
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
@@ -163,9 +141,13 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     assert (answer.state, answer.reason) == ("failed", "NoSpace")
 
 
-def refused(source: Path, kept: Path) -> str:
+def keep(source: Path, kept: Path, room: int = volume.MAX_KEPT_BYTES) -> dict[str, Any]:
+    return Kept(kept).keep(source, kept / "newest.json.gz", room)
+
+
+def refused(source: Path, kept: Path, room: int = volume.MAX_KEPT_BYTES) -> str:
     with pytest.raises(Unkept) as raised:
-        keep(source, kept)
+        keep(source, kept, room)
     assert "\n" not in str(raised.value) and len(str(raised.value)) <= 200
     return raised.value.reason
 
@@ -190,10 +172,11 @@ def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         source.write_bytes(content)
         assert refused(source, kept) == "Unreadable"
     source.write_bytes(TRACE)
-    monkeypatch.setattr(requested, "MAX_BYTES", 10)
+    assert refused(source, kept, room=10) == "TooLarge"
+    monkeypatch.setattr(volume, "MAX_BYTES", 10)
     assert refused(source, kept) == "TooLarge"
     monkeypatch.undo()
-    (kept / "newest.json.tmp").symlink_to("/dev/full")
+    (kept / "copy.tmp").symlink_to("/dev/full")
     assert refused(source, kept) == "NoSpace"
     assert sorted((path.name, path.read_bytes()) for path in kept.iterdir()) == good, "the one before is still there"
     assert keep(source, kept) == before
@@ -201,7 +184,7 @@ def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_trace_that_is_not_kept_is_not_sent(tmp_path: Path) -> None:
     out = io.BytesIO()
-    assert send("one", tmp_path, out) == 1
+    assert Kept(tmp_path).send("one", out) == 1
     assert "message" in json.loads(out.getvalue())
     (tmp_path / "newest.json").write_text("[]")
-    assert send("one", tmp_path, out) == 1
+    assert Kept(tmp_path).send("one", out) == 1

@@ -129,6 +129,8 @@ async def test_a_trace_is_asked_for_and_a_repeat_is_the_same_request(site: Site)
     status, answer = await site.post('{"id": "now", "rank": 0}', path="/trace")
     assert (status, answer["state"]) == (202, "waiting")
     assert await site.post('{"id": "now"}', path="/trace") == (202, answer), "rank 0 is the default"
+    status, every = await site.post('{"id": "now", "rank": "all"}', path="/trace")
+    assert (status, every["rank"], every["state"]) == (202, "all", "waiting")
     assert (await site.ask("GET /trace HTTP/1.1\r\n\r\n"))[0] == 405
 
 

@@ -12,7 +12,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
-from rightpool.api.trace import Trace, TraceReason, TraceState
+from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState
 from rightpool.planning.job import Job
 from rightpool.reporting.events import Announcer
 from rightpool.reporting.stored_job import read_job
@@ -199,7 +199,7 @@ def test_a_lost_pod_and_a_resume_have_an_event() -> None:
 
 
 def test_a_trace_has_an_event_when_it_is_over() -> None:
-    waiting = Trace("now", 0, TraceState.WAITING, 1.8e9, revision=1)
+    waiting = Trace("now", TraceState.WAITING, 1.8e9, 0, revision=1)
     taken = replace(waiting, state=TraceState.CAPTURED, pod="bert-r1-0", finished_at=1.8e9)
     failed = replace(waiting, state=TraceState.FAILED, reason=TraceReason.NO_STEPS, message="none", finished_at=1.8e9)
     assert events_of(job(), job(trace=waiting)) == []
@@ -207,5 +207,8 @@ def test_a_trace_has_an_event_when_it_is_over() -> None:
     assert events_of(job(trace=taken), job(trace=taken)) == []
     assert events_of(job(trace=waiting), job(trace=failed)) == [("NoSteps", True)]
     assert events_of(job(), job(trace=failed)) == [("NoSteps", True)], "refused at once"
+    every = replace(taken, rank=None, ranks=TraceRanks(captured=7, failed=1, pods=2))
+    (event,) = Announcer().events({}, job(trace=waiting), job(trace=every), (), ())
+    assert "of all ranks was taken (7 captured, 1 failed)" in event.note
     again = replace(failed, id="again", since=1.9e9)
     assert events_of(job(trace=failed), job(trace=again)) == [("NoSteps", True)]

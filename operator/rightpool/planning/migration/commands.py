@@ -41,7 +41,8 @@ class RequestTrace:
 
     revision: int
     id: str
-    rank: int
+    rank: int | None
+    """None for all."""
 
 
 @dataclass(frozen=True, slots=True)

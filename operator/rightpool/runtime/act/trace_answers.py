@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -21,7 +20,7 @@ from rightpool.api.trace import (
 )
 from rightpool.api.units import MAX_COUNT
 from rightpool.planning.trace import limit_without
-from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.planning.trace_answer import PodTrace, RankTrace
 from rightpool.pod_client import RequestFailed
 
 _STATES: Final = {
@@ -44,10 +43,11 @@ _ON: Final = {"device": "Device", "host": "Host"}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_MESSAGE: Final = 300
 _LONGEST_NAME: Final = 80
+_MOST_RANKS: Final = 256  # processes of a pod
 _ROUNDING: Final = 1e-6
 
 
-def read_answer(text: str) -> TraceAnswer:
+def read_answer(text: str) -> PodTrace:
     """The answer of one sidecar. Raises RequestFailed."""
     try:
         return _answer(from_json(text))
@@ -55,19 +55,38 @@ def read_answer(text: str) -> TraceAnswer:
         raise RequestFailed(f"the answer is no trace's: {error}"[:_LONGEST_MESSAGE]) from None
 
 
-def _answer(body: Any) -> TraceAnswer:
+def _answer(body: Any) -> PodTrace:
     state = _STATES[body["state"]]
-    known = TraceAnswer(_text(body["id"], 64), _count(body["rank"]), state)
-    if state is TraceState.FAILED:
-        reason = body["reason"]
-        typed = TraceReason(reason) if reason in contract.TRACE_REASONS else TraceReason.CAPTURE_FAILED
-        return replace(known, reason=typed, message=_text(body["message"], _LONGEST_MESSAGE))
+    failed = state is TraceState.FAILED
+    ranks = tuple(_rank(one) for one in body["ranks"][:_MOST_RANKS])
+    asked = None if body["rank"] == contract.TRACE_ALL else _count(body["rank"])
+    captured = [one.rank for one in ranks if one.summary is not None]
+    if state is TraceState.CAPTURED and (not captured or asked not in (None, *captured)):
+        raise ValueError("no rank was captured that was asked for")
+    return PodTrace(
+        _text(body["id"], 64),
+        asked,
+        state,
+        _reason(body["reason"]) if failed else None,
+        _text(body["message"], _LONGEST_MESSAGE) if failed else "",
+        None if body["world"] is None else _count(body["world"]),
+        ranks,
+    )
+
+
+def _rank(body: Any) -> RankTrace:
+    rank, state = _count(body["rank"]), _STATES[body["state"]]
     if state is not TraceState.CAPTURED:
-        return known
+        return RankTrace(rank, _reason(body["reason"]), _text(body["message"], _LONGEST_MESSAGE))
     digest = body["sha256"]
     if not _DIGEST.fullmatch(digest):
         raise ValueError("sha256 is no digest")
-    return replace(known, size_bytes=_count(body["bytes"]), sha256=digest, summary=_summary(body["summary"]))
+    summary = _summary(body["summary"])
+    return RankTrace(rank, size_bytes=_count(body["bytes"]), sha256=digest, summary=summary)
+
+
+def _reason(word: Any) -> TraceReason:
+    return TraceReason(word) if word in contract.TRACE_REASONS else TraceReason.CAPTURE_FAILED
 
 
 def _summary(body: Any) -> TraceSummary:

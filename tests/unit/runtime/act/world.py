@@ -110,10 +110,12 @@ class Sidecars:
     def __init__(self) -> None:
         self.asked: list[tuple[tuple[str, str], ...]] = []
         self.problems: dict[str, str] = {}
-        self.traced: list[tuple[str, int, tuple[str, ...]]] = []
+        self.traced: list[tuple[str, int | None, tuple[str, ...]]] = []
         self.answers: dict[str, str] = {}
 
-    def request_trace(self, addresses: Any, token: str, request_id: str, rank: int, read: Any) -> Outcomes[str, Any]:
+    def request_trace(
+        self, addresses: Any, token: str, request_id: str, rank: int | None, read: Any
+    ) -> Outcomes[str, Any]:
         names = tuple(name for name, _ in addresses)
         self.traced.append((request_id, rank, names))
         answers = {name: read(self.answers[name]) for name in names if name in self.answers}

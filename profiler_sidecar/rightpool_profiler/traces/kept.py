@@ -1,0 +1,159 @@
+"""The sidecar's own volume: the traces of the newest request, one file a rank, beside what was answered of it.
+
+Both outlive a restart of the sidecar, and are gone with the pod. The program's side may do anything to the file that it
+leaves. So it is copied first, with bounds, and the copy is read.
+"""
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from rightpool import contract
+from rightpool_profiler.traces.answer import MESSAGES, Answer
+from rightpool_profiler.traces.summary import summarise
+
+MAX_BYTES: Final = 256 << 20  # of a trace as the agent writes it
+MAX_KEPT_BYTES: Final = 48 << 20  # of the gzips of all ranks; beside them lie those of the request before
+ANSWER: Final = "newest.json"
+_ENDING: Final = ".json.gz"
+_COPY: Final = "copy.tmp"
+_CHUNK: Final = 256 * 1024
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Unkept(Exception):
+    """There is no trace to keep. `reason` is one of contract.TRACE_REASONS."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Kept:
+    """The folder. `keep` blocks, and is for one thread at a time; all else is quick."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, identity: str, asked: int | None, rank: int) -> Path:
+        """Of the trace of a rank. asked: the rank of the request, or None for all; ids are no names of files."""
+        request = hashlib.sha256(f"{identity}:{contract.TRACE_ALL if asked is None else asked}".encode()).hexdigest()
+        return self._folder / f"{request[:16]}-{rank}{_ENDING}"
+
+    def keep(self, source: Path, target: Path, room: int) -> dict[str, Any]:
+        """Copy a trace to `target`, compressed, and say what it holds. Raises Unkept; then nothing has changed.
+
+        room: bytes that its gzip may have. The result is RankAnswer's.
+        """
+        temporary = self._folder / _COPY
+        try:
+            size = _copy(source, temporary, room)
+            with gzip.open(temporary) as copy:
+                summary = summarise(_chunks(copy))
+            with temporary.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            packed = temporary.stat().st_size
+            temporary.replace(target)
+        except (ValueError, EOFError, zlib.error) as error:
+            raise Unkept("Unreadable", f"the file is no trace that can be summarised: {error}"[:200]) from error
+        except OSError as error:
+            raise _unkept(error) from error
+        finally:
+            remove(temporary)
+        return {"summary": summary.to_dict(), "bytes": size, "packed": packed, "sha256": digest}
+
+    def load(self) -> Answer | None:
+        """What was answered before this process was restarted."""
+        try:
+            return Answer.from_dict(json.loads((self._folder / ANSWER).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def store(self, answer: Answer) -> None:
+        """Keep what was answered, and the files that belong to it alone. Raises Unkept; then nothing has changed."""
+        path = self._folder / ANSWER
+        temporary = path.with_suffix(".new")
+        try:
+            temporary.write_bytes(json.dumps(answer.to_dict()).encode())
+            temporary.replace(path)
+        except OSError as error:
+            remove(temporary)
+            raise _unkept(error) from error
+        try:
+            wanted = {self.path(answer.id, answer.rank, one.rank).name for one in answer.ranks if one.captured}
+            for other in self._folder.iterdir():
+                if other.name.endswith(_ENDING) and other.name not in wanted:
+                    remove(other)
+        except OSError:
+            pass  # they go with the next request
+
+    def send(self, identity: str, out: BinaryIO) -> int:
+        """Write the traces of this request to `out`: for each rank a line of JSON with `rank`, `size`, `sha256`, and
+        how many are `left` after it, then its gzip. The exit status of `python3 -m rightpool_profiler trace ID`; an
+        error is a line with a message."""
+        answer = self.load()
+        try:
+            if answer is None or answer.id != identity or answer.state != contract.TRACE_CAPTURED:
+                newest = "none" if answer is None else answer.id
+                raise FileNotFoundError(f"this trace is not kept any more: the newest one is {newest}")
+            captured = sorted((one for one in answer.ranks if one.captured), key=lambda one: one.rank)
+            for left, one in zip(range(len(captured) - 1, -1, -1), captured, strict=True):
+                with self.path(answer.id, answer.rank, one.rank).open("rb") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    head = {"rank": one.rank, "size": size, "sha256": one.result["sha256"], "left": left}
+                    out.write(json.dumps(head).encode() + b"\n")
+                    for chunk in _chunks(file):
+                        out.write(chunk)
+            out.flush()
+            return 0
+        except (OSError, KeyError) as error:
+            out.write(json.dumps({"message": str(error)}).encode() + b"\n")
+            out.flush()
+            return 1
+
+
+def _unkept(error: OSError) -> Unkept:
+    if error.errno in _FULL:
+        return Unkept("NoSpace", MESSAGES["NoSpace"])
+    return Unkept("CaptureFailed", f"the trace can't be kept: {error.strerror or error}"[:200])
+
+
+def _copy(source: Path, target: Path, room: int) -> int:
+    """Bytes of the trace."""
+    handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    size = 0
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise Unkept("CaptureFailed", "what lies where the trace should be is no file")
+        with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+            while chunk := file.read(_CHUNK):
+                size += len(chunk)
+                packed.write(chunk)
+                if size > MAX_BYTES or raw.tell() > room:
+                    break
+        # What the compressor held back comes with its end.
+        if size > MAX_BYTES or target.stat().st_size > room:
+            limit = f"{MAX_BYTES >> 20} MiB, or {MAX_KEPT_BYTES >> 20} MiB compressed"
+            others = "" if room >= MAX_KEPT_BYTES else " together with those of the pod's other ranks"
+            raise Unkept("TooLarge", f"the trace is larger than {limit}{others}")
+    return size
+
+
+def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there and can be removed."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass
