@@ -46,6 +46,17 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class ChipPart:
+    """What a chip is of a larger one that was divided."""
+
+    whole: str
+    """Key of the chip that was divided."""
+
+    share: float
+    """Of its price: slices of the chip over those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Accelerator:
     """One row of the catalog, or what a pool declares in its place; with what was measured in the pool."""
 
@@ -90,6 +101,9 @@ class Accelerator:
 
     cache_bytes: int | None = None
     """Last-level cache; None where not known."""
+
+    part: ChipPart | None = None
+    """Set for a MIG slice. Programs can't communicate between slices, so a job has one of them."""
 
     measured: Measured | None = None
     """Where the rates are from a calibration of the pool. They are as a data sheet would say them: calibration.py."""

@@ -10,13 +10,13 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from rightpool.api.pool import LinkKind
-from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.accelerator import Accelerator, ChipPart, Link, Price
 from rightpool.hardware.clouds import INSTANCE_TYPE, listed_name
 from rightpool.hardware.rows import (
     RATE_COLUMNS,
@@ -25,13 +25,15 @@ from rightpool.hardware.rows import (
     LabelRow,
     LinkRow,
     PriceRow,
+    SliceRow,
     read_rows,
 )
 from rightpool.hardware.vendors.registry import VENDORS
 from rightpool.hardware.vendors.vendor import Vendor
 
-DATA_FILES: Final = ("accelerators.csv", "links.csv", "prices.csv", "labels.csv")
+DATA_FILES: Final = ("accelerators.csv", "mig.csv", "links.csv", "prices.csv", "labels.csv")
 
+_PART: Final = "-MIG-"
 _TERA: Final = 1e12
 _GIGA: Final = 1e9
 _SUGGESTIONS: Final = 3
@@ -141,25 +143,29 @@ def _unique(file: str, names: Iterable[str]) -> None:
 
 
 def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS) -> Catalog:
-    """The catalog that the four data files make up.
+    """The catalog that the data files make up.
 
     files: their text, by name. Raises CatalogError where a row is wrong or points to something that is not there.
     """
     rows = read_rows("accelerators.csv", files["accelerators.csv"], AcceleratorRow, vendors)
+    slice_rows = read_rows("mig.csv", files["mig.csv"], SliceRow)
     link_rows = read_rows("links.csv", files["links.csv"], LinkRow)
     price_rows = read_rows("prices.csv", files["prices.csv"], PriceRow)
     label_rows = read_rows("labels.csv", files["labels.csv"], LabelRow)
     _unique("accelerators.csv", (row.key for row in rows))
+    _unique("mig.csv", (_slice_key(row) for row in slice_rows))
     _unique("links.csv", (row.name for row in link_rows))
     _unique("prices.csv", (row.instance for row in price_rows))
     _unique("labels.csv", (f"{row.label}={row.value} {row.memory_mib or ''}".strip() for row in label_rows))
     named_links = {row.name: row for row in link_rows}
     named_prices = {f"{row.cloud}/{row.instance}": row for row in price_rows}
     made_by = {row.key: row.vendor for row in rows}
-    for file, pointing in (("prices.csv", price_rows), ("labels.csv", label_rows)):
+    for file, pointing in (("mig.csv", slice_rows), ("prices.csv", price_rows), ("labels.csv", label_rows)):
         for entry in pointing:
             if entry.accelerator not in made_by:
                 raise CatalogError(f"{file}: accelerator {entry.accelerator} is not in accelerators.csv")
+    whole = {row.key: _accelerator(row, named_links, named_prices) for row in rows}
+    slices = {_slice_key(row): _slice(row, whole[row.accelerator]) for row in slice_rows}
     by_label: dict[str, list[LabelRow]] = {}
     for label in label_rows:
         vendor = made_by[label.accelerator]
@@ -168,9 +174,12 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
                 f"labels.csv: {label.label} is not read for {label.accelerator}: add it to product_labels of {vendor}"
             )
         by_label.setdefault(label.label, []).append(label)
+        if any(source.label == label.label and source.divided for source in vendor.product_labels):
+            own = [row for row in slice_rows if row.accelerator == label.accelerator]
+            by_label[label.label] += [_slice_label(label, row) for row in own]
     return Catalog(
         vendors=tuple(vendors),
-        accelerators={row.key: _accelerator(row, named_links, named_prices) for row in rows},
+        accelerators=whole | slices,
         links=_slowest(link_rows),
         prices={row.instance: row for row in price_rows},
         usual_prices={row.key: named_prices[row.list_price] for row in rows if row.list_price in named_prices},
@@ -221,6 +230,39 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
         verified=row.verified,
         provenance=provenance,
         cache_bytes=None if row.cache_mb is None else round(row.cache_mb * 1e6),
+    )
+
+
+# --- slices ----------------------------------------------------------------------------------------------------------
+
+
+def _slice_key(row: SliceRow) -> str:
+    return f"{row.accelerator}{_PART}{row.profile}"
+
+
+def _slice_label(label: LabelRow, row: SliceRow) -> LabelRow:
+    """What a node that offers these slices says in place of the whole chip's product."""
+    value = f"{label.value}{_PART}{row.profile}"
+    return label.model_copy(update={"value": value, "accelerator": _slice_key(row), "memory_mib": None})
+
+
+def _slice(row: SliceRow, whole: Accelerator) -> Accelerator:
+    """Its multiprocessors' share of the chip's rates, and its memory slices' share of bandwidth and cache."""
+    computes = row.multiprocessors / row.of_multiprocessors
+    sheet = f"{row.source}, read {row.read}; of {whole.key}"
+    return replace(
+        whole,
+        key=_slice_key(row),
+        peak_flops={dtype: rate * computes for dtype, rate in whole.peak_flops.items()},
+        memory_bytes=round(row.memory_gb * _GIGA),
+        memory_bandwidth=whole.memory_bandwidth * row.memory_share,
+        power_watts=None,
+        intra_link=whole.inter_link,  # neither link carries anything
+        list_price=Price(),
+        verified=False,
+        provenance=dict.fromkeys(("peak_flops", "memory_bytes", "memory_bandwidth"), sheet),
+        cache_bytes=None if whole.cache_bytes is None else round(whole.cache_bytes * row.memory_share),
+        part=ChipPart(whole.key, row.slices / row.of_slices),
     )
 
 

@@ -180,7 +180,7 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Finding:
         return _unknown(node, catalog)
     accelerator, source, selector = named
     vendor = catalog.get(accelerator).vendor
-    divided = _divided(labels, vendor)
+    divided = _divided(labels, vendor, known=catalog.get(accelerator).part is not None)
     if divided is not None:
         return divided
     for taint in node.taints:
@@ -240,7 +240,7 @@ def _accelerator(labels: Mapping[str, str], catalog: Catalog) -> tuple[str, str,
             if product is None:
                 continue
             needed = {source.label: labels[source.label]}
-            key = catalog.by_label(source.label, product)
+            key = catalog.by_label(source.label, labels[source.label]) or catalog.by_label(source.label, product)
             if key is None and source.memory is not None and source.memory in labels:
                 key = catalog.by_label(source.label, product, integer(labels, source.memory))
                 needed[source.memory] = labels[source.memory]
@@ -266,11 +266,16 @@ def _unknown(node: NodeFacts, catalog: Catalog) -> tuple[Unmapped, str, str] | N
     return Unmapped.UNKNOWN_CHIP, evidence, message
 
 
-def _divided(labels: Mapping[str, str], vendor: Vendor) -> tuple[Unmapped, str, str] | None:
-    evidence = next(filter(None, (source.division(labels) for source in vendor.product_labels)), None)
+def _divided(labels: Mapping[str, str], vendor: Vendor, *, known: bool) -> tuple[Unmapped, str, str] | None:
+    """known: whether the catalog has the slices that chips are divided into."""
+    found = (source.division(labels, into_slices=not known) for source in vendor.product_labels)
+    evidence = next(filter(None, found), None)
     if evidence is None:
         return None
-    message = f"chips are divided ({evidence}): MIG slices and time slicing are not predicted, whole chips are required"
+    message = (
+        f"chips are divided ({evidence}): time slicing, and slices that the catalog lacks, are not predicted; whole "
+        "chips or slices of `rightpool pools --accelerators` are required"
+    )
     return Unmapped.SHARED_CHIP, evidence, message
 
 
@@ -365,8 +370,10 @@ def _names(
 def _candidates(identity: _Identity, catalog: Catalog) -> tuple[str, str, str, str]:
     """Names from short to full: group or chip, chip with memory, chips of a node."""
     chip = identity.accelerator.lower()
-    words = catalog.get(identity.accelerator).vendor.family_words
-    family = "-".join(chip.split("-")[:words])
+    accelerator = catalog.get(identity.accelerator)
+    family = "-".join(chip.split("-")[: accelerator.vendor.family_words])
+    if accelerator.part is not None:
+        family += chip.removeprefix(accelerator.part.whole.lower())
     spot = "-spot" if identity.spot else ""
     if identity.topology:
         first = f"{family}-{identity.topology}"

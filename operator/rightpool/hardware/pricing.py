@@ -6,7 +6,7 @@ The price of the nodes' own instance types, else the chip's usual one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rightpool.hardware.accelerator import Accelerator, Price
 from rightpool.hardware.catalog import Catalog
@@ -26,7 +26,13 @@ class ListedPrice:
 
 
 def listed_price(accelerator: Accelerator, nodes: Iterable[Mapping[str, str]], catalog: Catalog) -> ListedPrice:
-    """The list price of one chip-hour for nodes with these labels: the highest where their instance types differ."""
+    """The list price of one chip-hour for nodes with these labels: the highest where their instance types differ. Of a
+    slice, its share of the chip's."""
+    if accelerator.part is not None:
+        whole = listed_price(catalog.get(accelerator.part.whole), nodes, catalog)
+        if whole.price.on_demand is None:
+            return whole
+        return replace(whole, price=Price(on_demand=whole.price.on_demand * accelerator.part.share))
     kinds = {(labels.get(INSTANCE_TYPE, ""), labels.get(REGION, ""), is_spot(labels)) for labels in nodes}
     if any(spot for _, _, spot in kinds):
         return ListedPrice(Price(), "spot capacity has no list price")

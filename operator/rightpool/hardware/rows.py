@@ -103,6 +103,37 @@ class AcceleratorRow(_Row):
         return self
 
 
+class SliceRow(_Row):
+    """One line of mig.csv: a part of a chip, by NVIDIA's Multi-Instance GPU."""
+
+    accelerator: Text
+    """Key of the chip that is divided."""
+
+    profile: Text
+    """Such as 1g.10gb. The slice's key, and its product in node labels, end in -MIG- and this."""
+
+    slices: Positive
+    """How many of the chip's compute slices it has."""
+
+    of_slices: Positive
+    multiprocessors: Positive
+    of_multiprocessors: Positive
+    memory_share: Annotated[float, Field(gt=0, le=1)]
+    """Of the chip's memory bandwidth and cache."""
+
+    memory_gb: Positive
+    """As in accelerators.csv."""
+
+    source: Text
+    read: Day
+
+    @model_validator(mode="after")
+    def _part(self) -> Self:
+        if self.slices > self.of_slices or self.multiprocessors > self.of_multiprocessors:
+            raise ValueError("has more than the chip: correct slices or multiprocessors")
+        return self
+
+
 class LinkRow(_Row):
     """One line of links.csv."""
 

@@ -11,6 +11,8 @@ def why_not(pool: Pool, chips: int) -> str | None:
     """Why the pool can't ever give this many chips, for a human; None where it can. What is free now is not asked."""
     if chips < 1:
         return f"{chips} chips: at least 1 is required"
+    if pool.accelerator.part is not None and chips > 1:
+        return f"{pool.name} gives MIG slices, between which programs can't communicate: 1 chip at most"
     if pool.slice is not None:
         if chips % pool.slice.chips:
             return (
@@ -29,6 +31,8 @@ def why_not(pool: Pool, chips: int) -> str | None:
 
 def gives(pool: Pool, pods: int, each: int) -> bool:
     """Whether the pool can ever give these very pods. What is free now is not asked."""
+    if pool.accelerator.part is not None and pods * each > 1:
+        return False
     if pool.slice is not None:
         chips = pods * each
         return each == pool.chips_per_node and chips % pool.slice.chips == 0 and chips <= pool.reach

@@ -93,6 +93,11 @@ def _(rejection: kinds.SizeOutOfBounds) -> str:
 
 @rejection_text.register
 def _(rejection: kinds.NoSize) -> str:
+    if rejection.parts:
+        return (
+            f"{rejection.pool} gives MIG slices, between which programs can't communicate: a job has one of them; set "
+            "elasticity with minChips 1 and batch if the program can run on one"
+        )
     whole = f"slices of {rejection.unit}" if rejection.slices else f"nodes of {rejection.unit}"
     if rejection.pods is not None:
         count, each = rejection.pods

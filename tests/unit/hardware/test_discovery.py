@@ -139,11 +139,16 @@ def test_nodes_without_chips_are_passed_over() -> None:
             "karpenter.k8s.aws/instance-gpu-name=a100",
         ),
         (
-            gfd("n", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+            gfd("n", "NVIDIA-B200-MIG-1g.23gb"),
             Unmapped.SHARED_CHIP,
-            "nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB-MIG-1g.10gb",
+            "nvidia.com/gpu.product=NVIDIA-B200-MIG-1g.23gb",
         ),
         (gfd("n", "NVIDIA-L4-SHARED", 1), Unmapped.SHARED_CHIP, "nvidia.com/gpu.product=NVIDIA-L4-SHARED"),
+        (
+            gfd("n", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, **{"nvidia.com/gpu.replicas": "4"}),
+            Unmapped.SHARED_CHIP,
+            "nvidia.com/gpu.replicas=4",
+        ),
         (
             gfd("n", "NVIDIA-L4", 1, **{"nvidia.com/gpu.replicas": "4"}),
             Unmapped.SHARED_CHIP,
@@ -169,6 +174,24 @@ def test_unmapped_nodes_have_a_reason(node: NodeFacts, reason: Unmapped, evidenc
     (entry,) = found.unmapped
     assert (entry.reason, entry.evidence, entry.nodes) == (reason, evidence, ("n",))
     assert evidence in entry.message
+
+
+def test_slices_of_a_known_chip_are_a_pool_of_their_own() -> None:
+    """MIG's single strategy: every chip of a node is divided alike, and the product says how."""
+    sliced, whole = gfd("n1", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 56), gfd("n2", "NVIDIA-A100-SXM4-80GB")
+    found = discover([sliced, whole], CATALOG)
+    assert found.unmapped == ()
+    assert {pool.name: (pool.accelerator, pool.chips_per_node, pool.nodes) for pool in found.pools} == {
+        "a100": ("A100-SXM4-80GB", 8, ("n2",)),
+        "a100-mig-1g-10gb": ("A100-SXM4-80GB-MIG-1g.10gb", 56, ("n1",)),
+    }
+    pools = build_pools({pool.name: pool.spec() for pool in found.pools}, [sliced, whole], {}, CATALOG).pools
+    slices, chips = pools["a100-mig-1g-10gb"], pools["a100"]
+    assert slices.price.on_demand is not None and chips.price.on_demand is not None
+    assert slices.price.on_demand == pytest.approx(chips.price.on_demand / 7)
+    part, of = slices.accelerator, chips.accelerator
+    assert part.peak_flops["bf16"] == pytest.approx(of.peak_flops["bf16"] * 14 / 108)
+    assert (part.memory_bytes, part.memory_bandwidth) == (10e9, of.memory_bandwidth / 8)
 
 
 def test_a_broken_chip_does_not_make_another_pool() -> None:

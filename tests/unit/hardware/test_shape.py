@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import replicas, shapes, why_not
+from rightpool.hardware.shape import gives, replicas, shapes, why_not
 
 CATALOG = load_catalog()
 
@@ -38,6 +40,14 @@ def test_powers_of_two_that_the_pool_can_give() -> None:
     assert shapes(pool(24), 2, 64) == [(2, 1), (4, 1), (8, 1), (16, 2)]
     assert [chips for chips, _ in shapes(pool(8, growable=8), 1, 64)] == [1, 2, 4, 8, 16], "an autoscaler adds"
     assert shapes(pool(0), 1, 64) == []
+
+
+def test_a_job_has_one_slice_of_a_chip() -> None:
+    whole = pool(56, per_node=56)
+    parts = replace(whole, accelerator=load_catalog().get("H100-SXM5-80GB-MIG-1g.10gb"))
+    assert shapes(parts, 1, 64) == [(1, 1)]
+    assert gives(parts, 1, 1) and not gives(parts, 2, 1) and not gives(parts, 1, 2)
+    assert shapes(whole, 1, 2) == [(1, 1), (2, 1)]
 
 
 def test_nodes_that_are_no_power_of_two() -> None:

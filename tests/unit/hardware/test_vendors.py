@@ -103,6 +103,7 @@ Zeta-32GB,Acme,zeta,10,,100,100,,,32,1000,,300,acme-link,node-100g,aws/z1.8xlarg
 Zeta-64GB,Acme,zeta,10,,100,100,,,64,1000,,300,acme-link,node-100g,,Acme data sheet,2026-11-21,yes,
 Torus-v1-16GB,Torus,torus-v1,,,50,,,,16,500,,,torus-link,slice-dcn,gcp/torus-v1,Torus data sheet,2026-11-21,yes,
 """,
+    "mig.csv": "",
     "links.csv": "acme-link,InfinityFabric,50,nominal,invented\ntorus-link,ICI,200,nominal,invented\n",
     "prices.csv": """\
 aws,z1.8xlarge,Zeta-32GB,4,2.5,us-east-1,list,invented,2026-11-21,yes

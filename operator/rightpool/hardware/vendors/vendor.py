@@ -33,13 +33,16 @@ class ProductLabel:
         value = labels.get(self.label)
         return value if value is None or self.divided is None else self.divided.sub("", value)
 
-    def division(self, labels: Mapping[str, str]) -> str | None:
-        """The label, as key=value, that says that the node offers parts of chips; None where it offers whole ones."""
+    def division(self, labels: Mapping[str, str], *, into_slices: bool = True) -> str | None:
+        """The label, as key=value, that says that the node offers parts of chips; None where it offers whole ones.
+
+        into_slices: whether a product name of a part counts, too, and not only pods that share one.
+        """
         shared_by = integer(labels, self.replicas) or 1
         if shared_by > 1:
             return f"{self.replicas}={shared_by}"
         value = labels.get(self.label, "")
-        if self.divided is not None and self.divided.search(value):
+        if into_slices and self.divided is not None and self.divided.search(value):
             return f"{self.label}={value}"
         return None
 

@@ -94,7 +94,8 @@ def no_size(shape: Shape, pool: Pool) -> Rejection:
     """The pool can't give any size that the job can use."""
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
-    return NoSize(pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked)
+    parts = pool.accelerator.part is not None
+    return NoSize(pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked, parts)
 
 
 def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:

@@ -149,7 +149,7 @@ class SizeOutOfBounds(Rejection):
 @dataclass(frozen=True, slots=True)
 class NoSize(Rejection):
     """The pool gives no size between low and high. unit: chips of a slice or of a node; reach: chips at most; pods: how
-    many there have to be and with how many chips, where the size is fixed."""
+    many there have to be and with how many chips, where the size is fixed; parts: whether its chips are MIG slices."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     pool: str
@@ -159,6 +159,7 @@ class NoSize(Rejection):
     low: int
     high: int
     pods: tuple[int, int] | None = None
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
