@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.evaluate.pool_gates import room_gate
@@ -52,6 +53,18 @@ def test_gates(sections: dict[str, Any], where: str, why: RejectionReason, messa
     result = judged(running(made=spec(**sections)))
     assert reason(result, where) is why
     assert message in verdict_text(find(result, where))
+
+
+def test_a_job_of_several_chips_has_no_place_on_slices_of_one() -> None:
+    parts = load_catalog().get("A100-SXM4-80GB-MIG-1g.10gb")
+    pools = {"a100": A100, "mig": pool("mig", parts, 0.1)}
+    for low, high in ((4, 4), (2, 8)):
+        elastic = {"minChips": low, "maxChips": high, "batch": "PerChip"}
+        result = judged(running(made=spec(elasticity=elastic)), pools)
+        assert reason(result, "mig") is RejectionReason.SIZE_NOT_OFFERED
+        assert "a job has one of them" in verdict_text(find(result, "mig"))
+    result = judged(running(made=spec(elasticity=elastic | {"minChips": 1})), pools)
+    assert {c.placement.chips for c in result.candidates if c.placement.pool == "mig"} == {1}
 
 
 @pytest.mark.parametrize(
