@@ -29,11 +29,10 @@ from rightpool.hardware.rows import (
     read_rows,
 )
 from rightpool.hardware.vendors.registry import VENDORS
-from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.hardware.vendors.vendor import PART, Vendor
 
 DATA_FILES: Final = ("accelerators.csv", "mig.csv", "links.csv", "prices.csv", "labels.csv")
 
-_PART: Final = "-MIG-"
 _TERA: Final = 1e12
 _GIGA: Final = 1e9
 _SUGGESTIONS: Final = 3
@@ -174,7 +173,7 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
                 f"labels.csv: {label.label} is not read for {label.accelerator}: add it to product_labels of {vendor}"
             )
         by_label.setdefault(label.label, []).append(label)
-        if any(source.label == label.label and source.divided for source in vendor.product_labels):
+        if any(source.label == label.label and source.names_parts for source in vendor.product_labels):
             own = [row for row in slice_rows if row.accelerator == label.accelerator]
             by_label[label.label] += [_slice_label(label, row) for row in own]
     return Catalog(
@@ -237,12 +236,12 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
 
 
 def _slice_key(row: SliceRow) -> str:
-    return f"{row.accelerator}{_PART}{row.profile}"
+    return f"{row.accelerator}{PART}{row.profile}"
 
 
 def _slice_label(label: LabelRow, row: SliceRow) -> LabelRow:
     """What a node that offers these slices says in place of the whole chip's product."""
-    value = f"{label.value}{_PART}{row.profile}"
+    value = f"{label.value}{PART}{row.profile}"
     return label.model_copy(update={"value": value, "accelerator": _slice_key(row), "memory_mib": None})
 
 

@@ -180,7 +180,8 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Finding:
         return _unknown(node, catalog)
     accelerator, source, selector = named
     vendor = catalog.get(accelerator).vendor
-    divided = _divided(labels, vendor, known=catalog.get(accelerator).part is not None)
+    part = catalog.get(accelerator).part is not None
+    divided = _divided(labels, vendor, known=part)
     if divided is not None:
         return divided
     for taint in node.taints:
@@ -192,7 +193,8 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Finding:
             )
             return Unmapped.TAINTED, evidence, message
     resource = vendor.resource_name
-    chips = _count(node, vendor)
+    # The count may be that of the chips that were divided.
+    chips = (node.chips.get(resource) if part else None) or _count(node, vendor)
     if chips is None:
         evidence = f"{source}={labels[source]}"
         message = (
@@ -239,8 +241,10 @@ def _accelerator(labels: Mapping[str, str], catalog: Catalog) -> tuple[str, str,
             product = source.product(labels)
             if product is None:
                 continue
-            needed = {source.label: labels[source.label]}
-            key = catalog.by_label(source.label, labels[source.label]) or catalog.by_label(source.label, product)
+            needed = source.selector(labels)
+            key = catalog.by_label(source.label, source.offered(labels) or "") or catalog.by_label(
+                source.label, product
+            )
             if key is None and source.memory is not None and source.memory in labels:
                 key = catalog.by_label(source.label, product, integer(labels, source.memory))
                 needed[source.memory] = labels[source.memory]

@@ -13,6 +13,8 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.discovery import DiscoveredPool, Unmapped, discover
 from rightpool.hardware.inventory import build_pools
 from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.hardware.vendors.nvidia import GKE_GPU_CLIENTS as CLIENTS
+from rightpool.hardware.vendors.nvidia import GKE_GPU_PARTITION as PARTITION
 from tests.unit.hardware.machines import GPU_TAINT, aks, eks, gfd, gke, gke_tpu, karpenter
 
 CATALOG = load_catalog()
@@ -143,6 +145,16 @@ def test_nodes_without_chips_are_passed_over() -> None:
             Unmapped.SHARED_CHIP,
             "nvidia.com/gpu.product=NVIDIA-B200-MIG-1g.23gb",
         ),
+        (
+            dataclasses.replace(gke("n", "p"), labels=gke("n", "p").labels | {CLIENTS: "8"}),
+            Unmapped.SHARED_CHIP,
+            f"{CLIENTS}=8",
+        ),
+        (
+            dataclasses.replace(gke("n", "p"), labels=gke("n", "p").labels | {PARTITION: "1g.3gb"}),
+            Unmapped.SHARED_CHIP,
+            f"{PARTITION}=1g.3gb",
+        ),
         (gfd("n", "NVIDIA-L4-SHARED", 1), Unmapped.SHARED_CHIP, "nvidia.com/gpu.product=NVIDIA-L4-SHARED"),
         (
             gfd("n", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, **{"nvidia.com/gpu.replicas": "4"}),
@@ -192,6 +204,20 @@ def test_slices_of_a_known_chip_are_a_pool_of_their_own() -> None:
     part, of = slices.accelerator, chips.accelerator
     assert part.peak_flops["bf16"] == pytest.approx(of.peak_flops["bf16"] * 14 / 108)
     assert (part.memory_bytes, part.memory_bandwidth) == (10e9, of.memory_bandwidth / 8)
+
+
+def test_slices_on_gke_are_told_by_their_size() -> None:
+    """There the product and the count are those of the chips that were divided."""
+    whole = gke("n1", "whole", "nvidia-h100-80gb", 8, "a3-highgpu-8g")
+    made = gke("n2", "parts", "nvidia-h100-80gb", 8, "a3-highgpu-8g")
+    sliced = dataclasses.replace(made, labels=made.labels | {PARTITION: "1g.10gb"}, chips={"nvidia.com/gpu": 56})
+    found = discover([whole, sliced], CATALOG)
+    assert {pool.name: (pool.accelerator, pool.chips_per_node) for pool in found.pools} == {
+        "whole": ("H100-SXM5-80GB", 8),
+        "parts": ("H100-SXM5-80GB-MIG-1g.10gb", 56),
+    }
+    (parts,) = (pool for pool in found.pools if pool.name == "parts")
+    assert parts.node_selector[PARTITION] == "1g.10gb"
 
 
 def test_a_broken_chip_does_not_make_another_pool() -> None:

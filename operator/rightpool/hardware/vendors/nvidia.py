@@ -15,6 +15,8 @@ GFD_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 GKE_GPU: Final = "cloud.google.com/gke-accelerator"
 GKE_GPU_COUNT: Final = "cloud.google.com/gke-accelerator-count"
+GKE_GPU_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"
+GKE_GPU_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 KARPENTER_GPU: Final = "karpenter.k8s.aws/instance-gpu-name"
 KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
@@ -31,7 +33,7 @@ NVIDIA: Final = Vendor(
     resource_name="nvidia.com/gpu",
     product_labels=(
         ProductLabel(GFD_PRODUCT, memory=GFD_MEMORY, count=GFD_COUNT, replicas=GFD_REPLICAS, divided=_DIVIDED),
-        ProductLabel(GKE_GPU, count=GKE_GPU_COUNT),
+        ProductLabel(GKE_GPU, count=GKE_GPU_COUNT, replicas=GKE_GPU_CLIENTS, partition=GKE_GPU_PARTITION),
         ProductLabel(KARPENTER_GPU, memory=KARPENTER_GPU_MEMORY, count=KARPENTER_GPU_COUNT),
     ),
     benchmark=Benchmark("gpu", PYTORCH_IMAGE),

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from rightpool.hardware.clouds import GKE_NODEPOOL
+
+PART: Final = "-MIG-"
+"""Between the name of a chip and the profile of its parts: A30-24GB-MIG-1g.6gb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,27 @@ class ProductLabel:
     divided: re.Pattern[str] | None = None
     """What a product name contains when the node offers parts of chips. Without it the name is the chip's."""
 
+    partition: str | None = None
+    """Label with the profile of the parts that the node offers, where the product name does not say it."""
+
     def product(self, labels: Mapping[str, str]) -> str | None:
         """The product that a node with these labels has; None where it lacks the label."""
         value = labels.get(self.label)
         return value if value is None or self.divided is None else self.divided.sub("", value)
+
+    @property
+    def names_parts(self) -> bool:
+        """Whether these labels can say that the node offers parts of chips."""
+        return self.divided is not None or self.partition is not None
+
+    def selector(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """Those of the labels that say what the node offers."""
+        return {label: labels[label] for label in (self.label, self.partition) if label is not None and label in labels}
+
+    def offered(self, labels: Mapping[str, str]) -> str | None:
+        """The product, with the profile of its parts where the node offers those: NVIDIA-A30-MIG-1g.6gb."""
+        value, profile = labels.get(self.label), labels.get(self.partition or "")
+        return value if value is None or profile is None else f"{value}{PART}{profile}"
 
     def division(self, labels: Mapping[str, str], *, into_slices: bool = True) -> str | None:
         """The label, as key=value, that says that the node offers parts of chips; None where it offers whole ones.
@@ -44,6 +65,8 @@ class ProductLabel:
         value = labels.get(self.label, "")
         if into_slices and self.divided is not None and self.divided.search(value):
             return f"{self.label}={value}"
+        if into_slices and self.partition is not None and self.partition in labels:
+            return f"{self.partition}={labels[self.partition]}"
         return None
 
 
