@@ -209,6 +209,9 @@ def _identify(node: NodeFacts, catalog: Catalog) -> _Finding:
             f"{MAX_CHIPS_PER_NODE}: correct the count label, or what the device plugin offers"
         )
         return Unmapped.UNKNOWN_COUNT, evidence, message
+    shared = None if part else _more_than_listed(accelerator, chips, labels, catalog)
+    if shared is not None:
+        return shared
     selector.update((label, labels[label]) for label in SPOT_LABELS if label in labels)
     if vendor.topology_label is not None:
         # Slices of one topology are alike whatever group they belong to: a group may be a single slice.
@@ -279,6 +282,22 @@ def _divided(labels: Mapping[str, str], vendor: Vendor, *, known: bool) -> tuple
     message = (
         f"chips are divided ({evidence}): time slicing, and slices that the catalog lacks, are not predicted; whole "
         "chips or slices of `rightpool pools --accelerators` are required"
+    )
+    return Unmapped.SHARED_CHIP, evidence, message
+
+
+def _more_than_listed(
+    accelerator: str, chips: int, labels: Mapping[str, str], catalog: Catalog
+) -> tuple[Unmapped, str, str] | None:
+    """That a node offers more chips than its instance type has: where no label says it, too, pods share them."""
+    instance = labels.get(INSTANCE_TYPE, "")
+    row = catalog.list_price(instance)
+    if row is None or row.accelerator != accelerator or chips <= row.chips:
+        return None
+    evidence = f"{INSTANCE_TYPE}={instance}"
+    message = (
+        f"nodes with {evidence} have {row.chips} chips and offer {chips}, so that pods share them: time slicing is not "
+        "predicted, and whole chips are required"
     )
     return Unmapped.SHARED_CHIP, evidence, message
 

@@ -155,6 +155,11 @@ def test_nodes_without_chips_are_passed_over() -> None:
             Unmapped.SHARED_CHIP,
             f"{PARTITION}=1g.3gb",
         ),
+        (
+            dataclasses.replace(eks("n", "g"), chips={"nvidia.com/gpu": 80}),
+            Unmapped.SHARED_CHIP,
+            "node.kubernetes.io/instance-type=p4d.24xlarge",
+        ),
         (gfd("n", "NVIDIA-L4-SHARED", 1), Unmapped.SHARED_CHIP, "nvidia.com/gpu.product=NVIDIA-L4-SHARED"),
         (
             gfd("n", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, **{"nvidia.com/gpu.replicas": "4"}),
