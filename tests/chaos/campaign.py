@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
-from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from tests.chaos import faults_cluster, faults_jobs, faults_operators
 from tests.chaos.context import Fault, FaultContext, NotApplicable
@@ -185,8 +185,29 @@ class Campaign:
         for violation in self.context.checker.lasting():
             self.context.checker.violations.append(violation)
         for about, message in self._unsettled():
+            message = "; ".join([message, *self._pods_not_ready(about)])
             self.context.checker.violations.append(Violation("not settled", about, message))
         self._check()
+
+    def _pods_not_ready(self, about: str) -> list[str]:
+        """What Kubernetes says of a job's pods that are not ready: when the report is read the cluster is gone."""
+        namespace, _, name = about.partition("/")
+        found = []
+        try:
+            nodes = {node["metadata"]["name"] for node in self.context.client.list_all(NODES)}
+            for pod in self.context.client.list_all(PODS, namespace, labels=f"{LABEL_JOB}={name}"):
+                conditions = {c["type"]: c for c in pod["status"].get("conditions") or ()}
+                if conditions.get("Ready", {}).get("status") == "True":
+                    continue
+                node = pod["spec"].get("nodeName")
+                where = "no node" if node is None else node if node in nodes else f"{node}, which is gone"
+                states = [f"{c['type']} {c['status']} {c.get('reason', '')}" for c in conditions.values()]
+                ends = pod["metadata"].get("deletionTimestamp")
+                phase = f"{pod['status'].get('phase')}{f', deleted at {ends}' if ends else ''}"
+                found.append(f"pod {pod['metadata']['name']} on {where}: {phase} ({', '.join(states)})")
+        except ClusterError as error:
+            found.append(f"its pods can't be listed: {error.message}")
+        return found
 
     def _unsettled(self) -> list[tuple[str, str]]:
         """Jobs that are not placed although nothing is broken any more."""
