@@ -44,6 +44,8 @@ def _ended(phase: str, exit_code: int) -> Callable[[FaultContext], None]:
     def end(context: FaultContext) -> None:
         slot = context.pick(real=False)
         pods = [pod for pod in context.pods(slot) if pod["status"].get("phase") == "Running"]
+        if phase == "Succeeded" and any(len(pods) < child["spec"]["parallelism"] for child in context.children(slot)):
+            raise NotApplicable(f"not all pods of {slot} run, and the rest of a simulated program would never end")
         for pod in pods if phase == "Succeeded" else [context.choose(pods)]:
             name = pod["metadata"]["name"]
             state = {"terminated": {"exitCode": exit_code, "reason": "Completed" if not exit_code else "Error"}}
