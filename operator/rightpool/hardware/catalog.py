@@ -24,8 +24,8 @@ from rightpool.hardware.rows import (
     CatalogError,
     LabelRow,
     LinkRow,
+    PartRow,
     PriceRow,
-    SliceRow,
     read_rows,
 )
 from rightpool.hardware.vendors.registry import VENDORS
@@ -147,24 +147,24 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
     files: their text, by name. Raises CatalogError where a row is wrong or points to something that is not there.
     """
     rows = read_rows("accelerators.csv", files["accelerators.csv"], AcceleratorRow, vendors)
-    slice_rows = read_rows("mig.csv", files["mig.csv"], SliceRow)
+    part_rows = read_rows("mig.csv", files["mig.csv"], PartRow)
     link_rows = read_rows("links.csv", files["links.csv"], LinkRow)
     price_rows = read_rows("prices.csv", files["prices.csv"], PriceRow)
     label_rows = read_rows("labels.csv", files["labels.csv"], LabelRow)
     _unique("accelerators.csv", (row.key for row in rows))
-    _unique("mig.csv", (_slice_key(row) for row in slice_rows))
+    _unique("mig.csv", (_part_key(row) for row in part_rows))
     _unique("links.csv", (row.name for row in link_rows))
     _unique("prices.csv", (row.instance for row in price_rows))
     _unique("labels.csv", (f"{row.label}={row.value} {row.memory_mib or ''}".strip() for row in label_rows))
     named_links = {row.name: row for row in link_rows}
     named_prices = {f"{row.cloud}/{row.instance}": row for row in price_rows}
     made_by = {row.key: row.vendor for row in rows}
-    for file, pointing in (("mig.csv", slice_rows), ("prices.csv", price_rows), ("labels.csv", label_rows)):
+    for file, pointing in (("mig.csv", part_rows), ("prices.csv", price_rows), ("labels.csv", label_rows)):
         for entry in pointing:
             if entry.accelerator not in made_by:
                 raise CatalogError(f"{file}: accelerator {entry.accelerator} is not in accelerators.csv")
     whole = {row.key: _accelerator(row, named_links, named_prices) for row in rows}
-    slices = {_slice_key(row): _slice(row, whole[row.accelerator]) for row in slice_rows}
+    parts = {_part_key(row): _part(row, whole[row.accelerator]) for row in part_rows}
     by_label: dict[str, list[LabelRow]] = {}
     for label in label_rows:
         vendor = made_by[label.accelerator]
@@ -174,11 +174,11 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
             )
         by_label.setdefault(label.label, []).append(label)
         if any(source.label == label.label and source.names_parts for source in vendor.product_labels):
-            own = [row for row in slice_rows if row.accelerator == label.accelerator]
-            by_label[label.label] += [_slice_label(label, row) for row in own]
+            own = [row for row in part_rows if row.accelerator == label.accelerator]
+            by_label[label.label] += [_part_label(label, row) for row in own]
     return Catalog(
         vendors=tuple(vendors),
-        accelerators=whole | slices,
+        accelerators=whole | parts,
         links=_slowest(link_rows),
         prices={row.instance: row for row in price_rows},
         usual_prices={row.key: named_prices[row.list_price] for row in rows if row.list_price in named_prices},
@@ -232,26 +232,26 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
     )
 
 
-# --- slices ----------------------------------------------------------------------------------------------------------
+# --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _slice_key(row: SliceRow) -> str:
+def _part_key(row: PartRow) -> str:
     return f"{row.accelerator}{PART}{row.profile}"
 
 
-def _slice_label(label: LabelRow, row: SliceRow) -> LabelRow:
+def _part_label(label: LabelRow, row: PartRow) -> LabelRow:
     """What a node that offers these slices says in place of the whole chip's product."""
     value = f"{label.value}{PART}{row.profile}"
-    return label.model_copy(update={"value": value, "accelerator": _slice_key(row), "memory_mib": None})
+    return label.model_copy(update={"value": value, "accelerator": _part_key(row), "memory_mib": None})
 
 
-def _slice(row: SliceRow, whole: Accelerator) -> Accelerator:
+def _part(row: PartRow, whole: Accelerator) -> Accelerator:
     """Its multiprocessors' share of the chip's rates, and its memory slices' share of bandwidth and cache."""
     computes = row.multiprocessors / row.of_multiprocessors
     sheet = f"{row.source}, read {row.read}; of {whole.key}"
     return replace(
         whole,
-        key=_slice_key(row),
+        key=_part_key(row),
         peak_flops={dtype: rate * computes for dtype, rate in whole.peak_flops.items()},
         memory_bytes=round(row.memory_gb * _GIGA),
         memory_bandwidth=whole.memory_bandwidth * row.memory_share,

@@ -103,7 +103,7 @@ class AcceleratorRow(_Row):
         return self
 
 
-class SliceRow(_Row):
+class PartRow(_Row):
     """One line of mig.csv: a part of a chip, by NVIDIA's Multi-Instance GPU."""
 
     accelerator: Text
