@@ -5,6 +5,8 @@ Each call may be unsupported, so each field is read or omitted separately. One r
 4 ms of CPU (tests/gpu/overhead.py); `nvmlDeviceGetPcieThroughput` blocks for 20 ms and is not used.
 
 A part of a chip made by MIG has memory and activity of its own; power, clocks and health are the whole chip's.
+Of a chip that MPS divides, activity of multiprocessors is in relation to those that the process may use; the use of
+memory bandwidth is in relation to the whole chip's.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 import time
 from typing import Any
 
-from . import chip_health
+from . import chip_health, chip_share
 
 _MAX_CHIPS = 32
 _GPM = {  # metric id → field, in percent
@@ -48,7 +50,7 @@ _REASONS = {  # bits of the clocks' event reasons
     0x40: "hardware_thermal",
     0x80: "power_brake",
 }
-_MPS = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT")
+_OF_MULTIPROCESSORS = ("compute_active", "occupancy", "matrix_active")
 
 
 class Reader:
@@ -98,7 +100,7 @@ def find(nvml: Any) -> list[_Chip]:
     for index in range(nvml.nvmlDeviceGetCount()):
         board = nvml.nvmlDeviceGetHandleByIndex(index)
         parts = _parts(nvml, board)
-        found += [_Chip(nvml, part, board) for part in parts] if parts else [_Chip(nvml, board)]
+        found += [_Chip(nvml, part, board) for part in parts] if parts else [_Chip(nvml, board, ordinal=index)]
     return found[:_MAX_CHIPS]
 
 
@@ -123,15 +125,18 @@ def _text(value: Any) -> str:
 
 
 class _Chip:
-    """`handle` is what the program has; `board` the whole chip, where MIG divides it."""
+    """`handle` is what the program has; `board` the whole chip, where MIG divides it; `ordinal` its CUDA number."""
 
-    def __init__(self, nvml: Any, handle: Any, board: Any = None) -> None:
+    def __init__(self, nvml: Any, handle: Any, board: Any = None, ordinal: int = 0) -> None:
         self._nvml = nvml
         self._handle = handle
         self._part = board is not None
         self._board = board if self._part else handle
         self._uuid = _text(nvml.nvmlDeviceGetUUID(handle))
-        self._facts: dict[str, Any] = {"sharing": "mig" if self._part else _sharing()}
+        self._ordinal = ordinal
+        self._divided = not self._part and chip_share.is_divided()
+        self._share: float | None = None
+        self._facts: dict[str, Any] = {"sharing": "mig" if self._part else "mps" if self._divided else "none"}
         try:
             self._facts["name"] = _text(nvml.nvmlDeviceGetName(handle)).replace(" ", "-")
         except Exception:
@@ -234,9 +239,17 @@ class _Chip:
         if pipes:
             found["pipes"] = pipes
         found["links"] = [[*_GPM_BYTES[metric], total] for metric, total in self._bytes.items()]
+        return self._of_share(found) if self._divided else found
+
+    def _of_share(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Without the activity of multiprocessors where the process's share of them is not known."""
+        if self._share is None:
+            self._share = chip_share.share(self._nvml, self._handle, self._ordinal)
+        share, pipes = self._share, found.pop("pipes", {})
+        active = {name: found.pop(name) for name in _OF_MULTIPROCESSORS if name in found}
+        if share is None:
+            return found
+        found.update({name: min(1.0, value / share) for name, value in active.items()})
+        if pipes:
+            found["pipes"] = {name: min(1.0, value / share) for name, value in pipes.items()}
         return found
-
-
-def _sharing() -> str:
-    """`mps` where this process is a client of CUDA's Multi-Process Service, else `none`."""
-    return "mps" if any(os.environ.get(name) for name in _MPS) else "none"

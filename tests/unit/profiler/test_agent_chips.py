@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rightpool_agent import chip_share  # type: ignore[import-not-found]
 from rightpool_agent.chips import Reader, _Chip, find  # type: ignore[import-not-found]
 
 from rightpool import contract
@@ -61,6 +62,8 @@ class Nvml:
             "nvmlDeviceGetMigDeviceHandleByIndex": "part",
             "nvmlDeviceGetGpuInstanceId": 3,
             "nvmlGpmMigSampleGet": None,
+            "nvmlDeviceGetCudaComputeCapability": (9, 0),
+            "nvmlDeviceGetNumGpuCores": 132 * 128,
         }
         self.events = [13, 79, 48]  # one of the program's own, and two of the chip
 
@@ -163,9 +166,24 @@ def test_a_part_of_a_chip_has_no_power_of_its_own() -> None:
     assert not {"power", "energy", "power_limit", "utilization"} & set(found)
 
 
-def test_a_client_of_mps_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
-    assert read()["sharing"] == "mps"
+@pytest.mark.parametrize(("mine", "active"), [(66, 1.0), (99, 0.5 * 132 / 99), (132, 0.5), (0, None)])
+def test_a_client_of_mps_has_the_activity_of_its_own_multiprocessors(
+    monkeypatch: pytest.MonkeyPatch, mine: int, active: float | None
+) -> None:
+    """The counters are the chip's: half of it active is all of half of it."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
+    monkeypatch.setattr(chip_share, "_multiprocessors", lambda ordinal: mine)
+    found = read()
+    assert found["sharing"] == "mps"
+    assert found.get("compute_active") == found.get("matrix_active") == active
+    assert found.get("pipes", {}).get("fp32") == active
+    assert found["busy"] == 0.5 and found["power"] == 350.0, "of the whole chip"
+
+
+def test_without_cuda_a_share_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
+    monkeypatch.setattr(chip_share.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
+    assert "compute_active" not in read()
 
 
 def test_chips_have_the_ranks_that_a_launcher_gave(monkeypatch: pytest.MonkeyPatch) -> None:
