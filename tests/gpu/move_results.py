@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from demo.job import Job
 from tests.gpu.move_pools import Case
+
+GOES_ON: Final = "goes on from step "
+LOSS_JUMPS: Final = 0.05  # of a loss that is no more of the same curve
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Result:
     cost_before: float
     cost_after: float
     lost_seconds: float
-    continuous: bool
+    losses: tuple[float, float]
+    """The last one that the program printed before the move, and the first one afterwards; NaN where there is none."""
     complaint: str = ""
 
     @property
@@ -42,9 +47,9 @@ def moves_of(job: Job) -> list[dict[str, Any]]:
 
 def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, after: str) -> Result:
     """An entry of the ledger, with what was expected of it. before, after: what the program has printed."""
-    went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith("goes on from step ")]
-    steps = [int(line.split()[1]) for line in before.splitlines() if line.startswith("step ")]
-    continuous = bool(went_on and steps) and went_on[-1] >= steps[-1]
+    went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith(GOES_ON)]
+    [(step, last), *_] = _printed(before)[-1:] or [(0, math.nan)]
+    [(_, first), *_] = _printed(after)[:1] or [(0, math.nan)]
     made = Result(
         case=case.name,
         source=f"{entry['from']['chips']} × {entry['from']['pool']}",
@@ -57,26 +62,39 @@ def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, afte
         cost_before=float(entry.get("baselineCostPerMillion") or "nan"),
         cost_after=float(entry.get("realisedCostPerMillion") or "nan"),
         lost_seconds=float(entry.get("lostSeconds") or "nan"),
-        continuous=continuous,
+        losses=(last, first),
     )
     wanted = "RolledBack" if case.undone else "Verified"
     complaint = "" if made.outcome == wanted else f"{made.outcome} instead of {wanted}"
-    if not continuous:
-        complaint += f" the program began anew: {steps[-1:]} before, went on from {went_on}"
+    if not went_on or went_on[-1] < step:
+        complaint += f" the program began anew: at step {step} before, went on from {went_on}"
+    elif not math.isclose(last, first, rel_tol=LOSS_JUMPS):
+        complaint += f" the loss jumped from {last} to {first}"
     return dataclasses.replace(made, complaint=complaint.strip())
+
+
+def shows_loss(log: str) -> bool:
+    """Whether the program has come to a step since it went on."""
+    return bool(_printed(log.partition(GOES_ON)[2]))
+
+
+def _printed(log: str) -> list[tuple[int, float]]:
+    """Steps and their losses."""
+    words = (line.split() for line in log.splitlines() if line.startswith("step "))
+    return [(int(step), float(loss)) for _, step, _, loss, *_ in words]
 
 
 def table(results: Iterable[Result]) -> str:
     """Markdown."""
     lines = [
         "| job | from | to | bottleneck | samples/s before | promised | realised | off by | $/M before | after "
-        "| verdict |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| loss before | after | verdict |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in results:
         lines.append(
             f"| {one.case} | {one.source} | {one.target} | {one.bottleneck} | {one.before:,.0f} | {one.promised:,.0f} "
             f"| {one.realised:,.0f} | {one.error:.0%} | {one.cost_before:.4g} | {one.cost_after:.4g} "
-            f"| {one.outcome}{', ' + one.complaint if one.complaint else ''} |"
+            f"| {one.losses[0]:.4g} | {one.losses[1]:.4g} | {', '.join(filter(None, (one.outcome, one.complaint)))} |"
         )
     return "\n".join(lines)

@@ -9,7 +9,7 @@ They print `step N loss L samples/s R` every few seconds, and know nothing of th
 - starved: a small network behind a loader that takes its time
 - jax-gpt: products of large matrices by a compiled JAX step
 - wide: under torchrun, DistributedDataParallel of many parameters and little arithmetic
-- deep: under torchrun, DistributedDataParallel of much arithmetic
+- deep: under torchrun, DistributedDataParallel of much arithmetic for each parameter
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def run_torch(kind: str, folder: Path) -> None:
         net, batch = layers(4 if small else 24, width * 2), 8
         batches = rows(batch, width * 2)
     elif kind == "deep":
-        net, batch = layers(4 if small else 16, width * 2, half), 64 if small else 16384
-        batches = rows(batch, width * 2, dtype=half)
+        net, batch = layers(4 if small else 8, width, half), 64 if small else 262144
+        batches = rows(batch, width, dtype=half)
     else:
         raise SystemExit(f"{kind}: no such kind")
     net = net.to(device)
