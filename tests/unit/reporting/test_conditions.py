@@ -21,8 +21,8 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash, RevisionState
 from rightpool.planning.migration.transitions import advance
-from rightpool.profiles.profile import Steadiness
-from rightpool.profiles.sample import Field
+from rightpool.profiles.profile import Reading, Steadiness
+from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -301,6 +301,16 @@ def test_what_keeps_the_profiler_out_is_said_with_its_remedy(
     assert status_and_reason(ConditionType.PROFILED, job) == ("True", Reason.MEASURED), (
         "what is measured all the same is measured"
     )
+
+
+def test_steps_whose_rate_is_not_known_yet_are_a_warm_up() -> None:
+    job = running()
+    assert job.observed.profile is not None
+    blind = without(job.observed.profile, Field.SAMPLES_PER_SECOND)
+    steps = Reading(7.0, 7.0, 7.0, Quality.MEASURED)
+    job = changed(job, profile=replace(blind, readings={**blind.readings, Field.STEPS: steps}))
+    for condition in (ConditionType.PROFILED, ConditionType.MIGRATING):
+        assert status_and_reason(condition, job) == ("False", Reason.WARMING_UP)
 
 
 def test_a_pod_without_a_profiler_is_not_waited_for() -> None:

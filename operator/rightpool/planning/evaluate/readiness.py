@@ -17,8 +17,11 @@ from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job, unit_of
 from rightpool.prediction.features import has_rate
 from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field
 
 COMPLETED = "Completed"
+
+_OF_STEPS = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
 
 
 def not_evaluated(job: Job) -> Decision | None:
@@ -75,9 +78,21 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
         return Gap(Reason.WARMING_UP, window=profile.window)
     if profile.pods < profile.expected:
         return Gap(Reason.PARTIAL_TELEMETRY, heard=(profile.pods, profile.expected))
+    if awaits_rate(job, profile):
+        return Gap(Reason.WARMING_UP, window=profile.window)
     if not profile.complete or not has_rate(profile) or lacks_samples(job, profile):
         return Gap(Reason.PARTIAL_TELEMETRY)
     return None
+
+
+def misses_samples(job: Job, profile: Profile) -> bool:
+    """Whether the spec counts samples and steps alone are seen: the user must say how many samples they have."""
+    return job.spec.counts_samples is not None and not profile.readings.keys().isdisjoint(_OF_STEPS)
+
+
+def awaits_rate(job: Job, profile: Profile) -> bool:
+    """Whether training steps are seen, and their rate is known soon."""
+    return profile.throughput is None and Field.STEPS in profile.readings and not misses_samples(job, profile)
 
 
 def lacks_samples(job: Job, profile: Profile) -> bool:

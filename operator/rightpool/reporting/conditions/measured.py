@@ -7,11 +7,10 @@ from typing import Final
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.evaluate.readiness import comparable_elsewhere, lacks_samples
+from rightpool.planning.evaluate.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
 from rightpool.planning.job import Job
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Profile, Steadiness
-from rightpool.profiles.sample import Field
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
 from rightpool.reporting.wording import share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
@@ -25,9 +24,6 @@ _INEFFICIENT: Final = {
     Bottleneck.THROTTLED: Reason.THROTTLED,
     Bottleneck.MEMORY_CAPACITY: Reason.MEMORY_CAPACITY,
 }
-
-
-_OF_STEPS: Final = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
 
 
 def profiled(job: Job, context: Context) -> Statement:
@@ -55,15 +51,14 @@ def profiled(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.WARMING_UP, f"the window of {span(profile.window)} is not full yet")
     if profile.pods < profile.expected:
         return Statement("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
-    steps_seen = profile.steadiness is Steadiness.STEADY and not profile.readings.keys().isdisjoint(_OF_STEPS)
-    if steps_seen and job.spec.counts_samples is not None:
+    if misses_samples(job, profile):
         return Statement(
             "False",
             Reason.PARTIAL_TELEMETRY,
             "the profiler sees training steps and not how many samples they take, and spec."
             f"{job.spec.counts_samples} counts samples: say it in spec.progress.samplesPerStep",
         )
-    if Field.STEPS in profile.readings:
+    if awaits_rate(job, profile):
         return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
     notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
     if notes:
