@@ -40,7 +40,7 @@ def still_applies(stored: ProfiledJobStatus, job: Job) -> bool:
         and stored.observed_generation == job.generation
         and job.state.finished is None
         and (job.state.migration is None or job.state.migration.phase is Phase.PLANNED)
-        and job.revision(ref.revision).running >= ref.placement.replicas
+        and job.revision(ref.revision).all_running(ref.placement.replicas)
         and measured is not None
         and measured.status == "True"
     )

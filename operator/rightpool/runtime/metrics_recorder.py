@@ -110,8 +110,6 @@ def _state_of(job: Job) -> str:
         return "Suspended"
     if job.state.migration is not None:
         return "Migrating"
-    running = (
-        job.state.revision is not None
-        and job.revision(job.state.revision.revision).running >= job.state.revision.placement.replicas
-    )
+    revision = job.state.revision
+    running = revision is not None and job.revision(revision.revision).all_running(revision.placement.replicas)
     return "Running" if running else "Waiting"

@@ -271,6 +271,15 @@ def test_what_does_not_pay_is_not_recommended(sections: dict[str, Any]) -> None:
     assert "recommendation" not in draft.body
 
 
+def test_a_job_whose_first_pods_have_ended_runs() -> None:
+    job = running(Placement("a100", 4, 2))
+    assert job.child is not None
+    states = {1: replace(job.child, running=1, completed=1)}
+    condition = condition_of(ConditionType.PLACED, changed(job, revisions=states))
+    assert (condition.status, condition.reason) == ("True", Reason.RUNNING)
+    assert condition.message.endswith("; 1 of 2 pods have completed")
+
+
 # --- Profiled --------------------------------------------------------------------------------------------------------
 
 

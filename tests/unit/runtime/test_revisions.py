@@ -36,6 +36,15 @@ def test_pods_are_counted_by_node() -> None:
     assert seen(pod(phase="Succeeded")).nodes == {}
 
 
+def test_a_pod_that_has_run_to_its_end_is_not_waited_for() -> None:
+    """Replicas end one after another, and the first may end before the last one starts."""
+    ended = pod(uid="pod-2", phase="Succeeded", ready=False)
+    assert seen(pod(), ended).all_running(2)
+    assert not seen(pod(), ended).all_running(3)
+    assert not seen(pod(), pod(uid="pod-2", phase="Failed", ready=False)).all_running(2)
+    assert not seen(ended).all_running(1), "it runs no more"
+
+
 @pytest.mark.parametrize(
     ("reason", "since", "known"),
     [

@@ -62,7 +62,7 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
     child = job.revision(revision.revision)
     if job.queued:
         return Gap(Reason.WAITING_FOR_QUOTA, queue=job.spec.queue_name)
-    if child.crash is not None and child.running < revision.placement.replicas:
+    if child.crash is not None and not child.all_running(revision.placement.replicas):
         return Gap(Reason.CRASH_LOOP)
     if revision.since is None:
         return Gap(Reason.STARTING, blocked=child.blocked)

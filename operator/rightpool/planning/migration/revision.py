@@ -46,6 +46,9 @@ class RevisionState:
     running: int = 0
     """Pods with all containers ready."""
 
+    completed: int = 0
+    """Pods that have succeeded, while others may still run."""
+
     on_nodes: int | None = None
     """Pods on a node that have not ended, which hold chips whether they run or not. None: as many as run."""
 
@@ -94,8 +97,8 @@ class RevisionState:
         return self.running if self.on_nodes is None else self.on_nodes
 
     def all_running(self, replicas: int) -> bool:
-        """Whether the child is there to stay, and so many pods of it run."""
-        return self.exists and not self.deleting and self.running >= replicas
+        """Whether the child is there to stay, and its pods run: so many, where some may have run to their end."""
+        return self.exists and not self.deleting and 0 < self.running >= replicas - self.completed
 
     @property
     def hindrance(self) -> str | None:

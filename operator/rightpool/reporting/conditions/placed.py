@@ -47,7 +47,8 @@ def placed(job: Job, context: Context) -> Statement:
     state = job.revision(job.state.revision.revision)
     place = _place(job.state.revision)
     if _all_run(job):
-        return Statement("True", Reason.RUNNING, place)
+        completed = f"; {state.completed} of {job.state.revision.placement.replicas} pods have completed"
+        return Statement("True", Reason.RUNNING, f"{place}{completed if state.completed else ''}")
     if job.queued:
         again = "" if job.state.revision.since is None else " again"
         message = f"{place}: queue {job.spec.queue_name} has not admitted it{again} yet"
@@ -83,8 +84,7 @@ def placed(job: Job, context: Context) -> Statement:
 def _all_run(job: Job) -> bool:
     if job.state.revision is None:
         return False
-    state = job.revision(job.state.revision.revision)
-    return state.running >= job.state.revision.placement.replicas and not state.deleting
+    return job.revision(job.state.revision.revision).all_running(job.state.revision.placement.replicas)
 
 
 def _stopped(job: Job, context: Context) -> Statement:

@@ -76,6 +76,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         suspended=child.state.suspended,
         active=len(active),
         running=running,
+        completed=sum(pod.succeeded and pod.owner == child.uid for pod in pods),
         on_nodes=len(paid),
         bound_at=bound_at,
         evicted=evicted,
