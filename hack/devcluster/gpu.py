@@ -20,6 +20,9 @@ START_SECONDS: Final = 60.0
 DRIVER: Final = Path("/usr/local/nvidia")  # where container platforms mount the driver's programs and libraries
 _SHARED_MEMORY: Final = Path("/dev/shm")  # where clients of MPS meet its server
 _CONTROL_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+_MPS: Final = "mps-"  # names of programs begin so
+_PLUGIN: Final = "gpu-"
+_OURS: Final = (_MPS, _PLUGIN)
 _OFFER: Final = re.compile(r"(?P<resource>[a-z0-9.-]+/[A-Za-z0-9._-]+)=(?P<chips>\d+(,\d+)*)(@(?P<percent>\d+))?")
 
 
@@ -45,7 +48,8 @@ class Offer:
 
 
 def up(cluster: Cluster, offers: Sequence[Offer], progress: Progress) -> None:
-    """Offer the chips to the node's pods and wait until the node has them. Repeating it changes nothing."""
+    """Offer these chips to the node's pods, and no others, and wait until the node has them. Repeating it changes
+    nothing."""
     if not host.is_root():
         raise DevclusterError("chips for pods need the container node, and the container node needs root")
     for chip in sorted({chip for offer in offers for chip in offer.chips}):
@@ -54,12 +58,20 @@ def up(cluster: Cluster, offers: Sequence[Offer], progress: Progress) -> None:
     build.ensure([build.GPU_DEVICE_PLUGIN], progress)
     supervisor = Supervisor(cluster.state)
     wanted = programs(cluster, offers)
+    withdraw(supervisor, wanted)
     for program in wanted:
         did = supervisor.ensure(program)
         if did is not None:
             progress.say(f"{program.name} {did}")
     for program in wanted:
         supervisor.wait(program, seconds=START_SECONDS)
+
+
+def withdraw(supervisor: Supervisor, wanted: Sequence[Program]) -> None:
+    """End what offered other chips before: the node then has none of them."""
+    kept = {program.name for program in wanted}
+    names = (record.name for record in supervisor.records())
+    supervisor.stop([name for name in names if name.startswith(_OURS) and name not in kept])
 
 
 def programs(cluster: Cluster, offers: Sequence[Offer]) -> tuple[Program, ...]:
@@ -85,7 +97,7 @@ def _mps(cluster: Cluster, chip: int) -> Program:
     pipe.mkdir(parents=True, exist_ok=True)
     pipe.chmod(0o777)  # the server runs as the user of its clients, and writes here
     return Program(
-        f"mps-{chip}",
+        f"{_MPS}{chip}",
         (control, "-f"),
         environment={
             "PATH": deps.search_path(),
@@ -115,7 +127,7 @@ def _plugin(cluster: Cluster, offer: Offer) -> Program:
         return kubectl("get", "node", NODE_NAME, allocatable) == str(len(offer.chips))
 
     return Program(
-        f"gpu-{offer.resource.replace('/', '-')}",
+        f"{_PLUGIN}{offer.resource.replace('/', '-')}",
         (
             str(build.path(build.GPU_DEVICE_PLUGIN)),
             f"-resource={offer.resource}",

@@ -6,6 +6,7 @@ import pytest
 
 from devcluster import deps, gpu, host
 from devcluster.gpu import Offer
+from devcluster.processes import Program, Supervisor
 from devcluster.spec import Cluster, DevclusterError, named
 
 
@@ -49,3 +50,15 @@ def test_a_share_is_given_out_with_its_server(
     assert f"{pipe}:{pipe}" in next(one for one in half if one.startswith("-mounts="))
     whole = found["gpu-a.b-whole"].command
     assert "-chips=/dev/nvidia0,/dev/nvidia1" in whole and "-variables=" in whole
+
+
+def test_what_is_offered_no_more_is_withdrawn(cluster: Cluster, tmp_path: Path) -> None:
+    supervisor = Supervisor(tmp_path)
+    old, kept, other = (Program(name, ("/bin/sleep", "60")) for name in ("gpu-a.b-half", "mps-0", "etcd"))
+    for program in (old, kept, other):
+        supervisor.ensure(program)
+    try:
+        gpu.withdraw(supervisor, [kept])
+        assert [supervisor.running(name) for name in ("gpu-a.b-half", "mps-0", "etcd")] == [False, True, True]
+    finally:
+        supervisor.stop(["gpu-a.b-half", "mps-0", "etcd"])
