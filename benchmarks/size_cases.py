@@ -7,7 +7,7 @@ import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,8 +70,8 @@ def _rows(directory: Path) -> Iterator[tuple[str, tuple[str, ...], str, int, flo
             yield "lambda", key, row["gpu"], int(row["count"]), float(row["throughput"])
     for row in table(directory / "nvidia_dle.csv"):
         if row["section"] == "train" and row["throughput"] and row["count"].isdigit():
-            parts = ("model", "task", "config", "batch_per_gpu", "precision", "column", "src")
-            yield "dle", tuple(row[part] for part in parts), row["gpu"], int(row["count"]), float(row["throughput"])
+            columns = ("model", "task", "config", "batch_per_gpu", "precision", "column", "src")
+            yield "dle", tuple(row[name] for name in columns), row["gpu"], int(row["count"]), float(row["throughput"])
     for row in table(directory / "mpt_llmfoundry.csv"):
         parts = ("model", "seq_len", "micro_batch", "precision", "sharding", "act_ckpt")
         yield "mpt", tuple(row[part] for part in parts), row["gpu"], int(row["count"]), float(row["tokens_per_s"])
@@ -121,11 +121,11 @@ def blind(predictor: Predictor, found: Sequence[Scaling], sizes: Sequence[int] =
 
 def _scored(
     predictor: Predictor,
-    pools: Sequence[Pool] | object,
+    pools: Iterable[Pool],
     questions: Sequence[Question],
     truths: Sequence[tuple[Scaling, int, int]],
 ) -> Iterator[Scored]:
-    found = answers(predictor, list(pools), questions)  # type: ignore[call-overload]
+    found = answers(predictor, list(pools), questions)
     for (scaling, here, target), (answer,) in zip(truths, found, strict=True):
         if answer is not None:
             linear = math.log(scaling.rates[here] * target / here)

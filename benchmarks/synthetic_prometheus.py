@@ -19,7 +19,6 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
-from rightpool import contract
 from rightpool.profiles.sample import Field
 from rightpool.telemetry.sources import sidecar_series
 from rightpool.telemetry.sources.sidecar import GAUGES
@@ -111,18 +110,14 @@ class FleetSeries:
         return [(_row_start(job, {"field": name}), job.number, field) for job in self._jobs for name, field in fields]
 
     def _gauges(self, aggregate: Aggregate) -> list[Row]:
-        gauges = [gauge for gauge in GAUGES if gauge.aggregate is aggregate]
-        return [
-            (
-                _row_start(
-                    job, {"__name__": gauge.metric, **({contract.LABEL_PART: gauge.part} if gauge.part else {})}
-                ),
-                job.number,
-                gauge.field,
-            )
-            for job in self._jobs
-            for gauge in gauges
+        """Of what a synthetic job has a reading of. A healthy one has no rows of faults."""
+        found = [
+            ({"__name__": gauge.metric} | ({gauge.label: value} if value else {}), gauge.field)
+            for gauge in GAUGES
+            if gauge.aggregate is aggregate and not gauge.faults and gauge.field in self._steady[0]
+            for value in gauge.among
         ]
+        return [(_row_start(job, labels), job.number, field) for job in self._jobs for labels, field in found]
 
 
 def _row_start(job: SyntheticJob, labels: Mapping[str, str]) -> str:
@@ -131,7 +126,9 @@ def _row_start(job: SyntheticJob, labels: Mapping[str, str]) -> str:
     return f'{{"metric":{json.dumps(metric, separators=(",", ":"))},"value":[{_QUERIED_AT},"'
 
 
-def _server(port: int, series: FleetSeries) -> ThreadingHTTPServer:
+def server(port: int, series: FleetSeries) -> ThreadingHTTPServer:
+    """Listens on loopback; 0 is any free port."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -162,4 +159,4 @@ def _server(port: int, series: FleetSeries) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
-    _server(int(sys.argv[1]), FleetSeries(int(sys.argv[2]))).serve_forever()
+    server(int(sys.argv[1]), FleetSeries(int(sys.argv[2]))).serve_forever()
