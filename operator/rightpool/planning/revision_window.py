@@ -67,6 +67,8 @@ class RevisionWindow:
     diagnosis: Diagnosis | None = None
     variation: Variation | None = None
     """How windows differ; begun with what is stored."""
+    windows: int = 0
+    """Those that this process has counted."""
     warm: bool = False
     """Whether the Revision was steady once: what shifts from then on is no warm-up."""
     count: StepCount = field(default_factory=lambda: StepCount(None, steps_suffice=True))
@@ -139,7 +141,10 @@ class RevisionWindow:
         variation = self.variation
         if variation is None or variation.revision != self.key.revision:
             return True
-        return now - variation.as_of >= job.spec.profiling.window.total_seconds()
+        window = job.spec.profiling.window.total_seconds()
+        if self.windows == 1 and job.state.migration is None:
+            window *= 1.0 + _phase(job)
+        return now - variation.as_of >= window
 
     def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:
         placement = _placement(job, self.key.revision)
@@ -162,9 +167,9 @@ class RevisionWindow:
             self.variation = counted(
                 self.variation, self.key.revision, throughput.value, now, spec.window.total_seconds(), profile.unit
             )
-        # The time depends on the job, so that not all profiles are recomputed in the same cycle.
+            self.windows += 1
         longest = min(REBUILD_SECONDS, spec.window.total_seconds())
-        self.rebuild_at = now + longest * (0.5 + crc32(job.uid.encode()) / 2**33)
+        self.rebuild_at = now + longest * (0.5 + 0.5 * _phase(job))
         same = job.state.migration is None and profile.complete and self._same(accelerator)
         if not (same and alike(profile, self.profile)):
             # A profile with the same values is kept, because everything computed from it is cached by identity.
@@ -175,6 +180,12 @@ class RevisionWindow:
         elif self.expected is not None and not self.window.within(self.expected):
             # What came changes nothing in a profile, such as the time of a first save.
             self.expected = self.window.bounds(expected_range(profile))
+
+
+def _phase(job: Job) -> float:
+    """From 0 to 1, by the job. A process that starts hears of all jobs at once, and what is then done at regular times
+    would be done of all of them in the same cycle."""
+    return crc32(job.uid.encode()) / 2**32
 
 
 def observed_revision(job: Job) -> int | None:
