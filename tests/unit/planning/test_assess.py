@@ -14,6 +14,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.job import Job
+from rightpool.planning.migration.revision import Crash
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text
@@ -221,6 +222,15 @@ def test_without_a_basis_nothing_is_done(job: Job, why: Reason) -> None:
 
 def test_no_telemetry_at_all_is_not_the_jobs_fault() -> None:
     assert judged(running(), telemetry=False).decision.reason is Reason.TELEMETRY_UNAVAILABLE
+
+
+def test_a_pod_that_failed_once_holds_nothing_while_the_others_run_or_have_completed() -> None:
+    job = running(Placement("a100", 4, 2))
+    assert job.child is not None
+    crash = Crash(1, 6, "trainer", 1, "Error", NOW)
+    for completed, why in ((0, True), (1, False)):
+        states = {1: replace(job.child, running=1, completed=completed, crash=crash)}
+        assert (judged(changed(job, revisions=states)).decision.reason is Reason.CRASH_LOOP) is why
 
 
 def test_no_throughput_is_said() -> None:
