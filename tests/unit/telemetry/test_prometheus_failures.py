@@ -112,6 +112,7 @@ GARBAGE = [
     '{"data": {"result": [{"metric": {}, "value": [1, "two"]}]}}',
     '{"data": {"result": [{"metric": {}, "value": [1e999, "NaN"]}]}}',
     '{"data": {"result": [{"metric": {}, "value": ["soon", "1"]}]}}',
+    '{"data": {"result": [{"metric": {}, "value": [1' + "0" * 400 + ', "1"]}]}}',
     '{"data": {"result": ' + "[" * 100_000,
     '{"data": {"result": [{"metric": {}, "values": [[1, "1"]]}]}}',
 ]

@@ -30,7 +30,7 @@ def rows_of(result: object) -> list[Row]:
                 raise BadAnswer("a label or a value of the answer is not text")
         except ValueError:
             raise BadAnswer("a value of the answer is not a number") from None
-        except (TypeError, KeyError, AttributeError):
+        except (TypeError, KeyError, AttributeError, OverflowError):
             raise BadAnswer("an element of the answer is not a sample") from None
         if math.isfinite(value):
             rows.append((labels, value))
