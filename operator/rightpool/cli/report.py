@@ -1,7 +1,7 @@
 """`rightpool report`: what namespaces, teams, pools or capacity types have spent and saved.
 
 Reads the operator's books, one ConfigMap a namespace in the operator's own namespace, which outlive the jobs. They are
-stored every ten minutes, so that they lag behind `rightpool top`. With `-o json`, one object:
+stored every ten minutes to an hour, so that they lag behind `rightpool top`. With `-o json`, one object:
 
     apiVersion, kind   rightpool.dev/v1alpha1, ChargebackReport
     asOf, since        time of the request, RFC 3339; the first day that is counted, YYYY-MM-DD
@@ -211,7 +211,9 @@ def _texts(charge: Charge) -> list[str]:
 
 def _print_table(page: Page, rows: list[tuple[str, Charge]], by: str, since: str, where: str) -> None:
     if not rows:
-        page.line(f"nothing was booked since {since}; books are in {where} (--operator-namespace), every ten minutes")
+        page.line(
+            f"nothing was booked since {since}; books are in {where} (--operator-namespace), ten minutes late or more"
+        )
         return
     columns = (
         Column(by.upper()),

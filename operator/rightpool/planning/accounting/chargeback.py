@@ -109,10 +109,12 @@ class Chargeback:
         self.newest = now
         return True
 
-    def forget(self, alive: Collection[str]) -> None:
-        """Jobs that do not exist any more have nothing left to book; their rows stay."""
-        for uid in self.booked.keys() - set(alive):
+    def forget(self, alive: Collection[str]) -> bool:
+        """Jobs that do not exist any more have nothing left to book; their rows stay. Whether there were any."""
+        gone = self.booked.keys() - set(alive)
+        for uid in gone:
             del self.booked[uid]
+        return bool(gone)
 
     def age(self, now: float) -> None:
         """Days that are too old become one."""

@@ -1,4 +1,8 @@
-"""The books of all namespaces: booked once a minute, stored every ten minutes in one ConfigMap a namespace.
+"""The books of all namespaces: booked once a minute, and stored in one ConfigMap a namespace.
+
+One namespace a minute is stored, the one whose turn was longest ago, and none sooner than after ten minutes: so ten
+namespaces are stored every ten minutes, and sixty and more once an hour. Where a job was deleted, only the books know
+what it has spent, and are stored at once.
 
 They are in the operator's own namespace: what a tenant is charged must not be the tenant's to write.
 """
@@ -6,13 +10,13 @@ They are in the operator's own namespace: what a tenant is charged must not be t
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Final
-from zlib import crc32
 
 from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
@@ -33,7 +37,9 @@ from rightpool.runtime.observe.facts import meta
 
 BOOK_SECONDS: Final = 60.0
 SAVE_SECONDS: Final = 600.0
-"""Half of it to one and a half, so that not all namespaces are written at once."""
+"""Least time between two writes of a namespace where no job was deleted."""
+LONGEST_SECONDS: Final = 3600.0
+"""The same at most, however many namespaces there are."""
 SAVES_AT_ONCE: Final = 20
 SHOWN_JOBS: Final = 1000
 """Jobs with series of their own, those that have spent most."""
@@ -48,9 +54,11 @@ class _Stored:
     books: Chargeback
     version: str | None
     """Of the object as it was last read or written; None where there is none."""
-    due: float
-    """Unix seconds of the next write."""
+    saved_at: float = -math.inf
+    """Unix seconds of the last write, or read."""
     dirty: bool = False
+    urgent: bool = False
+    """Whether a job was deleted whose last amounts are stored nowhere else."""
 
 
 class ChargebackBooks:
@@ -92,11 +100,11 @@ class ChargebackBooks:
                 continue
             books = self._stored.get(key.namespace)
             if books is None:
-                books = self._stored[key.namespace] = _Stored(Chargeback(), None, now)
+                books = self._stored[key.namespace] = _Stored(Chargeback(), None)
             books.dirty |= books.books.book(job, entry.team, now)
             shown.append((job.state.account.spent_by(now), entry, job))
         for namespace, books in self._stored.items():
-            books.books.forget(alive.get(namespace, ()))
+            books.urgent |= books.books.forget(alive.get(namespace, ())) and books.dirty
             books.books.age(now)
         self._show(nlargest(SHOWN_JOBS, shown, key=lambda each: each[0]), now)
         self._save(now)
@@ -131,21 +139,23 @@ class ChargebackBooks:
                     f"ConfigMap {self._namespace}/{about.get('name')} can't be read: {error}; delete or repair it"
                 )
                 return
-            stored[namespace] = _Stored(books, str(about.get("resourceVersion")), now + _spread(namespace))
+            stored[namespace] = _Stored(books, str(about.get("resourceVersion")), now)
         self._stored = stored
         self._report("")
 
     def _save(self, now: float) -> None:
         assert self._stored is not None
-        left = SAVES_AT_ONCE - len(self._saving)
-        for namespace, books in self._stored.items():
-            if left > 0 and books.dirty and now >= books.due and namespace not in self._saving:
-                books.due = now + _spread(namespace)
-                self._submit(namespace, books)
-                left -= 1
+        waiting = [(name, books) for name, books in self._stored.items() if books.dirty and name not in self._saving]
+        urgent = [name for name, books in waiting if books.urgent or books.version is None]
+        aged = sorted((books.saved_at, name) for name, books in waiting if now - books.saved_at >= SAVE_SECONDS)
+        share = math.ceil(len(self._stored) * BOOK_SECONDS / LONGEST_SECONDS)
+        chosen = dict.fromkeys([*urgent, *(name for _, name in aged[:share])])
+        for name in list(chosen)[: max(0, SAVES_AT_ONCE - len(self._saving))]:
+            self._stored[name].saved_at = now
+            self._submit(name, self._stored[name])
 
     def _submit(self, namespace: str, books: _Stored) -> None:
-        books.dirty = False
+        books.dirty = books.urgent = False
         body = config_map(self._namespace, namespace, books.books, books.version)
         self._saving[namespace] = self._client.submit(self._write, body)
 
@@ -245,7 +255,3 @@ def _before_edit(job: Job) -> float | None:
         return None
     before = last.baseline_throughput
     return None if not before else before / last.source.chips
-
-
-def _spread(namespace: str) -> float:
-    return SAVE_SECONDS * (0.5 + crc32(namespace.encode()) / 2**32)

@@ -19,7 +19,13 @@ from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.chargeback_object import read_books
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.runtime.act.chargeback_books import BOOK_SECONDS, SAVE_SECONDS, ChargebackBooks
+from rightpool.runtime.act.chargeback_books import (
+    BOOK_SECONDS,
+    LONGEST_SECONDS,
+    SAVE_SECONDS,
+    SAVES_AT_ONCE,
+    ChargebackBooks,
+)
 from rightpool.runtime.metrics import ChargebackFigures
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running
 from tests.unit.planning.world import complete_profile
@@ -102,6 +108,13 @@ def fleet(*spent: float) -> dict[JobKey, Job]:
     return {job.key: job for job in jobs}
 
 
+def teams(count: int, spent: float) -> dict[JobKey, Job]:
+    """A job in each of so many namespaces."""
+    jobs = [changed(running(name="job"), account=Account(spent=spent)) for _ in range(count)]
+    made = [replace(job, key=JobKey(f"team-{number}", "job"), uid=f"u{number}") for number, job in enumerate(jobs)]
+    return {job.key: job for job in made}
+
+
 def test_what_was_charged_outlives_the_jobs_and_the_operator() -> None:
     cluster = Cluster()
     first = Operator(cluster)
@@ -133,10 +146,41 @@ def test_writes_are_few() -> None:
     operator, now = Operator(cluster), NOW
     for minute in range(600):
         now = operator.run(fleet(float(minute)), now)
-    assert 600 * BOOK_SECONDS / SAVE_SECONDS / 1.6 <= cluster.writes <= 600 * BOOK_SECONDS / SAVE_SECONDS * 2.1
+    assert cluster.writes == 600 * BOOK_SECONDS // SAVE_SECONDS
     before = cluster.writes
     operator.run(fleet(600.0), now, 600)
     assert cluster.writes <= before + 1, "nothing is written while nothing is spent"
+
+
+@pytest.mark.parametrize(("namespaces", "a_minute"), [(50, 1), (150, 3)])
+def test_the_books_of_many_namespaces_take_turns(namespaces: int, a_minute: int) -> None:
+    cluster = Cluster()
+    operator, now, minute = Operator(cluster), NOW, 0
+    while cluster.writes < namespaces:
+        minute += 1
+        now = operator.run(teams(namespaces, float(minute)), now)
+    assert minute <= namespaces / SAVES_AT_ONCE + 1, "each is stored when it is new"
+    now = operator.run(teams(namespaces, float(minute)), now, int(SAVE_SECONDS / BOOK_SECONDS))
+    for _ in range(int(LONGEST_SECONDS / BOOK_SECONDS)):
+        minute, before = minute + 1, cluster.writes
+        now = operator.run(teams(namespaces, float(minute)), now)
+        assert cluster.writes <= before + a_minute
+    stored = [sum(charge.spent for charge in read_books(body).totals().values()) for body in cluster.objects.values()]
+    assert min(stored) > minute - LONGEST_SECONDS / BOOK_SECONDS, "each within an hour"
+
+
+def test_what_a_deleted_job_has_spent_is_stored_at_once() -> None:
+    cluster = Cluster()
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0, 20.0), NOW)
+    now = operator.run(fleet(11.0, 21.0), now)
+    before = cluster.writes
+    now = operator.run(fleet(11.0), now)
+    assert cluster.writes == before + 1
+    (body,) = cluster.objects.values()
+    assert sum(charge.spent for charge in read_books(body).totals().values()) == 32.0
+    operator.run(fleet(12.0), now)
+    assert cluster.writes == before + 1
 
 
 def test_another_writer_is_believed() -> None:
