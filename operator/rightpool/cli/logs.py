@@ -43,6 +43,8 @@ class _Json(JsonFormatter):
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
         log_data.update(time=_moment(record), level=record.levelname.lower())
         super().add_fields(log_data, record, message_dict)
+        if "job" in log_data:
+            log_data["job"] = str(log_data["job"])  # its key is a tuple, which JSON would have as a list
 
 
 class _Text(logging.Formatter):

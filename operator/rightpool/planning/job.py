@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -17,9 +18,8 @@ from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class JobKey:
-    """Namespace and name."""
+class JobKey(NamedTuple):
+    """Namespace and name. A tuple, because it is hashed some thirty times for each job in each cycle."""
 
     namespace: str
     name: str

@@ -19,7 +19,7 @@ _SEEN: Final = attrgetter(*(field.name for field in fields(Observed) if field.na
 
 def unchanged(before: Job, now: Job) -> bool:
     """Whether a job would be evaluated as it was. Identity is asked first by the comparison of tuples."""
-    return (
+    return before is now or (
         _LASTING(before) == _LASTING(now)
         and _SEEN(before.observed) == _SEEN(now.observed)
         and (before.observed.profile is now.observed.profile or alike(before.observed.profile, now.observed.profile))

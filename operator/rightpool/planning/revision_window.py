@@ -146,6 +146,10 @@ class RevisionWindow:
             window *= 1.0 + _phase(job)
         return now - variation.as_of >= window
 
+    def _spread(self, job: Job) -> float:
+        """By how much the time until the next profile is shortened, until the ends of windows are spread."""
+        return 1.0 if self.windows > 1 else 0.5 + 0.5 * _phase(job)
+
     def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:
         placement = _placement(job, self.key.revision)
         spec = job.spec.profiling
@@ -168,8 +172,7 @@ class RevisionWindow:
                 self.variation, self.key.revision, throughput.value, now, spec.window.total_seconds(), profile.unit
             )
             self.windows += 1
-        longest = min(REBUILD_SECONDS, spec.window.total_seconds())
-        self.rebuild_at = now + longest * (0.5 + 0.5 * _phase(job))
+        self.rebuild_at = now + min(REBUILD_SECONDS, spec.window.total_seconds()) * self._spread(job)
         same = job.state.migration is None and profile.complete and self._same(accelerator)
         if not (same and alike(profile, self.profile)):
             # A profile with the same values is kept, because everything computed from it is cached by identity.

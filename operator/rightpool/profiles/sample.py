@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from rightpool.profiles.traits import ModelTraits
 
@@ -85,8 +86,7 @@ class Quality(StrEnum):
     DERIVED = "Derived"
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionKey:
+class RevisionKey(NamedTuple):
     """Identifies a Revision."""
 
     namespace: str

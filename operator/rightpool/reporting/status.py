@@ -38,6 +38,7 @@ from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import carried_over, still_applies
 from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.shown import evidence_of
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import share
 from rightpool.reporting.write_policy import Evidence
@@ -113,27 +114,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         recommendation=recommendation,
     )
     status = replace(status, columns=_columns(status, unit_of(job)))
-    return StatusDraft(status.to_dict(), before.conditions, status.conditions, _evidence(context.assessment))
-
-
-def _evidence(assessment: Assessment | None) -> Evidence:
-    """The alternative that the messages compare with: what would be taken, else the best of the others."""
-    if assessment is None:
-        return {}
-    candidate = assessment.decision.candidate or assessment.first
-    if candidate is None or candidate.throughput is None:
-        return {}
-    evidence: dict[str, float | str] = {
-        "pool": candidate.placement.pool,
-        "chips": str(candidate.placement.chips),
-        "throughput": candidate.throughput.median,
-        "unit": candidate.unit.value,
-    }
-    if candidate.cost_per_hour is not None:
-        evidence["costPerHour"] = candidate.cost_per_hour
-    if candidate.saving is not None:
-        evidence["savings"] = candidate.saving
-    return evidence
+    return StatusDraft(status.to_dict(), before.conditions, status.conditions, evidence_of(context.assessment))
 
 
 def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:

@@ -122,6 +122,11 @@ class WritePolicy:
         self._written[uid] = _Written(max(self._allowance(known, now) - 1.0, 0.0), now, evidence)
         return 0.0
 
+    def moved(self, uid: str, evidence: Evidence) -> bool:
+        """Whether this evidence differs from that of the stored status by more than its tolerances."""
+        known = self._written.get(uid)
+        return known is None or _moved(known.evidence, evidence) is not _Change.NONE
+
     def _inform(self, known: _Written, stored: Body, made: Body, evidence: Evidence, now: float) -> float | None:
         """The same of what is no state, as far as the job alone is concerned."""
         age, change = now - known.at, _change(stored, made)

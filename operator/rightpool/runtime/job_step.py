@@ -19,19 +19,22 @@ from rightpool.planning.migration.transitions import advance
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering
+from rightpool.reporting.shown import Words, evidence_of, words_of
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.write_policy import WritePolicy
 
-# A status whose inputs are the same is made anew this often, seconds: what was spent grows with the clock.
+# A status that would say the same is made anew this often, seconds: what was spent grows with the clock.
 REMAKE_SECONDS: Final = 1800.0
+# The same where it shows how much of the job is done.
+PROGRESS_SECONDS: Final = 600.0
 
 _WORDS: Final = MigrationTexts()
 
 Decide = Callable[[Fleet], Mapping[JobKey, Assessment]]
 
-# No status says when the last save was, and samples are counted all the time.
-_UNSHOWN: Final = frozenset({"checkpoint_at", "track"})
+# No status says when the last save was, or how windows differ, and samples are counted all the time.
+_UNSHOWN: Final = frozenset({"checkpoint_at", "track", "variation"})
 _SHOWN: Final = attrgetter(*(field.name for field in fields(Observed) if field.name not in _UNSHOWN))
 
 _BESIDE_BOOKS: Final = attrgetter(
@@ -66,17 +69,43 @@ class Step:
         return self.after is not self.before
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Inputs:
-    """What a status is made from. Most parts are the same objects from cycle to cycle, so that comparing is cheap: a
-    status costs 0.2 ms, and without this a cycle over 10,000 jobs 2 s more."""
+    """What a status is made from, besides the assessment. Most parts are the same objects from cycle to cycle, so that
+    comparing is cheap: a status costs 0.2 ms, and without this a cycle over 10,000 jobs 2 s more."""
 
     stored: StoredJob
-    observed: tuple[object, ...]
-    assessment: Assessment | None
+    job: Job
     price: Price | None
     telemetry: bool
     recovering: bool
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where a status shows the same of both."""
+        if not isinstance(other, _Inputs):
+            return NotImplemented
+        return (
+            self.stored is other.stored
+            and self.price == other.price
+            and self.telemetry is other.telemetry
+            and self.recovering is other.recovering
+            and (self.job is other.job or _SHOWN(self.job.observed) == _SHOWN(other.job.observed))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(slots=True)
+class _Unchanged:
+    """A status that was not worth a write."""
+
+    inputs: _Inputs
+    """The newest ones that would not have changed it."""
+    assessment: Assessment | None
+    """The same."""
+    words: Words | None
+    until: float
+    """Unix seconds when it is made anew in any case."""
 
 
 @dataclass(slots=True)
@@ -85,7 +114,7 @@ class Stepper:
 
     policy: WritePolicy = field(default_factory=WritePolicy)
     _problems: dict[str, str] = field(default_factory=dict)
-    _unchanged: dict[str, tuple[_Inputs, float]] = field(default_factory=dict)
+    _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
 
     def step(
         self,
@@ -114,9 +143,13 @@ class Stepper:
             self._problems[job.uid] = problem
         pool = None if after.state.revision is None else fleet.pools.get(after.state.revision.placement.pool)
         price = None if pool is None else pool.price
-        inputs = _Inputs(stored, _SHOWN(job.observed), assessment, price, fleet.telemetry, recovering(job, leading_for))
+        inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, leading_for))
         # Where this cycle's writes are used up, what the state machine does not change is looked at in the next one.
-        if after is job and problem is None and (self._nothing_new(job, inputs, now) or self.policy.exhausted):
+        if (
+            after is job
+            and problem is None
+            and (self._nothing_new(job, inputs, assessment, now) or self.policy.exhausted)
+        ):
             return Step(stored, job, job, None, commands(job))
         if after is not job and _books_alone(job, after):
             # A price that is edited is one of ten thousand jobs, perhaps.
@@ -131,14 +164,27 @@ class Stepper:
             return Step(stored, job, after, draft, ())
         if problem is None:
             # Not all jobs in the same cycle: how long depends on the job.
-            longest = REMAKE_SECONDS * (0.5 + crc32(job.uid.encode()) / 2**33)
-            self._unchanged[job.uid] = (inputs, now + (longest if wait is None else min(wait, longest)))
+            longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
+            longest *= 0.5 + crc32(job.uid.encode()) / 2**33
+            until = now + (longest if wait is None else min(wait, longest))
+            words = None if assessment is None else words_of(job, assessment, now)
+            self._unchanged[job.uid] = _Unchanged(inputs, assessment, words, until)
         return Step(stored, job, job, None, () if problem else commands(job))
 
-    def _nothing_new(self, job: Job, inputs: _Inputs, now: float) -> bool:
-        """Whether a status of the same inputs was not worth a write, lately."""
+    def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, now: float) -> bool:
+        """Whether a status of inputs that show the same was not worth a write, lately."""
         last = self._unchanged.get(job.uid)
-        return last is not None and now < last[1] and last[0] == inputs
+        if last is None or now >= last.until or last.inputs != inputs:
+            return False
+        last.inputs = inputs
+        if assessment is last.assessment:
+            return True
+        if assessment is None or last.words is None:
+            return assessment == last.assessment
+        if last.words != words_of(job, assessment, now) or self.policy.moved(job.uid, evidence_of(assessment)):
+            return False
+        last.assessment = assessment
+        return True
 
     def forget(self, gone: set[str]) -> None:
         """Jobs that do not exist any more."""

@@ -104,6 +104,7 @@ class Planner:
         self._leading_since: float | None = None
         self._policy_problem: str | None = None
         self._last_inventory: PoolInventory | None = None
+        self._seen: dict[JobKey, tuple[StoredJob, Job]] = {}
 
     def start(self) -> None:
         """Begin, in a thread of its own: the event loop stays free for the watches."""
@@ -271,7 +272,12 @@ class Planner:
                 refusal=parts.executor.refusal(job),
                 template_checked=parts.executor.template_checked(job),
             )
-            jobs[key] = replace(job, observed=observed)
+            # The very object of the last cycle where nothing about the job has changed: whoever keeps something that
+            # was made from it sees that at once.
+            before = self._seen.get(key)
+            same = before is not None and before[0] is stored and before[1].observed == observed
+            jobs[key] = before[1] if before is not None and same else replace(job, observed=observed)
+        self._seen = {key: (live[key], job) for key, job in jobs.items()}
         return jobs
 
     def _threat(

@@ -179,7 +179,7 @@ def arrived(job: Job, target: Placement, assessment: Any, snapshot: Fleet) -> Jo
     there = running(target, rate, job.key.name, job.spec, pools=pools, ratios=ratios, moves=job.state.moves + 1)
     revision = 1 if job.state.revision is None else job.state.revision.revision + 1
     assert there.state.revision is not None and there.observed.profile is not None
-    key = replace(there.observed.profile.key, revision=revision)
+    key = there.observed.profile.key._replace(revision=revision)
     return changed(
         there,
         created_at=job.created_at,

@@ -9,6 +9,7 @@ by the whole range. So everything is taken only from pods that were scraped with
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from rightpool import contract
@@ -43,6 +44,7 @@ _POD: Final = f"{_KEY}, pod"
 
 # Namespace, job and revision, as labels spell them. Not the Revision's key: there are eighteen rows for each.
 _LabelKey = tuple[str, str, str]
+_KEY_OF: Final = itemgetter("namespace", "profiledjob", "revision")
 # What a row is about: its metric and part of the step, or the name that the query gave it.
 _Topic = tuple[str, str]
 
@@ -119,10 +121,11 @@ class _ByRevision:
             return
         fields = _FIELDS[what]
         for labels, value in rows:
-            name = labels.get("__name__") or labels.get(FIELD) or ""
-            own = self._values.get(_label_key(labels))
-            if own is None:
+            try:
+                own = self._values[_KEY_OF(labels)]
+            except KeyError:
                 continue
+            name = labels.get("__name__") or labels.get(FIELD) or ""
             for field in fields.get((name, labels.get(_LABELS.get(name, ""), "")), ()):
                 own[field] = max(value, own.get(field, value)) if field in _HIGHEST else value
             if name == AT:

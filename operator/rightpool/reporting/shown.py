@@ -1,0 +1,69 @@
+"""What a status shows of an assessment, without the texts: enough to see that a new status would not be worth a write.
+
+At the end of each window a job is evaluated anew, with a little more known of how its windows differ. Almost always
+the status would be the same but for digits that nobody would notice, and its texts are most of what it costs.
+"""
+
+from __future__ import annotations
+
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.forecast import SURE, forecast
+from rightpool.planning.job import Job
+from rightpool.reporting.write_policy import Evidence
+
+Words = tuple[object, ...]
+"""What conditions and recommendation are chosen by."""
+
+
+def words_of(job: Job, assessment: Assessment, now: float) -> Words | None:
+    """The verdicts on a job that is where it is to stay, at `now`, Unix seconds. None where a status has to be made to
+    know what it says: texts about what is under way are written as they change."""
+    if job.state.migration is not None or job.state.revision is None:
+        return None
+    decision, current = assessment.decision, assessment.current
+    evidence = decision.evidence
+    return (
+        decision.action,
+        decision.reason,
+        decision.purpose,
+        decision.target,
+        type(evidence),
+        assessment.unreachable,
+        None if current is None or current.rejection is None else current.rejection.reason,
+        _misses(job, current, now),
+    )
+
+
+def _misses(job: Job, current: Candidate | None, now: float) -> Words:
+    """Which targets are missed, or probably will be. Several may be, and a rejection names one."""
+    targets = job.spec.targets
+    scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
+    poor = scaling is not None and wanted is not None and scaling < float(wanted)
+    if targets.deadline is None and targets.budget is None:
+        return (poor,)
+    rest = forecast(job, None if current is None else current.throughput, now)
+    return poor, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+
+
+def evidence_of(assessment: Assessment | None) -> Evidence:
+    """The alternative that the messages compare with: what would be taken, else the best of the others. And how well
+    the job scales where it is."""
+    if assessment is None:
+        return {}
+    candidate, current = assessment.decision.candidate or assessment.first, assessment.current
+    if candidate is None or candidate.throughput is None:
+        return {}
+    evidence: dict[str, float | str] = {
+        "pool": candidate.placement.pool,
+        "chips": str(candidate.placement.chips),
+        "throughput": candidate.throughput.median,
+        "unit": candidate.unit.value,
+    }
+    if candidate.cost_per_hour is not None:
+        evidence["costPerHour"] = candidate.cost_per_hour
+    if candidate.saving is not None:
+        evidence["savings"] = candidate.saving
+    if current is not None and current.scaling_efficiency is not None:
+        evidence["scalingEfficiency"] = current.scaling_efficiency
+    return evidence

@@ -1,0 +1,136 @@
+"""What is not looked at again in a cycle, checked against looking at it: on a cluster that answers from memory."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.cycle import Cluster, filled, planner_of
+from benchmarks.synthetic_fleet import SyntheticJob
+from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.fleet import Fleet
+from rightpool.planning.job import Job, JobKey
+from rightpool.profiles.sample import Field, Sample
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.status import draft_status
+from rightpool.runtime.job_step import PROGRESS_SECONDS, REMAKE_SECONDS, Stepper
+from rightpool.telemetry.reader import Target, TelemetryReading
+
+JOBS = 12
+START = 1_800_000_000.0
+SETTLED = 40
+CYCLES = 100  # of 10 s; windows have 60
+TARGETS: Sequence[dict[str, Any]] = (
+    {},
+    {"targets": {"minScalingEfficiency": "0.9"}},
+    {"targets": {"deadline": "2027-01-15T10:00:00Z"}, "progress": {"totalSamples": 50_000_000}},
+    {"targets": {"budget": "40", "maxCostPerHour": "1"}, "progress": {"totalSamples": 20_000_000}},
+)
+_SPEEDS = (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE)
+
+_BY_THE_CLOCK = frozenset({"cost", "outlook", "progress", "columns"})
+
+
+class Noisy:
+    """Readings of the synthetic fleet whose rates differ from window to window by `spread`."""
+
+    def __init__(self, spread: float) -> None:
+        self._spread = spread
+
+    def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
+        """At once."""
+        return TelemetryReading({target.key: Sample(now, self._reading(target, now)) for target in targets})
+
+    def _reading(self, target: Target, now: float) -> dict[Field, float]:
+        reading = SyntheticJob(int(target.key.job.removeprefix("job-"))).reading(now)
+        factor = 1.0 + Random(f"{target.key.job} {now // 60}").uniform(-self._spread, self._spread)
+        for field in _SPEEDS:
+            reading[field] *= factor
+        reading[Field.STEP_SECONDS] /= factor
+        return reading
+
+
+@pytest.mark.parametrize("spread", [0.004, 0.03, 0.3])
+def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, ask = SyntheticJob.profiled_job, Stepper._nothing_new
+
+    def with_targets(self: SyntheticJob) -> dict[str, Any]:
+        body = whole(self)
+        body["spec"].update(TARGETS[self.number % len(TARGETS)])
+        return body
+
+    counts = Counter[str]()
+
+    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> bool:
+        last = self._unchanged.get(job.uid)
+        other = last is not None and last.assessment is not assessment
+        if not ask(self, job, inputs, assessment, now):
+            return False
+        context = Context(assessment, inputs.price, inputs.telemetry, now, None, inputs.recovering)
+        draft = draft_status(inputs.stored, job, context)
+        policy = copy.deepcopy(self.policy)
+        policy.begin()
+        wait = policy.wait(job.uid, inputs.stored.status_body, draft.body, draft.evidence, now)
+        assert wait != 0.0 or _grown(inputs.stored.status_body, draft.body), draft.body
+        counts["assessed anew" if other else "same"] += 1
+        return True
+
+    monkeypatch.setattr(SyntheticJob, "profiled_job", with_targets)
+    monkeypatch.setattr(Stepper, "_nothing_new", checked)
+    cluster, clock = Cluster(), {"now": START}
+    planner = planner_of(cluster, filled(cluster, JOBS, START), clock, Noisy(spread))
+    for _ in range(CYCLES):
+        planner.cycle()
+        clock["now"] += 10.0
+    assert counts["same"] > 100
+    assert counts["assessed anew"] > 0
+
+
+def _grown(stored: dict[str, Any], made: Any) -> bool:
+    """Whether the statuses differ in what grows with the clock alone, which is looked at from time to time."""
+    one, two = ({k: v for k, v in body.items() if k not in _BY_THE_CLOCK} for body in (stored, made))
+    for body in (one, two):
+        body["conditions"] = [(it["type"], it["status"], it["reason"]) for it in body["conditions"]]
+    return one == two
+
+
+def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None:
+    cluster, clock = Cluster(), {"now": START}
+    store = filled(cluster, JOBS, START)
+    planner = planner_of(cluster, store, clock, Noisy(0.004))
+
+    def held() -> Counter[str]:
+        statuses = (job.status for job in store.jobs().values())
+        return Counter(
+            str(found.reason) for it in statuses if (found := find_condition(it.conditions, ConditionType.MIGRATING))
+        )
+
+    for _ in range(SETTLED):
+        planner.cycle()
+        clock["now"] += 10.0
+    recommended = held()[Reason.POLICY_RECOMMEND_ONLY]
+    assert recommended > 0
+    decide = planner._parts.decide
+
+    def differently(fleet: Fleet) -> Mapping[JobKey, Assessment]:
+        return {
+            key: replace(it, decision=replace(it.decision, reason=Reason.UNCERTAIN_SAVING))
+            if it.decision.reason is Reason.POLICY_RECOMMEND_ONLY
+            else it
+            for key, it in decide(fleet).items()
+        }
+
+    planner._parts = replace(planner._parts, decide=differently)
+    planner.cycle()
+    assert held()[Reason.UNCERTAIN_SAVING] == recommended
+
+
+def test_what_grows_with_the_clock_is_looked_at_more_often_where_progress_is_shown() -> None:
+    assert PROGRESS_SECONDS < REMAKE_SECONDS
