@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,8 +40,8 @@ class StoredJob:
     job: Job
     """Without what is observed."""
 
-    status_text: bytes
-    """The status as JSON. It takes a tenth of the memory of the objects, and is read only to make the next status."""
+    status_packed: bytes
+    """The status, of `packed`: it is read only to make the next one."""
 
     observed_generation: int | None
     """The generation that the status is about."""
@@ -64,7 +65,7 @@ class StoredJob:
     @property
     def status_body(self) -> dict[str, Any]:
         """The status in wire form."""
-        body: dict[str, Any] = from_json(self.status_text)
+        body: dict[str, Any] = from_json(zlib.decompress(self.status_packed))
         return body
 
     @property
@@ -77,6 +78,11 @@ class StoredJob:
             "name": self.job.key.name,
             "uid": self.job.uid,
         }
+
+
+def packed(status: Mapping[str, Any]) -> bytes:
+    """A status as it is kept: JSON takes a tenth of the memory of the objects, and packed a third of that."""
+    return zlib.compress(to_json(status), 1)
 
 
 def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> StoredJob:
@@ -123,7 +129,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
     observed_generation = status.get("observedGeneration")
     return StoredJob(
         job=job,
-        status_text=to_json(status),
+        status_packed=packed(status),
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),

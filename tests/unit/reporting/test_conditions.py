@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pydantic_core import to_json
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
@@ -27,7 +26,7 @@ from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
-from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.stored_job import StoredJob, packed
 from tests.unit.planning.jobs import AUTO, NOW, POOLS, changed, fleet, in_steps, plan, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool, without
 
@@ -66,7 +65,7 @@ def condition_of(
 
 def test_a_million_steps_are_not_shown_as_samples() -> None:
     job = in_steps(running(account=Account(spent=1.5, since=NOW, cost_per_hour=32.7726), made=spec(elasticity={})))
-    body = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, ALONE)).body
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE)).body
     assert body["columns"]["perMillion"] == "4.44 steps"
     assert body["profile"]["stepsPerSecond"] == "1000" and "samplesPerSecond" not in body["profile"]
 
@@ -139,8 +138,8 @@ def test_a_move_that_waits_while_its_job_is_suspended_says_so() -> None:
     assert condition.status == "True"
     assert "Verifying: why. The job is stopped; the move goes on when it runs again" in condition.message
     assert status_and_reason(ConditionType.VERIFIED, job) == ("Unknown", Reason.VERIFICATION_PENDING)
-    body = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, POOLS)).body
-    stored = StoredJob(job, to_json(body), None, "")
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, POOLS)).body
+    stored = StoredJob(job, packed(body), None, "")
     assert state_of(stored, stored.status) == "Suspended"
 
 
@@ -256,7 +255,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
     job = running(made=spec(**sections))
     situation = context(job, ALONE)
     job = advance(job, situation.assessment, AUTO, NOW, MigrationTexts())
-    draft = draft_status(StoredJob(job, b"{}", None, ""), job, situation)
+    draft = draft_status(StoredJob(job, packed({}), None, ""), job, situation)
     recommendation = draft.body["recommendation"]
     assert recommendation["reason"] == CHEAPER
     assert recommendation.get("heldBy") == held_by
@@ -267,7 +266,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
 )
 def test_what_does_not_pay_is_not_recommended(sections: dict[str, Any]) -> None:
     job = running(made=spec(**sections))
-    draft = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, ALONE))
+    draft = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE))
     assert "recommendation" not in draft.body
 
 
@@ -332,7 +331,7 @@ def test_a_pod_without_a_profiler_is_not_waited_for() -> None:
 
 def test_columns_are_for_people_and_the_account_is_exact() -> None:
     job = running(account=Account(spent=1.5, saved=-0.00000001, since=NOW, cost_per_hour=32.7726))
-    body = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, ALONE)).body
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE)).body
     assert body["columns"] == {
         "samplesPerSecond": "1000",
         "scalingEfficiency": "0.518",
@@ -352,7 +351,7 @@ def test_columns_of_what_the_job_does_are_of_now() -> None:
         changed(job, profile=replace(job.observed.profile, steadiness=Steadiness.WARMING_UP)),
         changed(job, revisions={}),
     ):
-        body = draft_status(StoredJob(seen, b"{}", None, ""), seen, context(seen, ALONE)).body
+        body = draft_status(StoredJob(seen, packed({}), None, ""), seen, context(seen, ALONE)).body
         assert body["profile"]["samplesPerSecond"] == "1000", "what was measured last is kept"
         shown = body.get("columns") or {}
         assert not shown.keys() & {"samplesPerSecond", "stepsPerSecond", "scalingEfficiency", "bottleneck"}
@@ -417,7 +416,7 @@ def test_how_a_job_has_ended_is_said_as_of_its_end() -> None:
 
 def test_how_far_a_job_is_is_in_its_status() -> None:
     job = due(hours=24.0)
-    body = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, POOLS)).body
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, POOLS)).body
     assert body["outlook"]["progress"] == "0.10"
     assert body["columns"]["progress"] == "10%"
     assert body["outlook"]["finishAt"].startswith("2027-")
@@ -430,7 +429,7 @@ RECOMMEND = PlacementPolicySpec.model_validate({"defaultAdaptationMode": "Recomm
 
 def test_what_is_recommended_is_carried_out_once_its_id_is_approved() -> None:
     job = running()
-    body = draft_status(StoredJob(job, b"{}", None, ""), job, context(job, ALONE, RECOMMEND)).body
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE, RECOMMEND)).body
     recommendation = body["recommendation"]
     assert (recommendation["id"], recommendation["heldBy"]) == ("d-1-a100-1", "PolicyRecommendOnly")
     approved = replace(job, approved="d-1-a100-1")

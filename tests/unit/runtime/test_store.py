@@ -203,7 +203,7 @@ def test_objects_without_our_labels_are_not_kept(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job())
     job = store.job(KEY)
     assert job is not None
-    assert b"managedFields" not in job.status_text
+    assert "managedFields" not in job.status_body
 
 
 def test_field_managers_of_a_pool_are_kept(store: Store) -> None:

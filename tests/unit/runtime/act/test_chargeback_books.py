@@ -18,7 +18,7 @@ from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.chargeback_object import read_books
-from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.stored_job import StoredJob, packed
 from rightpool.runtime.act.chargeback_books import (
     BOOK_SECONDS,
     LONGEST_SECONDS,
@@ -93,7 +93,7 @@ class Operator:
     def run(self, jobs: dict[JobKey, Job], now: float, minutes: int = 1) -> float:
         for _ in range(minutes):
             now += BOOK_SECONDS
-            stored = {key: StoredJob(job, b"{}", 1, "1", team="vision") for key, job in jobs.items()}
+            stored = {key: StoredJob(job, packed({}), 1, "1", team="vision") for key, job in jobs.items()}
             self.books.cycle(stored, {}, now)
         return now
 
@@ -250,7 +250,7 @@ def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None
     last = replace(last, action=Action(last.action))
     job = changed(running(rate=1000.0), account=Account(spent=5.0), history=(last,))
     operator = Operator(Cluster())
-    stored = StoredJob(changed(job, profile=None), b"{}", 1, "1", team="vision")
+    stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
     operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
     shown = operator.figures.jobs.get("rightpool_job_regression_ratio", {})
     assert shown.get(("ns", "job", "vision")) == (None if ratio is None else pytest.approx(ratio))
@@ -273,7 +273,7 @@ def test_energy_is_of_what_is_counted(unit: WorkUnit, name: str) -> None:
     power = Reading(300.0, 300.0, 300.0, Quality.MEASURED)
     measured = replace(measured, readings={**measured.readings, Field.POWER: power})
     job = changed(running(measured=measured), account=Account(spent=5.0))
-    stored = StoredJob(changed(job, profile=None), b"{}", 1, "1", team="vision")
+    stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
     operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
     found = {
         kind: operator.figures.jobs.get(f"rightpool_job_joules_per_{kind}", {}).get(("ns", "job", "vision"))
