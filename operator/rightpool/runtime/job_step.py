@@ -27,7 +27,7 @@ from rightpool.reporting.write_policy import WritePolicy
 # A status that would say the same is made anew this often, seconds: what was spent grows with the clock.
 REMAKE_SECONDS: Final = 1800.0
 # The same where it shows how much of the job is done.
-PROGRESS_SECONDS: Final = 600.0
+PROGRESS_SECONDS: Final = 400.0
 
 _WORDS: Final = MigrationTexts()
 
