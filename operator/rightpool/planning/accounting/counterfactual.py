@@ -9,9 +9,9 @@ A job is moved rather when it was measured too slow than too fast, and some minu
 - r₀ is the mean over the last hour there and not the window that the decision was taken on, and r₁ that over the first
   two hours here. What comes later says more of the job than of the move.
 - What was measured and what was predicted of r₀/r₁ each count by how sure they are: by how much such spans of this job
-  differ by themselves, and by the doubt of the prediction. Both are weighed again when more is known of the former.
-- An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a job
-  whose sequence grows r₁ is lower wherever it runs.
+  differ by themselves, and by the doubt of the prediction. They are weighed again when more is known of the former.
+- An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
+  job whose sequence grows r₁ is lower wherever it runs.
 - The mean of 1/r₀ is larger than 1 over the mean of r₀; speed is enlarged by as much as two such spans differ.
 """
 
@@ -26,7 +26,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.steadiness import doubt_of_ratio, variance_of_difference
+from rightpool.profiles.steadiness import PRIOR_SD, doubt_of_ratio, variance_of_difference
 from rightpool.profiles.track import Track
 
 BEFORE_SECONDS: Final = 3600.0
@@ -117,14 +117,22 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
     aged = 0.0 if there.baseline_at is None else drift * (here.at - there.baseline_at)
     measured = math.log(there.baseline / here.rate) + max(-_MOST_DRIFT, min(_MOST_DRIFT, aged))
     before = max(there.windows, 1)
-    variance, _ = variance_of_difference(variation, before)
+    usual = _usual(variation, before)
+    variance, _ = variance_of_difference(variation, before, usual)
     if not there.predicted:
         return math.exp(measured + variance / 2.0)
-    sd, _ = doubt_of_ratio(variation, before, here.windows)
+    sd, _ = doubt_of_ratio(variation, before, here.windows, usual)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
     weight = promise.weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log
     return math.exp(level + weight**2 * variance / 2.0)
+
+
+def _usual(variation: Variation | None, windows: int) -> float:
+    """By how much means of so many windows are taken to be off until enough of them were seen: as means of half as many
+    are. Else the first few that happen to be alike would make much of any difference."""
+    variance, _ = variance_of_difference(variation, windows // 2)
+    return max(PRIOR_SD, math.sqrt(variance / 2.0))
 
 
 def counterfactual_of_move(job: Job, before: Level | None, migration: Migration) -> Counterfactual | None:
