@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.profiles.steadiness import quantile_of_t
+
 Z95: Final = 1.96
 # Student's t for a 95% interval, by degrees of freedom.
 T95: Final = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
@@ -62,11 +64,11 @@ class Row:
 
 
 def row(noise: str, measure: str, counts: Sequence[tuple[float, float]]) -> Row:
-    """All seeds together. A share has Wilson's interval of all cases, a ratio Student's over jobs."""
+    """All seeds together. A share has Wilson's interval of all cases, a ratio of sums Student's over jobs."""
     bar = BARS[measure]
     events, cases = sum(count for count, _ in counts), sum(of for _, of in counts)
     value = events / cases if cases else math.nan
-    low, high = _wilson(value, cases) if bar.share else _student([count / of for count, of in counts if of])
+    low, high = _wilson(value, cases) if bar.share else _student(counts)
     return Row(noise, measure, value, low, high, str(bar), bar.holds(value))
 
 
@@ -80,13 +82,14 @@ def _wilson(share: float, cases: float) -> tuple[float, float]:
     return max(middle - half, 0.0), middle + half
 
 
-def _student(values: Sequence[float]) -> tuple[float, float]:
-    count = len(values)
-    if not count:
+def _student(counts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Of a ratio of sums, by what is left of each amount beyond that share of its truth: a job with a small truth says
+    little, and a ratio of its own says nothing."""
+    count, whole = len(counts), sum(of for _, of in counts)
+    if count < 2 or not whole:
         return math.nan, math.nan
-    mean = sum(values) / count
-    if count == 1:
-        return math.nan, math.nan
-    sd = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    half = T95.get(count - 1, 2.0) * sd / math.sqrt(count)
-    return mean - half, mean + half
+    ratio = sum(amount for amount, _ in counts) / whole
+    square = sum((amount - ratio * of) ** 2 for amount, of in counts) / (count - 1)
+    t = T95.get(count - 1) or quantile_of_t(Z95, count - 1)
+    half = t * math.sqrt(square * count) / abs(whole)
+    return ratio - half, ratio + half

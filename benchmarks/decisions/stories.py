@@ -249,8 +249,10 @@ def _cost(simulator: Simulator, job: SimulatedJob, place: Placement, at: float, 
 def _truly_saved(simulator: Simulator, job: SimulatedJob, home: Placement, price: float) -> float:
     """Dollars that the work done would have cost at home, at home's rate in those hours, less what was spent."""
     counted = int((simulator.now - BEGAN) / STEP)
-    rate = job.rate(home) * np.cumsum(job.noise(home.pool)[:counted]) * STEP
-    hours = float(np.searchsorted(rate, job.truth.done)) * STEP / HOUR
+    work = job.rate(home) * np.cumsum(job.noise(home.pool)[:counted]) * STEP
+    hours = float(np.searchsorted(work, job.truth.done)) * STEP / HOUR
+    # What it could not have done there by now, at the mean rate of these hours.
+    hours *= max(job.truth.done / float(work[-1]), 1.0)
     return price * home.chips * hours - job.truth.spent
 
 

@@ -60,8 +60,18 @@ class Counterfactual(Record):
     baseline_at: Annotated[UnixTime | None, Field(alias="measuredAt")] = None
     """The middle of the time in which that was measured, later by as long as the job was stopped since."""
 
+    rate: Quantity | None = None
+    """Throughput here around rateMeasuredAt, in the hours after since, units a second. Absent until the move is
+    verified."""
+
+    rate_at: Annotated[UnixTime | None, Field(alias="rateMeasuredAt")] = None
+    """The middle of the time in which that was measured, later by as long as the job was stopped since."""
+
+    rate_windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    """Windows that rate was taken over. Absent: one."""
+
     readings: Count = 0
-    """How often speed was measured. Later readings cover more time."""
+    """How often speed was measured. Of later readings more is known of how the job varies and drifts."""
 
     spent_before: Dollars = 0.0
     """Dollars spent before dollars began to count."""
@@ -75,4 +85,5 @@ class Counterfactual(Record):
             self,
             since=None if self.since is None else self.since + seconds,
             baseline_at=None if self.baseline_at is None else self.baseline_at + seconds,
+            rate_at=None if self.rate_at is None else self.rate_at + seconds,
         )

@@ -208,6 +208,26 @@ def test_a_fast_window_after_the_move_is_corrected() -> None:
     assert saved(world) == pytest.approx(there.dollars * 0.9 - (spent(world) - there.spent_before), rel=0.05)
 
 
+def test_what_was_measured_around_a_move_is_weighed_again_for_a_day() -> None:
+    world = counting()
+    stay(world, 1.0)
+    go(world, A10G, A100)
+    stay(world, 4.0)
+    there = world.job.state.account.counterfactual
+    assert there is not None and there.since is not None
+    assert there.rate == pytest.approx(900.0, rel=0.01)
+    assert there.rate_at == pytest.approx(there.since + 3600.0, abs=120.0)
+    world.rates["a10g"] = 450.0
+    stay(world, 24.0)
+    found = world.job.state.account.counterfactual
+    assert found is not None and found.readings == 7
+    assert (found.rate, found.rate_at) == (there.rate, there.rate_at)
+    world.tracks.clear()
+    stay(world, 2.0)
+    assert world.job.state.account.counterfactual is not None
+    assert world.job.state.account.counterfactual.speed == found.speed
+
+
 def test_queue_time_and_suspension_are_no_work() -> None:
     world = counting(progress={"totalSamples": 10**9})
     stay(world, 1.0)

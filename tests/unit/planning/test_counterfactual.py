@@ -1,6 +1,8 @@
 """What a job would do without its moves: the measured ratio and the predicted one, each by how sure it is."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,8 +10,17 @@ from hypothesis import strategies as st
 
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.placement import Placement
-from rightpool.planning.accounting.counterfactual import Level, speed
-from rightpool.profiles.steadiness import counted
+from rightpool.api.revision import Revision
+from rightpool.api.state import JobState
+from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.accounting.counterfactual import BEFORE_SECONDS, Level, drift_of, level_after, speed
+from rightpool.planning.job import Job
+from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.steadiness import PRIOR_SD, counted
+from rightpool.profiles.track import Track
+from tests.unit.planning.jobs import changed
+from tests.unit.planning.world import World
 
 HOME = Placement("home", 4, 1)
 WINDOW = 300.0
@@ -28,11 +39,19 @@ def there(measured: float = 1000.0, predicted: float | None = None, doubt: float
     )
 
 
-def ratio(made: Counterfactual, rate: float, spread: float = 0.05, hours: float = 1.0) -> float:
+def varying(spread: float, windows: int = 48, length: int = 1) -> Variation:
+    """Of a job whose rate is e^spread and e^-spread times the usual by turns, for so many windows each."""
     variation = None
-    for number in range(48):
-        variation = counted(variation, 2, rate * math.exp(spread * (-1) ** number), number * WINDOW, WINDOW)
-    found = speed(made, Level(rate, 0.0), variation, WINDOW, hours * 3600.0)
+    for number in range(windows):
+        factor = math.exp(spread * (-1) ** (number // length))
+        variation = counted(variation, 2, 1000.0 * factor, number * WINDOW, WINDOW)
+    assert variation is not None
+    return variation
+
+
+def ratio(made: Counterfactual, rate: float, spread: float = 0.05, hours: float = 1.0) -> float:
+    variation = varying(spread)
+    found = speed(made, Level(rate, 0.0, windows=round(hours * 3600.0 / WINDOW)), variation)
     assert found is not None
     return found
 
@@ -63,3 +82,89 @@ def test_it_is_between_what_was_measured_and_what_was_predicted(
     found = ratio(there(before, predicted, doubt), after, spread)
     low, high = sorted((before / after, predicted))
     assert low * 0.999 <= found <= high * math.exp(2.0 * spread**2 + 0.01)
+
+
+@given(st.floats(0.5, 2.0), st.floats(0.0, 0.3), st.none() | st.floats(0.01, 0.5))
+def test_noise_alone_errs_one_way_as_often_as_the_other(apart: float, spread: float, doubt: float | None) -> None:
+    """Two spans of one length, the one first or the other: what is left is what the mean of an inverse takes."""
+    variation, windows = varying(spread), round(BEFORE_SECONDS / WINDOW)
+    logs = []
+    for before, after in ((1000.0, 1000.0 * apart), (1000.0 * apart, 1000.0)):
+        made = there(before, None if doubt is None else 1.0, doubt or 0.0)
+        found = speed(replace(made, windows=windows), Level(after, 0.0, windows), variation)
+        assert found is not None
+        logs.append(math.log(found))
+    most = max(2.0 * PRIOR_SD**2, *(span.variance for span in variation.spans))
+    assert -1e-9 <= sum(logs) <= most + 1e-9
+
+
+def running(rate: Callable[[float], float], hours: float, began: float = 0.0) -> Job:
+    """A job that has counted `rate` samples a second since `began` until so many hours after a move at 0."""
+    track, counter = Track(), 0.0
+    for at in range(round(began), round(hours * 3600.0) + 1, 60):
+        counter += 60.0 * rate(at - 60.0)
+        track.add(Sample(float(at), {Field.SAMPLES: counter, Field.PODS: 1.0}), 1)
+    job = World.fresh(profiling={"interval": "10s", "window": "5m"}).job
+    return changed(job.with_state(JobState(revision=Revision(2, HOME, since=0.0))), track=track)
+
+
+def later(made: Counterfactual, level: Level) -> Counterfactual:
+    return replace(made, rate=level.rate, rate_at=level.at, rate_windows=level.windows, speed=1.0)
+
+
+def test_what_happens_hours_later_is_not_the_moves() -> None:
+    job = running(lambda at: 1000.0 if at < 7200.0 else 500.0, hours=3.5)
+    level = level_after(job, there(), 3.5 * 3600.0)
+    assert level is not None and level.rate == pytest.approx(1000.0) and level.at == 3600.0 and level.windows == 24
+
+
+def test_what_was_measured_after_a_move_survives_a_restart_of_the_operator() -> None:
+    first = level_after(running(lambda _: 1000.0, hours=1.0), there(), 3600.0)
+    assert first is not None
+    begun_anew = running(lambda _: 500.0, hours=6.0, began=2.0 * 3600.0)
+    assert level_after(begun_anew, later(there(), first), 6.0 * 3600.0) == first
+    # As stored before it was kept: what is known of the ratio stays as it is.
+    assert level_after(begun_anew, replace(there(), speed=1.0), 6.0 * 3600.0) is None
+
+
+@given(st.floats(-0.05, 0.05), st.sampled_from((0.0, 0.02)))
+def test_what_the_rate_drifts_is_not_saved(an_hour: float, spread: float) -> None:
+    """A job whose sequence grows does fewer samples a second after the move than before it."""
+
+    def rate(at: float) -> float:
+        return 1000.0 * math.exp(an_hour * at / 3600.0)
+
+    made = replace(there(rate(-1800.0), predicted=None), baseline_at=-1800.0, windows=12)
+    first = level_after(running(rate, hours=3.0), made, 3.0 * 3600.0)
+    assert first is not None
+    late = changed(running(rate, hours=12.0), variation=varying(spread, 288))
+    here = level_after(late, later(made, first), 12 * 3600.0)
+    assert here == first
+    found = speed(made, here, late.observed.variation, drift_of(late, here))
+    assert found == pytest.approx(1.0, abs=0.005)
+
+
+def test_a_slope_that_may_be_noise_is_none() -> None:
+    """Of a job that does half more or less for two hours at a time."""
+    job = running(lambda at: 1000.0 if at < 7200.0 else 1500.0, hours=3.5)
+    here = level_after(job, there(), 3.5 * 3600.0)
+    assert here is not None
+    rough, steady = (drift_of(changed(job, variation=varying(spread, 96, 24)), here) for spread in (0.2, 0.001))
+    assert 0.0 < 3.0 * rough < steady
+    assert drift_of(job, replace(here, unit=WorkUnit.STEPS)) == 0.0
+
+
+def test_a_few_hours_that_happen_to_be_alike_make_little_of_a_difference() -> None:
+    """Half hours differ by 40%, and two pairs of hours hardly did so far. Half hours that are alike say otherwise."""
+    made, here = replace(there(850.0, predicted=1.0), windows=12), Level(1000.0, 0.0, 12)
+    rough, even = speed(made, here, varying(0.2, 36, 6)), speed(made, here, varying(0.001, 36, 6))
+    assert rough is not None and even is not None
+    assert even < 0.9 < 0.95 < rough
+
+
+def test_how_a_job_varies_is_known_better_after_a_day() -> None:
+    """Half hours differ by 40%, and hours do not: three hours say little of that, a day says it."""
+    made, here = replace(there(850.0, predicted=1.0), windows=12), Level(1000.0, 0.0, 12)
+    early, late = speed(made, here, varying(0.2, 36, 6)), speed(made, here, varying(0.2, 288, 6))
+    assert early is not None and late is not None
+    assert 0.85 < late < early < 1.0

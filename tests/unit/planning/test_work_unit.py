@@ -237,8 +237,8 @@ def test_steps_become_samples_by_what_the_user_says(done: int, more: int, per_st
 
 def test_a_rate_of_another_unit_says_nothing_of_what_was_saved() -> None:
     here = Level(1000.0, NOW)
-    assert speed(there(), here, None, 300.0, NOW) is not None
-    assert speed(there(), replace(here, unit=WorkUnit.STEPS), None, 300.0, NOW) is None
+    assert speed(there(), here, None) is not None
+    assert speed(there(), replace(here, unit=WorkUnit.STEPS), None) is None
 
 
 @pytest.mark.parametrize(("unit", "over"), [(WorkUnit.SAMPLES, True), (WorkUnit.STEPS, False)])

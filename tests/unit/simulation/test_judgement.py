@@ -1,8 +1,13 @@
 """What noise must not lead to, on a few jobs; `python -m benchmarks.decisions` measures how often on many."""
 
+import math
+
 import pytest
 
-from benchmarks.decisions.stories import in_time, late, saving
+from benchmarks.decisions.measures import row
+from benchmarks.decisions.stories import _truly_saved, in_time, late, saving
+from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
+from rightpool.api.placement import Placement
 
 
 @pytest.mark.parametrize("noise", ["blocks-10m", "evaluation"])
@@ -17,3 +22,22 @@ def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:
     counts = in_time("blocks-10m", 1, 2, work=5.0)
     assert counts["moved for a deadline in time, slack 30%"] == [(0, 2)]
     assert late("blocks-10m", 1, 2, work=5.0)["true misses repaired in time"] == [(2, 2)]
+
+
+def test_what_a_job_could_not_have_done_at_home_counts_in_the_truth() -> None:
+    """It would have taken longer there, and cost more, than the hours that have passed."""
+    simulator = world([pool("base", "A100-SXM4-80GB", 3.00)])
+    job = Maker(1, "quiet", list(simulator.pools.values()), 4.0).job("base", 4)
+    simulator.now = BEGAN + 4.0 * HOUR
+    usual = job.rate(Placement("base", 4, 1)) * 4.0 * HOUR
+    for share in (0.5, 1.0, 1.5):
+        job.truth.done = share * usual
+        assert _truly_saved(simulator, job, Placement("base", 4, 1), 3.00) == pytest.approx(48.0 * share, rel=0.01)
+
+
+def test_a_ratio_of_sums_is_within_its_interval() -> None:
+    """A job for which next to nothing is to be saved counts by what it adds, not by a ratio of its own."""
+    counts = [(40.0 + number % 3, 41.0) for number in range(12)]
+    found = row("quiet", "saved", [*counts, (0.5, 0.001)])
+    assert found.low < found.value < found.high and found.high - found.low < 0.05
+    assert math.isnan(row("quiet", "saved", counts[:1]).low)

@@ -18,6 +18,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.accounting.counterfactual import (
     READINGS,
     counterfactual_of_move,
+    drift_of,
     level_after,
     level_before,
     speed,
@@ -198,12 +199,16 @@ def remeasured(job: Job, now: float) -> Job:
     there = job.state.account.counterfactual
     if there is None or there.since is None:
         return job
-    here = level_after(job, there.since, now)
-    window = job.spec.profiling.window.total_seconds()
-    ratio = None if here is None else speed(there, here, job.observed.variation, window, now)
-    if ratio is None:
-        return job
-    return job.with_state(replace(job.state, account=job.state.account.measured(ratio, now)))
+    here = level_after(job, there, now)
+    ratio = None if here is None else speed(there, here, job.observed.variation, drift_of(job, here))
+    if here is None or ratio is None:
+        if there.speed is None:
+            return job
+        ratio = there.speed  # nothing can be told anew, neither now nor in the next cycle
+    else:
+        there = replace(there, rate=here.rate, rate_at=here.at, rate_windows=here.windows)
+    account = replace(job.state.account, counterfactual=there).measured(ratio, now)
+    return job.with_state(replace(job.state, account=account))
 
 
 def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tuple[Job, float, float]:

@@ -4,14 +4,15 @@ A ratio of two rates, measured around the same time, stays true while both drift
 not. With r₀ units of work a second there and r₁ here, and p₀ and p₁ dollars an hour, an hour here does work that would
 have cost p₀·r₁/r₀ there, so that p₀·r₁/r₀ − p₁ is saved.
 
-Three errors are corrected, because a job is moved rather when it was measured too slow than too fast, and some minutes
-before a move say little:
+A job is moved rather when it was measured too slow than too fast, and some minutes before a move say little. So:
 
-- r₀ is the mean over the last hour there and not the window that the decision was taken on, and r₁ is measured again
-  when more of it is known, for all the time here.
+- r₀ is the mean over the last hour there and not the window that the decision was taken on, and r₁ that over the first
+  two hours here. What comes later says more of the job than of the move.
 - What was measured and what was predicted of r₀/r₁ each count by how sure they are: by how much such spans of this job
-  differ by themselves, and by the doubt of the prediction.
-- The mean of 1/r₀ is larger than 1 over the mean of r₀, by the variance of ln r₀; speed is enlarged by that much.
+  differ by themselves, and by the doubt of the prediction. They are weighed again when more is known of the former.
+- An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
+  job whose sequence grows r₁ is lower wherever it runs.
+- The mean of 1/r₀ is larger than 1 over the mean of r₀; speed is enlarged by as much as two such spans differ.
 """
 
 import math
@@ -25,17 +26,24 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.steadiness import doubt_of_ratio, variance_of_difference
+from rightpool.profiles.steadiness import PRIOR_SD, doubt_of_ratio, variance_of_difference
 from rightpool.profiles.track import Track
 
-BASELINE_SECONDS: Final = 3600.0
+BEFORE_SECONDS: Final = 3600.0
 """Time before a move over which the rate is taken."""
-READINGS: Final = (0.0, 1200.0, 3600.0, 10_800.0)
-"""Seconds after a move at which the rate is measured. The first is the verification."""
+AFTER_SECONDS: Final = 7200.0
+"""Time after a move over which it is taken. Noise falls with it, and what the job's drift adds grows."""
+READINGS: Final = (0.0, 1200.0, 3600.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0)
+"""Seconds after a move at which speed is measured. The first is the verification; from the fourth on the rates are
+known, and how the job varies and drifts is known better each time."""
 # How much a program's rate drifts an hour, as a standard deviation: a steeper slope is rather noise.
 _DRIFT: Final = 0.03
-# A slope over less than this is noise, seconds.
-_SLOPED: Final = 3000.0
+# Spans that are closer together tell nothing of it, seconds.
+_SLOPED: Final = 3600.0
+# Less of a window than this is not its mean.
+_SHORTEST: Final = 0.8
+# No more than this is taken out of the logarithm of a ratio.
+_MOST_DRIFT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,63 +54,85 @@ class Level:
     """Units of work a second."""
     at: float
     """Unix seconds of the middle of the time that it was taken over."""
-    slope: float = 0.0
-    """How its logarithm changes a second."""
+    windows: int = 1
+    """How long that was, in windows of the job."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What rate counts."""
 
 
 def level_before(job: Job, migration: Migration, now: float) -> Level | None:
     """The rate of the last hour of the Revision that is left; None where it was not measured."""
-    track, profile = job.observed.track, _complete(job)
-    if track is not None and track.began is not None and track.newest is not None:
-        end = track.newest
-        start = max(track.began, end - BASELINE_SECONDS, _begun(job))
-        mean = track.mean(start, end)
-        window = 0.0 if profile is None else profile.window
-        if mean and end - start >= window:
-            return Level(mean, (start + end) / 2, unit=track.unit)
-    if profile is not None:
-        return _of_profile(profile, now)
-    return None if migration.baseline is None else Level(migration.baseline, migration.created_at, unit=migration.unit)
+    track = job.observed.track
+    if track is not None and track.newest is not None:
+        level = _over(job, track, track.newest - BEFORE_SECONDS, track.newest)
+        if level is not None:
+            return level
+    level = _of_profile(job, now)
+    if level is not None or migration.baseline is None:
+        return level
+    return Level(migration.baseline, migration.created_at, max(migration.baseline_windows, 1), migration.unit)
 
 
-def level_after(job: Job, since: float, now: float) -> Level | None:
-    """The rate of the current Revision at `since`, as far as it is known: drift is taken out where it can be told."""
-    track, profile = job.observed.track, _complete(job)
-    if track is None or track.began is None or track.newest is None:
-        return None if profile is None else _of_profile(profile, now)
-    start, end = max(since, track.began, _begun(job)), track.newest
-    mean = track.mean(start, end)
-    if not mean or (profile is not None and end - start < 0.8 * profile.window):
-        return None if profile is None else _of_profile(profile, now)
-    middle = (start + end) / 2
-    window = job.spec.profiling.window.total_seconds()
-    variance, _ = variance_of_difference(job.observed.variation, max(int((end - middle) / window), 1))
-    slope = _slope(track, start, end, variance)
-    return Level(mean * math.exp(slope * (since - middle)), since, slope, track.unit)
+def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
+    """The rate of the first two hours of the current Revision, as far as they are over; None where it was not measured.
+
+    What the track does not show any more is as it was measured when it did.
+    """
+    assert there.since is not None
+    track, window = job.observed.track, job.spec.profiling.window.total_seconds()
+    known = None
+    if there.rate is not None and there.rate_at is not None:
+        known = Level(there.rate, there.rate_at, max(there.rate_windows, 1), there.unit)
+    unknown = there.speed is None
+    if track is not None and track.began is not None:
+        whole = max(track.began, _begun(job)) <= there.since + window
+        level = _over(job, track, there.since, there.since + AFTER_SECONDS) if whole or unknown else None
+        if level is not None:
+            return level
+    return _of_profile(job, now) if unknown else known
 
 
-def speed(there: Counterfactual, here: Level, variation: Variation | None, window: float, now: float) -> float | None:
-    """Throughput there ÷ here, both at the time of the move; None where the former was not measured, or in another
-    unit.
+def drift_of(job: Job, here: Level) -> float:
+    """How the logarithm of the rate of the current Revision changes a second: from `here` to the newest hour,
+    shrunk by how much that may be noise. 0 where they are too close together."""
+    track = job.observed.track
+    if track is None or track.newest is None or track.unit is not here.unit:
+        return 0.0
+    newest = _over(job, track, track.newest - BEFORE_SECONDS, track.newest)
+    if newest is None or newest.at - here.at < _SLOPED:
+        return 0.0
+    apart = newest.at - here.at
+    sd, _ = doubt_of_ratio(job.observed.variation, here.windows, newest.windows)
+    usual = (_DRIFT / 3600.0) ** 2
+    return math.log(newest.rate / here.rate) / apart * usual / (usual + (sd / apart) ** 2)
 
-    variation: how the job's windows of `window` seconds differ by themselves.
+
+def speed(there: Counterfactual, here: Level, variation: Variation | None, drift: float = 0.0) -> float | None:
+    """Throughput there ÷ here, both at the same time; None where the former was not measured, or in another unit.
+
+    variation: how the job's windows differ by themselves. drift: how the logarithm of the rate changes a second.
     """
     if not there.baseline or here.rate <= 0.0 or there.unit is not here.unit:
         return None
-    moment = here.at if there.since is None else there.since
-    aged = 0.0 if there.baseline_at is None else here.slope * (moment - there.baseline_at)
-    measured = math.log(there.baseline / here.rate) + max(-0.5, min(0.5, aged))
-    before, after = max(there.windows, 1), max(int((now - moment) / window), 1)
-    variance, _ = variance_of_difference(variation, before)
+    aged = 0.0 if there.baseline_at is None else drift * (here.at - there.baseline_at)
+    measured = math.log(there.baseline / here.rate) + max(-_MOST_DRIFT, min(_MOST_DRIFT, aged))
+    before = max(there.windows, 1)
+    usual = _usual(variation, before)
+    variance, _ = variance_of_difference(variation, before, usual)
     if not there.predicted:
         return math.exp(measured + variance / 2.0)
-    sd, _ = doubt_of_ratio(variation, before, after)
+    sd, _ = doubt_of_ratio(variation, before, here.windows, usual)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
     weight = promise.weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log
     return math.exp(level + weight**2 * variance / 2.0)
+
+
+def _usual(variation: Variation | None, windows: int) -> float:
+    """By how much means of so many windows are taken to be off until enough of them were seen: as means of half as many
+    are. Else the first few that happen to be alike would make much of any difference."""
+    variance, _ = variance_of_difference(variation, windows // 2)
+    return max(PRIOR_SD, math.sqrt(variance / 2.0))
 
 
 def counterfactual_of_move(job: Job, before: Level | None, migration: Migration) -> Counterfactual | None:
@@ -125,7 +155,7 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
         unit=before.unit,
         baseline=before.rate * ratio,
         baseline_at=before.at,
-        windows=migration.baseline_windows,
+        windows=before.windows,
     )
     promise = promise_of(migration)
     if promise is None:
@@ -142,27 +172,30 @@ def _complete(job: Job) -> Profile | None:
     return profile
 
 
-def _of_profile(profile: Profile, now: float) -> Level:
+def _of_profile(job: Job, now: float) -> Level | None:
+    """The rate of the newest window; None where it is not complete."""
+    profile = _complete(job)
+    if profile is None:
+        return None
     reading = profile.throughput
     assert reading is not None
     at = (now if profile.newest is None else profile.newest) - profile.window / 2
     return Level(reading.value, at, unit=profile.unit)
 
 
+def _over(job: Job, track: Track, start: float, end: float) -> Level | None:
+    """The rate from Unix seconds `start` to `end`, as far as it was seen; None where that is less than a window."""
+    if track.began is None or track.newest is None:
+        return None
+    start, end = max(start, track.began, _begun(job)), min(end, track.newest)
+    mean, profile = track.mean(start, end), _complete(job)
+    if not mean or (profile is not None and end - start < _SHORTEST * profile.window):
+        return None
+    windows = round((end - start) / job.spec.profiling.window.total_seconds())
+    return Level(mean, (start + end) / 2, max(windows, 1), track.unit)
+
+
 def _begun(job: Job) -> float:
     """Unix seconds when Kubernetes last began to run what is seen now: while it was suspended it did nothing."""
     began = None if job.child is None else job.child.started_at
     return -math.inf if began is None else began
-
-
-def _slope(track: Track, start: float, end: float, variance: float) -> float:
-    """Change of the logarithm of the rate a second, shrunk by how much it may be noise. variance: of the difference of
-    two halves of that time."""
-    middle = (start + end) / 2
-    early, late = track.mean(start, middle), track.mean(middle, end)
-    if end - start < _SLOPED or not early or not late or early <= 0.0 or late <= 0.0:
-        return 0.0
-    apart = middle - start
-    noise = variance / apart**2
-    drift = (_DRIFT / 3600.0) ** 2
-    return math.log(late / early) / apart * drift / (drift + noise)
