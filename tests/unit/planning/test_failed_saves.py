@@ -151,6 +151,20 @@ def test_an_edit_goes_on_without_the_save_and_says_so_once() -> None:
     assert "r1 is ended without a new save" in warnings[0].note and "No space left" in warnings[0].note
 
 
+def test_an_edit_of_a_program_that_fails_by_itself_waits_for_nothing() -> None:
+    world = failing(checkpoint={"mode": "Periodic", "timeout": "10m"})
+    world.fails = world.answers = False
+    world.job = replace(world.job, workload_hash="h2")
+    world.cycle(decide(Action.UPDATE, A100, 1000.0, candidate(A100, 1000.0)))
+    world.settle(1)
+    child = world.children[1]
+    child.crash, child.pods, child.running = Crash(1, ALLOWED, "trainer", 1, "Error", world.now), 0, 0
+    world.cycle()
+    assert world.job.state.migration is not None and world.job.state.migration.phase is Phase.DRAINING
+    assert not [event for event in left(world, 20) if event.warning]
+    assert world.created == [1, 2]
+
+
 def test_an_edit_whose_save_does_not_come_says_so_too() -> None:
     world = updated()
     world.fails = world.answers = False

@@ -68,7 +68,10 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
             job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, why, now)
     failed = _failed_since_asked(leaving, migration)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
-    if (nothing_to_save and not failed) or job.spec.checkpoint.mode is CheckpointMode.NONE:
+    asked = job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+    # Who demands the move does not wait for the next save of a program that fails by itself.
+    waits = failed and (asked or not migration.demanded)
+    if (nothing_to_save and not waits) or job.spec.checkpoint.mode is CheckpointMode.NONE:
         return _leaving(job, migration, now)
     saved = job.observed.checkpoint_at
     # Where no save was known when one was asked for, an old one may only have been heard of since.
@@ -77,7 +80,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     )
     if saved is not None and saved > before:
         return _leaving(job, replace(migration, saved_at=saved), now)
-    if failed and job.spec.checkpoint.mode is CheckpointMode.SIGNAL:
+    if failed and asked:
         # What it did since its last save is lost where it is, too: who demands the move need not wait. Any other would
         # be judged by a program that fails, and may meet what the failed save has left.
         leaves = leaving.failed or (migration.demanded and not migration.rolling_back)
