@@ -278,7 +278,10 @@ class State:
                 samples.append(Sample(contract.CHIP_MEMORY_TOTAL, chip, max(limits)))
                 quality[contract.CHIP_MEMORY_TOTAL] = _DERIVED
         histograms: list[Histogram] = []
-        inferred = any(one.report.derived and one.report.steps > 0 for one in self._processes.values())
+        # Who makes steps now says how they are known; a program that has ended says so only where no other follows.
+        stepping = [one.report for one in self._living(now) if one.report.steps > 0]
+        reports = stepping or [one.report for one in self._processes.values() if one.report.steps > 0]
+        inferred = any(report.derived for report in reports)
         counted = _DERIVED if inferred else _MEASURED
         if self._steps:
             samples.append(Sample(contract.STEPS, {}, self._steps))

@@ -308,7 +308,7 @@ def _forbidden(entry: Body, now: Body) -> Iterator[str]:
 def _repeated_in(entry: Body, history: list[Body]) -> bool:
     """Whether a save that it asked for did not come, and a later entry tried the same and counts more attempts."""
     same = ("outcome", "reason", "action", "from", "to")
-    return entry.get("reason") == "CheckpointTimeout" and any(
+    return entry.get("reason") in ("CheckpointTimeout", "SaveFailed") and any(
         _decision(later) > _decision(entry)
         and _attempts(later) > _attempts(entry)
         and all(later.get(key) == entry.get(key) for key in same)

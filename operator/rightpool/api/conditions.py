@@ -127,6 +127,7 @@ class Reason(StrEnum):
     # Migrating: False
     SETTLED = "Settled"  # nothing to do
     CHECKPOINT_TIMEOUT = "CheckpointTimeout"  # no newer checkpoint appeared in checkpoint.timeout; the job ran on
+    SAVE_FAILED = "SaveFailed"  # the program failed when it was asked to save; a move that can wait is given up
     NOT_CHECKPOINTABLE = "NotCheckpointable"  # checkpoint.mode is None
     ADAPTATION_OFF = "AdaptationOff"  # adaptation.mode is Off
     POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the effective mode is Recommend: the decision is only recorded

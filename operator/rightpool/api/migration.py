@@ -115,6 +115,9 @@ class Migration(Record):
     saved_at: Annotated[UnixTime | None, Field(alias="checkpointAt")] = None
     """The save that the new Revision starts from."""
 
+    unsaved: Annotated[Reason | None, WORD] = None
+    """Why it leaves without the save that was asked for: SaveFailed or CheckpointTimeout. Absent: it does not."""
+
     stopped_at: UnixTime | None = None
     """When the Revision that is left was gone."""
 

@@ -90,6 +90,7 @@ REASONS: Final = {
             Reason.POOL_SUSPECTED,
             Reason.CIRCUIT_BREAKER_OPEN,
             Reason.CHECKPOINT_TIMEOUT,
+            Reason.SAVE_FAILED,
         }
     ),
 }

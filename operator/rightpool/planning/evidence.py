@@ -131,6 +131,15 @@ class SaveMissing(Limit):
 
 
 @dataclass(frozen=True, slots=True)
+class SaveFailed(Limit):
+    """The program failed `attempts` times when it was asked to save, and is asked again at `next_at`, Unix seconds."""
+
+    reason = Reason.SAVE_FAILED
+    attempts: int
+    next_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class MovedOften(Limit):
     """Moves of this job in its life."""
 

@@ -107,7 +107,9 @@ class RevisionWindow:
         if before is not None:
             self.window, self.version, self.expected = Window(self.window.capacity), -1, None
         if basis is not None and (before is not None or basis.unit is not self.track.unit):
-            self.track = Track(basis.unit)
+            former = self.track
+            known = max(former.counter or 0.0, former.continues) if former.unit is basis.unit else 0.0
+            self.track = Track(basis.unit, continues=known)
 
     def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
         """What is known now. accelerator: that of the Revision's pool, None if unknown."""

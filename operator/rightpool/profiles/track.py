@@ -33,11 +33,14 @@ _READ: Final = {
 class Track:
     """One Revision's work since the first reading. There is one writer."""
 
-    __slots__ = ("_at", "_before", "_count", "_counts", "_saved", "counter", "first", "unit")
+    __slots__ = ("_at", "_before", "_count", "_counts", "_saved", "continues", "counter", "first", "unit")
 
-    def __init__(self, unit: WorkUnit = WorkUnit.SAMPLES) -> None:
+    def __init__(self, unit: WorkUnit = WorkUnit.SAMPLES, *, continues: float = 0.0) -> None:
         self.unit = unit
         """What is counted."""
+        self.continues = continues
+        """The counter of the one whose place it takes, in this unit and of the same processes: a lower one is a better
+        one, and no restart. 0 where there was none."""
         self._at = array("d")
         self._count = array("d")
         self._before = (-math.inf, 0.0)  # the reading before the newest

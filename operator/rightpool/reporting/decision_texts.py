@@ -25,6 +25,7 @@ from rightpool.planning.evidence import (
     PoolGone,
     Restart,
     RunsShortly,
+    SaveFailed,
     SaveMissing,
     SourceNotHeld,
     Suspected,
@@ -333,6 +334,12 @@ def limit_text(limit: Limit, now: float) -> str:
         case SaveMissing(attempts, next_at):
             times = "once" if attempts == 1 else f"{attempts} times in a row"
             return f"no save came when one was asked for, {times}; it is asked for again at {instant(next_at)}"
+        case SaveFailed(attempts, next_at):
+            times = "once" if attempts == 1 else f"{attempts} times in a row"
+            return (
+                f"the program failed when it was asked to save, {times}; it is asked again at {instant(next_at)}, or "
+                "after an edit of the spec"
+            )
         case MovedOften(moves, most):
             return f"the job has been moved {moves} times, adaptation.maxMoves is {most}"
         case CoolingDown(since, cooldown):

@@ -44,7 +44,7 @@ _EXPECTED: Final = frozenset(
 )
 _WISHED: Final = frozenset({Reason.SUSPENDED.value})
 _BAD_OUTCOMES: Final = frozenset({Outcome.ROLLED_BACK, Outcome.FAILED})
-_BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value})
+_BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value, Reason.SAVE_FAILED.value})
 _PODS_LOST: Final = "PodsLost"
 
 
@@ -191,7 +191,12 @@ def _migration(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Eve
             yield Event(regarding, "RollingBack", "Migrate", note, warning=True)
         elif was.phase is not now.phase and now.phase is Phase.DRAINING:
             saved = "after a save" if now.saved_at is not None else "without a new save"
-            yield Event(regarding, now.phase.value, "Migrate", f"{now.id}: r{now.moving.revision} is ended {saved}")
+            note = f"{now.id}: r{now.moving.revision} is ended {saved}"
+            if now.unsaved is None:
+                yield Event(regarding, now.phase.value, "Migrate", note)
+            else:
+                why = now.failure_message if now.rolling_back else now.message
+                yield Event(regarding, now.unsaved.value, "Save", f"{note}: {why}", warning=True)
         elif was.phase is not now.phase and now.phase is Phase.WARMING_UP:
             at = now.target.placement
             note = f"{now.id}: r{now.target.revision} runs on {chips(at.chips)} of {at.pool} and is measured now"

@@ -7,10 +7,11 @@ from rightpool.api.migration import Migration
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job
+from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.verification import Verdict, Verification
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.rejection_texts import place
-from rightpool.reporting.wording import dollars, number
+from rightpool.reporting.wording import dollars, instant, number, span
 
 # By how much what is believed differs from what was measured, where it is said.
 LIKELY: Final = 0.02
@@ -21,6 +22,10 @@ _FOR_GOOD: Final = {
     Reason.MIN_SCALING_EFFICIENCY_MISSED: "where it was, targets.minScalingEfficiency does not hold",
 }
 
+_MEND_SAVE: Final = (
+    "See that spec.checkpoint.path has room, and that what the program does on spec.checkpoint.signal works"
+)
+
 
 class MigrationTexts:
     """The words that the state machine writes down, as `planning.migration.words.Words`."""
@@ -30,6 +35,20 @@ class MigrationTexts:
     def decided(self, job: Job, assessment: Assessment, now: float) -> str:
         """Why a migration begins."""
         return decision_text(job, assessment, now)
+
+    def unsaved(self, job: Job, migration: Migration, why: Reason, now: float, *, leaves: bool) -> str:
+        """Why no save came, what is done again and what helps. leaves: whether the migration goes on without it."""
+        goes_on = "the move goes on without that save"
+        if why is Reason.SAVE_FAILED:
+            state = job.revision(migration.moving.revision)
+            after = goes_on if leaves else "the move is given up, and the job stays where it is"
+            repeated = _repeated(job, now if state.crash is None else state.crash.at)
+            return (
+                f"the program failed after a save was asked for ({_failure(state)}); {after}. {repeated}. {_MEND_SAVE}"
+            )
+        detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
+        missing = f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}"
+        return f"{missing}; {goes_on}. {_repeated(job, now)}" if leaves else f"{missing}; the job runs on"
 
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
@@ -58,6 +77,24 @@ class MigrationTexts:
             return f"{delivered}; it stays: {why}"
         kept = "not surely better or worse than before the move; it stays, since moving back would cost again"
         return f"{delivered}: {kept}"
+
+
+def _failure(state: RevisionState) -> str:
+    """How the program failed, with the last line that it has written."""
+    if state.crash is None:
+        return state.failure or "the Revision failed"
+    lines = state.crash.output.splitlines()
+    return f"{state.crash}: {lines[-1].strip()}" if lines else str(state.crash)
+
+
+def _repeated(job: Job, ended: float) -> str:
+    """What the program does again that it had done until `ended`, Unix seconds."""
+    saved, track = job.observed.checkpoint_at, job.observed.track
+    if saved is None:
+        return "No save of it is known: where it has none, it begins anew"
+    text = f"{span(max(0.0, ended - saved))} of work since its last save at {instant(saved)} are done again"
+    units = 0.0 if track is None else track.since_save()
+    return f"{text}, {number(units)} {track.unit.plural}" if track is not None and units >= 1.0 else text
 
 
 def _delivered(migration: Migration, result: Verification) -> str:

@@ -38,6 +38,7 @@ _called = False  # has the post hook ever been?
 _shortcuts = 0  # functions of the program that JAX calls without Python from now on
 _shortcut_at = 0.0
 _closed = False  # whether that is prevented
+_newest: tuple[Track, list[Any]] | None = None  # what the last call that was looked at has returned
 state = "ok"  # of the self-test; else what failed
 platform: str | None = None  # where the dominant work runs: cpu, gpu, tpu
 
@@ -275,21 +276,43 @@ def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None)
 
 
 def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
-    """In the first calls: does what the function has returned come in again?"""
+    """In the first calls: does what the function has returned come in again, or what another one has?"""
+    global _newest
     leaves = sys.modules["jax"].tree_util.tree_leaves
     track.probes -= 1
-    returned = [reference() for reference in track.returned]
     given = {id(leaf) for leaf in leaves((args, kwargs))}
-    size = sum(leaf.nbytes for leaf in returned if leaf is not None and id(leaf) in given)
-    if not track.recurs and size and size >= _RECURS * track.state:
-        track.recurs = True
+    if _comes_in(track.returned, given, track):
+        track.recurs = track.feeds_itself = True
+    if _newest is not None and _newest[0] is not track and _comes_in(_newest[1], given, track):
+        track.fed_by = _newest[0]
+        _join(track, _newest[0])
     if track.constant is not None:
         first = track.constant()
         if first is None or id(first) not in given:
             track.constant = None
         elif not track.probes:
             track.missed = True  # the same array each time: parameters that are only read, or all there is
-    track.returned = [] if not track.probes else [weakref.ref(leaf) for leaf in leaves(output) if _float(leaf)]
+    returned = [weakref.ref(leaf) for leaf in leaves(output) if _float(leaf)]
+    _newest = track, returned
+    track.returned = returned if track.probes else []
+
+
+def _comes_in(returned: list[Any], given: set[int], track: Track) -> bool:
+    """Whether most of the state of `track` is what was returned."""
+    arrays = [reference() for reference in returned]
+    size = sum(leaf.nbytes for leaf in arrays if leaf is not None and id(leaf) in given)
+    return bool(size) and size >= _RECURS * track.state
+
+
+def _join(track: Track, other: Track) -> None:
+    """Two functions that hand the same parameters to each other make steps in turn, as an epoch of whole batches and
+    the rows that are left. Who gets its own again is another thing: an update of what gradients are made for."""
+    if track.feeds_itself or other.feeds_itself or track.joins is not None or other.joins is not None:
+        return
+    if max(track.probes, other.probes) > _PROBES - 2 or not (track.trains and other.trains and other.fed_by is track):
+        return  # the first call can't show what is its own
+    main, lesser = (track, other) if track.weight >= other.weight else (other, track)
+    main.recurs, lesser.joins = True, main
 
 
 def _reference(leaf: Any) -> Any:

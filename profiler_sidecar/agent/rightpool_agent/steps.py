@@ -65,6 +65,9 @@ class Track:
         self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
         self.settled = 0  # of the moments that were found out afterwards
         self.recurs = False  # what it returned was given to it again: parameters
+        self.feeds_itself = False  # the same, and the very arrays
+        self.fed_by: Track | None = None  # what another had returned was given to it
+        self.joins: Track | None = None  # it makes steps of that one: they take turns with the same parameters
         self.missed = False  # a batch could not be read
         self.products: Any = {}  # FLOPs of a call by arithmetic, where they are known
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
@@ -145,6 +148,8 @@ class StepLog:
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):
             track, at, rows, steps = take()
+            if track.joins is not None:
+                track = self._joined(track, track.joins)
             if track is not before and track not in self._tracks:
                 self._tracks.append(track)
                 del self._tracks[:-64]
@@ -164,6 +169,19 @@ class StepLog:
             self._previous = before, moment
         self._choose(final)
         self._take()
+
+    def _joined(self, track: Track, other: Track) -> Track:
+        """The track whose steps those of `track` are, with what was counted of it before that was known."""
+        if track in self._tracks:
+            self._tracks.remove(track)
+        other.calls += track.calls
+        other.rows += track.rows
+        other.missed = other.missed or track.missed
+        other.has_rows = other.has_rows and track.has_rows
+        if self.dominant is track:  # its calls are in the totals, and the times of both would be too long together
+            self.dominant, other.taken = other, (track.taken[0], other.seconds, list(other.counts))
+        track.calls = track.rows = 0
+        return other
 
     def _decay(self) -> None:
         now = time.perf_counter()

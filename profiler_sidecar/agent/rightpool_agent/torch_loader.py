@@ -5,25 +5,32 @@ like. Where the data set is a stream there are none; then all arrays of a batch 
 
 Which batches a step has consumed is another question: some loaders fetch one in advance, an evaluation has a loader of
 its own, and a program may look at a batch and throw it away. Each iterator is a queue, and a step takes from the one
-whose batch its forward pass was made with, as many batches as there were forward passes.
+whose batch its forward pass was made with, as many batches as there were forward passes; and from others whose batches
+have had a backward pass, as before a step that was left out. Where batches of several were drawn for one step, and it
+can't be told which it was made with, its samples are not known.
 """
 
 from __future__ import annotations
 
 import collections
 import functools
+import sys
 import time
 import weakref
+from _thread import get_ident
 from collections.abc import Mapping
 from typing import Any
 
 _MAX_LEAVES = 64
+_MAX_ENDED = 64
 _MAX_KEPT = 4096  # batches of an iterator that nobody trains with
 
 waited = 0.0  # seconds
 current: Drawn | None = None  # from what the last batch came
 used = False  # has any batch been drawn since the last step?
 _iterators: dict[int, Drawn] = {}
+_ended: list[Drawn] = []  # iterators that are no more, and of which the next step may take
+_inside: set[int] = set()  # threads that wait for a batch: a loader may draw from another one
 
 
 class Drawn:
@@ -32,7 +39,10 @@ class Drawn:
     def __init__(self, iterator: Any) -> None:
         self.drawn: collections.deque[int | None] = collections.deque()  # samples of batches on their way
         self.pending: collections.deque[int | None] = collections.deque(maxlen=_MAX_KEPT)  # handed out, not consumed
-        self.uses = 0  # forward passes since the last step
+        self.uses = 0  # forward passes that train, since the last step
+        self.passes = 0  # backward passes since then
+        self.fresh = 0  # batches handed out since the last step, to be trained with as far as is seen
+        self.evaluates = False  # whether a forward pass since then has not trained
         self.indexed = getattr(iterator, "_dataset_kind", 0) == 0 and getattr(iterator, "_in_order", True) is not False
         self.collated = bool(getattr(iterator, "_auto_collation", True))
 
@@ -51,22 +61,33 @@ def install(module: Any) -> None:
     original = iterator.__next__
     if getattr(original, "_rightpool", False):
         return
+    is_grad_enabled = sys.modules["torch"].is_grad_enabled
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
         global waited, current, used
+        thread = get_ident()
+        nested = thread in _inside
+        _inside.add(thread)
         began = time.perf_counter()
         try:
             found = original(self)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
+        finally:
+            if not nested:
+                _inside.discard(thread)
+        if nested:
+            return found
         waited += time.perf_counter() - began
         try:
             current = record = _iterators.get(id(self)) or _meet(self)
             used = True
             rows = record.drawn.popleft() if record.drawn else None
             record.pending.append(_look(found) if rows is None else rows)
+            if is_grad_enabled():
+                record.fresh += 1
         except Exception:
             pass
         return found
@@ -101,8 +122,15 @@ def _follow(owner: Any, name: str, then: Any) -> None:
 
 def _meet(iterator: Any) -> Drawn:
     record = _iterators[id(iterator)] = Drawn(iterator)
-    weakref.finalize(iterator, _iterators.pop, id(iterator), None).atexit = False
+    weakref.finalize(iterator, _leave, id(iterator)).atexit = False
     return record
+
+
+def _leave(key: int) -> None:
+    """The iterator with this id is no more."""
+    record = _iterators.pop(key, None)
+    if record is not None and record.passes and len(_ended) < _MAX_ENDED:
+        _ended.append(record)
 
 
 def _index_drawn(iterator: Any, index: Any) -> None:
@@ -124,9 +152,11 @@ def forget() -> None:
     """In a forked child: what its parent has drawn is not its own."""
     global current
     current = None
+    _inside.clear()
+    _ended.clear()
     for record in _iterators.values():
         record.pending.clear()
-        record.uses = 0
+        record.uses = record.passes = record.fresh = 0
 
 
 def forward() -> None:
@@ -136,6 +166,18 @@ def forward() -> None:
         record.uses += 1
 
 
+def evaluated() -> None:
+    """A forward pass that does not train has begun."""
+    if current is not None:
+        current.evaluates = True
+
+
+def passed() -> None:
+    """A backward pass has been made."""
+    if current is not None:
+        current.passes += 1
+
+
 def consumed(forwards: bool) -> int | None:
     """Samples of the step that has just ended; None if not known. `forwards`: are forward passes seen at all?"""
     global used
@@ -143,11 +185,18 @@ def consumed(forwards: bool) -> int | None:
     record = current
     if record is None:
         return 0
-    rows = record.take(record.uses if forwards else len(record.pending))
-    for other in list(_iterators.values()):
-        other.uses = 0
+    rows, drawn = record.take(record.uses if forwards else len(record.pending)), record.fresh
+    for other in [*list(_iterators.values()), *_ended]:
+        if other is not record and other.uses and other.passes:
+            more = other.take(other.uses)
+            rows = None if rows is None or more is None else rows + more
+        elif other is not record and other.fresh == drawn and drawn and not other.evaluates:
+            rows = None  # as many of each: the step was made with both, or with one
+        other.uses = other.passes = other.fresh = 0
+        other.evaluates = False
         if not forwards and other is not record:
             other.pending.clear()
+    _ended.clear()
     return rows
 
 

@@ -219,7 +219,10 @@ def _adopt(key: int, inner: set[int]) -> None:
 def _note(module: Any, args: Any, kwargs: Any) -> bool:
     """A watched module is called. Whether it is the outermost one, and trains."""
     global _busy, seen, forwards
-    if _busy or in_backward or not _is_grad_enabled():
+    if _busy or in_backward:
+        return False
+    if not _is_grad_enabled():
+        torch_loader.evaluated()
         return False
     _busy = True
     if module.training or not seen:
@@ -234,6 +237,8 @@ def _note(module: Any, args: Any, kwargs: Any) -> bool:
         if not (root.calls and first is not None and _same(root.calls[-1][1], first)):
             root.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
             root.total += 1
+    else:
+        torch_loader.evaluated()
     return True
 
 

@@ -319,6 +319,7 @@ def _wrap_backward(autograd: Any) -> None:
 def _passed() -> None:
     global _backward_passes
     _backward_passes += 1
+    torch_loader.passed()
 
 
 def _look_for_change(args: Any, kwargs: Any) -> None:
@@ -352,15 +353,15 @@ def _changed(now: float) -> None:
 def settle(final: bool) -> None:
     """Called by the agent's thread: what no optimizer has accounted for becomes steps."""
     global _version
-    if hooked or _log is None or not _passes:
+    if _log is None or not _passes or (hooked and not _track.settled):
         return
     leaf = None if _leaf is None else _leaf()
-    if final and leaf is not None and leaf._version != _version:
+    if final and not hooked and leaf is not None and leaf._version != _version:
         _version = leaf._version
         _changed(time.perf_counter())
-    if len(_changes) >= _PASSES or (final and _changes):
+    if len(_changes) >= _PASSES or (final and _changes):  # also those before an optimizer took over
         moments, done = list(_changes), _track.settled
-    elif not _changes and not torch_roots.optimizers and (final or len(_passes) > 2 * _PASSES):
+    elif not hooked and not _changes and not torch_roots.optimizers and (final or len(_passes) > 2 * _PASSES):
         moments, done = list(_passes), _track.settled
     else:
         return

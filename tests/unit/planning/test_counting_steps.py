@@ -1,5 +1,6 @@
 """A job whose steps are seen and whose samples are not: what its user says of a step, or nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 
 from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.revision_window import Observation, RevisionWindow
 from rightpool.profiles.sample import Field, Quality, Sample
+from rightpool.profiles.step_count import LOST_READINGS, Basis
 from tests.unit.planning.jobs import NOW, changed, running, spec
 from tests.unit.reporting.test_conditions import condition_of
 
@@ -129,3 +132,42 @@ def test_what_the_program_counts_replaces_what_was_derived() -> None:
     reading = seen.profile.readings[Field.SAMPLES_PER_SECOND]
     assert (reading.low, reading.high, reading.quality) == (1000.0, 1000.0, Quality.MEASURED)
     assert seen.track is not None and seen.track.first == 1000.0 * 50
+
+
+@pytest.mark.parametrize("per_step", [16, 32, 64])
+def test_work_is_counted_once_whatever_it_is_counted_by(per_step: int) -> None:
+    """A program that makes 2 steps a second of 32 samples counts them, ceases to, and counts again. The user says so
+    many of a step, which may be wrong."""
+    job = running(made=spec(progress={"samplesPerStep": per_step, "totalSamples": 10**6}))
+    window, steps, done = RevisionWindow.of(job, 1), 0, [0]
+    for number in range(90):
+        at, steps = NOW + 10.0 * number, steps + 20
+        own = not 30 <= number < 60
+        counted = {Field.SAMPLES_PER_SECOND: 64.0, Field.SAMPLES: 32.0 * steps} if own else {}
+        window.append(Sample(at, {Field.STEPS: float(steps), Field.STEP_SECONDS: 0.5, Field.PODS: 1.0} | counted))
+        seen = window.observe(job, None, at)
+        job = changed(job, profile=seen.profile, track=seen.track)
+        progress = progress_of(job, at)
+        done.append(progress.done)
+        if number % 7 == 0:
+            job = job.with_state(replace(job.state, progress=progress))
+        basis = Basis.DERIVED if 30 + LOST_READINGS <= number < 60 else None if 30 <= number < 60 else Basis.COUNTED
+        assert basis is None or window.count.basis is basis
+    assert done == sorted(done), "nothing goes back"
+    assert done[-1] >= 32 * steps
+    assert done[-1] <= 32 * steps + max(0, per_step - 32) * 20 * 30, "no more than the user's number is off by"
+    assert seen.profile is not None and seen.profile.readings[Field.SAMPLES_PER_SECOND].quality is Quality.MEASURED
+
+
+def test_a_count_that_ceases_leaves_the_job_with_a_throughput() -> None:
+    """For the rest of its Revision nothing was decided about it, though its steps were seen."""
+    job = running()
+    window = RevisionWindow.of(job, 1)
+    for number in range(60):
+        values = {Field.STEPS: 20.0 * number, Field.STEP_SECONDS: 0.5, Field.PODS: 1.0}
+        if number < 20:
+            values |= {Field.SAMPLES_PER_SECOND: 64.0, Field.SAMPLES: 640.0 * number}
+        window.append(Sample(NOW + 10.0 * number, values))
+        seen = window.observe(job, None, NOW + 10.0 * number)
+    assert seen.profile is not None and seen.profile.complete and seen.profile.unit is WorkUnit.STEPS
+    assert seen.profile.throughput is not None and seen.profile.throughput.value == pytest.approx(2.0)

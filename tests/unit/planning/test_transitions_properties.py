@@ -20,6 +20,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("edit"), st.integers(1, 3)),
     st.tuples(st.just("suspend"), st.booleans()),
     st.tuples(st.just("answers"), st.booleans()),
+    st.tuples(st.just("fails"), st.booleans()),
     st.tuples(st.just("rate"), st.sampled_from([100.0, 900.0, 2000.0])),
     st.tuples(st.just("stuck"), st.booleans()),
     st.tuples(st.just("gone"), st.sampled_from([frozenset(), frozenset({"a100"}), frozenset({"a10g"})])),
@@ -52,6 +53,8 @@ def happen(world: World, event: tuple[str, object]) -> None:
         world.job = replace(world.job, spec=spec(suspend=bool(value)))
     elif kind == "answers":
         world.answers = bool(value)
+    elif kind == "fails":
+        world.fails = bool(value)
     elif kind == "rate":
         world.rates["a10g"] = value  # type: ignore[assignment]
     elif kind == "stuck":
@@ -83,7 +86,7 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
         spent = world.job.state.account.spent
     # Left alone with healthy pools, the job comes to rest: finished, or one running Revision and no migration.
     world.job = replace(world.job, spec=spec())
-    world.answers, world.stuck_pools, world.gone_pools = True, set(), set()
+    world.answers, world.fails, world.stuck_pools, world.gone_pools = True, False, set(), set()
     for child in world.children.values():
         child.stuck = False
     for _ in range(600):

@@ -185,6 +185,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("rate"), st.sampled_from([100.0, 900.0, 2000.0])),
     st.tuples(st.just("room"), st.booleans()),
     st.tuples(st.just("answers"), st.booleans()),
+    st.tuples(st.just("fails"), st.booleans()),
     st.tuples(st.just("fail"), st.integers(1, 4)),
     st.tuples(st.just("edit"), st.integers(1, 3)),
 )
@@ -227,6 +228,8 @@ def test_once_there_is_room_somewhere_a_job_runs_again(events: list[tuple[str, o
             world.cycle(seen(world, bool(value)))
         elif kind == "answers":
             world.answers = bool(value)
+        elif kind == "fails":
+            world.fails = bool(value)
         elif kind == "fail" and value in world.children:
             world.children[value].failed = True  # type: ignore[index]
         elif kind == "edit":

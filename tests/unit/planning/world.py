@@ -22,7 +22,7 @@ from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.revision import Crash, RevisionState
 from rightpool.planning.migration.transitions import advance
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample
@@ -33,6 +33,7 @@ from tests.unit.planning.jobs import changed
 TEMPLATE = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
 A100 = Placement("a100", 8, 1)
 A10G = Placement("a10g", 8, 2)
+ALLOWED = 6  # failures of a child's pods
 PRICES = {"a100": 5.0, "a10g": 1.0}
 
 
@@ -89,6 +90,7 @@ class Child:
     stuck_since: float | None = None
     started_at: float | None = None
     finishing: bool = False  # its pods have ended, and the Job does not say so yet
+    crash: Crash | None = None  # how its program failed last
     ran: float = 0.0  # seconds since all its pods run
     workload_hash: str = ""  # of the template that it was made of
 
@@ -103,6 +105,8 @@ class World:
     policy: PlacementPolicySpec = field(default_factory=PlacementPolicySpec)
     saves: float | None = None
     answers: bool = True  # the program saves when asked
+    fails: bool = False  # the program fails while it saves; its pods are made anew a moment later
+    asked: list[str] = field(default_factory=list)  # requests for a save that it failed at
     admits: bool = True  # its queue has quota for it, where it is in one
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
     units: dict[str, WorkUnit] = field(default_factory=dict)  # what is counted on a pool, where not samples
@@ -148,6 +152,7 @@ class World:
                 blocked="Unschedulable: 0/4 nodes" if c.stuck and not c.running else None,
                 unschedulable_since=c.stuck_since,
                 finishing=c.finishing,
+                crash=c.crash,
             )
             for n, c in self.children.items()
         }
@@ -208,8 +213,22 @@ class World:
             child = self.children.get(command.revision)
             if child is not None and not child.succeeded:
                 child.deleting = True
+        elif isinstance(command, RequestCheckpoint) and self.fails:
+            self.fail(command)
         elif isinstance(command, RequestCheckpoint) and self.answers:
             self.saves = self.now
+
+    def fail(self, request: RequestCheckpoint) -> None:
+        """The program ends by an error in the save. Who is started later has not been asked."""
+        child = self.children.get(request.revision)
+        if child is None or not child.running or request.id in self.asked:
+            return
+        self.asked.append(request.id)
+        failures = 1 if child.crash is None else child.crash.count + 1
+        output = "OSError: [Errno 28] No space left on device"
+        child.crash = Crash(failures, ALLOWED, "trainer", 1, "Error", float(int(self.now)), output)
+        child.pods = child.running = 0
+        child.failed = failures > ALLOWED
 
     def live(self, seconds: float = 5.0) -> None:
         """Time passes: pods come up, deleted children go."""

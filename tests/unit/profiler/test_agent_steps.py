@@ -93,3 +93,21 @@ def test_a_save_is_found_among_fast_steps() -> None:
     at = play(log, track, steps=5000, each=0.001, start=at + 2.0)
     assert abs(log.held_up(0.2 + 1.0) - 1.999) < 0.01
     assert log.held_up(0.05) == 0.0
+
+
+def test_functions_that_turn_out_to_take_turns_are_one_step_and_nothing_counts_twice() -> None:
+    """One of them was the step for a while: what was reported of it stays."""
+    for early in (True, False):
+        log, main, rest = StepLog(), Track(10.0, True), Track(9.0, True)
+        first, second = (rest, main) if early else (main, rest)
+        at = play(log, first, steps=4, rows=3)
+        assert (log.dominant, log.steps, log.samples) == (first, 4, 12)
+        log.add(second, at + 0.1, 5)
+        rest.joins = main
+        before = log.steps
+        play(log, main, rest, steps=10, start=at + 0.1, rows=4)
+        assert log.dominant is main and log.steps >= before
+        assert (log.steps, log.samples) == (4 + 1 + 20, 12 + 5 + 80)
+        assert sum(log.counts) <= log.steps
+        at += 2.0
+        assert log.seconds <= at

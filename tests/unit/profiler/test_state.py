@@ -133,14 +133,6 @@ def test_unused_chips_are_not_known_of_one_chip_or_where_none_works(busy: dict[s
     assert contract.CHIPS_UNUSED not in metrics(made, 100.0)
 
 
-def test_steps_without_an_optimizer_are_derived() -> None:
-    made = state()
-    made.apply(report(derived=True), 1.0, 0.0)
-    found = metrics(made, 1.0)
-    for field in (contract.STEPS, contract.STEP_SECONDS, contract.SAMPLES):
-        assert found[f'rightpool_field_quality{{field="{field}",quality="derived"}}'] == 1
-
-
 def test_a_program_whose_steps_cannot_be_counted_trains_all_the_same() -> None:
     made = state()
     made.apply(report(steps=0, samples=None), 1.0, 0.0)

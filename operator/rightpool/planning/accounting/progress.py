@@ -39,7 +39,7 @@ def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgres
             more = track.total - before
         else:
             # What was counted while nobody looked: all that the pods have, less what is known already.
-            unseen = track.first - ((known.counter or 0) if same else 0)
+            unseen = max(track.first, track.continues) - ((known.counter or 0) if same else 0)
             more = track.total + (unseen if unseen >= 0 else track.first)
     if not same and known.done == 0 and not more:
         return known

@@ -11,6 +11,7 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Z80, Estimate
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
@@ -29,6 +30,7 @@ from rightpool.planning.evidence import (
     Limit,
     MovedOften,
     RunsShortly,
+    SaveFailed,
     SaveMissing,
     TooManyAnHour,
     TooManyAtOnce,
@@ -134,11 +136,19 @@ def save_refusal(job: Job, now: float) -> Limit | None:
     """Why a job that did not save is not asked again yet; None where it is.
 
     A save that was seen since, which the program can do after all, and an edit end the wait. In mode Periodic saves
-    come by themselves, and say nothing of how soon the next one will.
+    come by themselves, and say nothing of how soon the next one will. Who has failed in a save that was asked for may
+    save by itself and yet fail again: each time costs work and one of the failures that its Job may have, so that it is
+    asked after a day, and each further time after twice as long.
     """
     held = unsaved(job.state.history)
     if not held or job.edited:
         return None
+    failed = [entry for entry in held if entry.reason == Reason.SAVE_FAILED]
+    if failed:
+        times = sum(entry.attempts for entry in failed)
+        next_at = failed[-1].finished_at + LONGEST_RETRY_SECONDS * 2.0 ** min(times - 1, 16)
+        if now < next_at:
+            return SaveFailed(times, next_at)
     attempts, asked_at = sum(entry.attempts for entry in held), held[-1].finished_at
     saved = job.observed.checkpoint_at
     if saved is not None and saved > asked_at and job.spec.checkpoint.mode is CheckpointMode.SIGNAL:

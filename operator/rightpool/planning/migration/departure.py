@@ -14,7 +14,9 @@ from rightpool.planning.accounting.accounting import departed
 from rightpool.planning.job import Job
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
+from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.verification import MOST_WINDOWS, measured_cost_per_million
+from rightpool.planning.migration.words import Words
 from rightpool.profiles.steadiness import pace
 
 if TYPE_CHECKING:
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 DEPARTURE = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
 
 
-def depart(job: Job, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> Job:
+def depart(
+    job: Job, migration: Migration, assessment: Assessment | None, edited: bool, now: float, words: Words
+) -> Job:
     """One step of a migration in a phase of `DEPARTURE`. edited: whether the workload is another than was planned."""
     if migration.phase is Phase.PLANNED:
         return _planned(job, migration, assessment, edited, now)
     if migration.phase is Phase.CHECKPOINTING:
-        return _checkpointing(job, migration, edited, now)
+        return _checkpointing(job, migration, edited, now, words)
     return _draining(job, migration, edited, now)
 
 
@@ -50,7 +54,7 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
     return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
 
 
-def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> Job:
+def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
     if (edited or job.spec.suspend) and not migration.rolling_back:
         return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
@@ -62,8 +66,12 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> 
         if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
             why = f"the job did not start there: {leaving.hindrance or 'no reason known'}"
             job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, why, now)
+    failed = _failed_since_asked(leaving, migration)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
-    if nothing_to_save or job.spec.checkpoint.mode is CheckpointMode.NONE:
+    asked = job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+    # Who demands the move does not wait for the next save of a program that fails by itself.
+    waits = failed and (asked or not migration.demanded)
+    if (nothing_to_save and not waits) or job.spec.checkpoint.mode is CheckpointMode.NONE:
         return _leaving(job, migration, now)
     saved = job.observed.checkpoint_at
     # Where no save was known when one was asked for, an old one may only have been heard of since.
@@ -72,16 +80,43 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> 
     )
     if saved is not None and saved > before:
         return _leaving(job, replace(migration, saved_at=saved), now)
+    if failed and asked:
+        # What it did since its last save is lost where it is, too: who demands the move need not wait. Any other would
+        # be judged by a program that fails, and may meet what the failed save has left.
+        leaves = leaving.failed or (migration.demanded and not migration.rolling_back)
+        if leaves or not _ends(leaving):
+            return _unsaved(job, migration, Reason.SAVE_FAILED, now, words, leaves=leaves)
     if now - migration.phase_since <= job.spec.checkpoint.timeout.total_seconds():
         return job
-    if migration.action in (Action.UPDATE, Action.START) and not migration.rolling_back:
-        # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has
-        # lost some of its nodes for long does not go on where it is.
-        return _leaving(job, migration, now)
-    detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
-    message = f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}; the job runs on"
-    outcome = Outcome.FAILED if migration.rolling_back else Outcome.HELD
-    return end_migration(job, replace(migration, message=message), outcome, Reason.CHECKPOINT_TIMEOUT, now)
+    # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
+    # some of its nodes for long does not go on where it is.
+    leaves = not migration.promises and not migration.rolling_back
+    return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
+
+
+def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
+    """Whether the program has failed after it was asked to save. It may have been started again since."""
+    if migration.moving.since is None:
+        return False
+    crash = leaving.crash
+    return leaving.failed or (crash is not None and crash.at > migration.phase_since - CLOCK_SKEW_SECONDS)
+
+
+def _ends(leaving: RevisionState) -> bool:
+    """Whether its child will have failed in a moment: it is not started again."""
+    return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
+
+
+def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:
+    """No save came: the migration goes on without it, or is given up. The ledger will say so in both cases."""
+    text = words.unsaved(job, migration, why, now, leaves=leaves)
+    if migration.rolling_back:
+        migration = replace(migration, failure_message=f"{migration.failure_message}; {text}")
+    else:
+        migration = replace(migration, message=f"{migration.message}; {text}" if leaves else text)
+    if leaves:
+        return _leaving(job, replace(migration, unsaved=why), now)
+    return end_migration(job, migration, Outcome.FAILED if migration.rolling_back else Outcome.HELD, why, now)
 
 
 def _leaving(job: Job, migration: Migration, now: float) -> Job:

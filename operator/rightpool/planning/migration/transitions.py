@@ -98,8 +98,12 @@ def _ended(job: Job, now: float) -> Job | None:
 
 def _finished(job: Job, how: str, now: float) -> Job:
     if job.state.migration is not None:
-        reason = Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
-        job = end_migration(job, job.state.migration, Outcome.SUPERSEDED, reason, now)
+        migration, reason = job.state.migration, Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
+        if how == FAILED and migration.phase is Phase.CHECKPOINTING:
+            migration = replace(
+                migration, message=f"{migration.message}; the program failed after a save was asked for"
+            )
+        job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
     job = finished(job, now)
     return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
 
@@ -133,7 +137,7 @@ def _step(
 ) -> Job:
     edited = job.workload_hash != migration.target.workload_hash
     if migration.phase in DEPARTURE:
-        return depart(job, migration, assessment, edited, now)
+        return depart(job, migration, assessment, edited, now, words)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):
         # The target exists already: the job is there now, and the user's wish is the next decision.

@@ -19,6 +19,10 @@ class Words(Protocol):
         """Why a migration begins."""
         ...
 
+    def unsaved(self, job: Job, migration: Migration, why: Reason, now: float, *, leaves: bool) -> str:
+        """Why no save came, what is done again and what helps. leaves: whether the migration goes on without it."""
+        ...
+
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
         ...

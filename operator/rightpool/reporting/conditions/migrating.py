@@ -12,6 +12,7 @@ from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.approval import approves, recommendation_id
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
+from rightpool.planning.migration.unsaved import unsaved
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.decision_texts import decision_text, limit_text
 from rightpool.reporting.foreign_pod_texts import foreign_pod_text
@@ -60,10 +61,9 @@ def migrating(job: Job, context: Context) -> Statement | None:
             instead = f"what is recommended now is {recommendation_id(job, other)}"
         if other is None or not approves(job, other):
             return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {instead}")
-    last = job.state.history[-1] if job.state.history else None
-    unsaved = last is not None and last.outcome is Outcome.HELD and last.reason == Reason.CHECKPOINT_TIMEOUT
-    if last is not None and unsaved and (decision is None or decision.action is not Action.KEEP):
-        return Statement("False", Reason.CHECKPOINT_TIMEOUT, f"{last.id}: {last.message}")
+    if unsaved(job.state.history) and (decision is None or decision.action is not Action.KEEP):
+        last = job.state.history[-1]
+        return Statement("False", last.reason, f"{last.id}: {last.message}")
     # In the cycle in which a migration ends, the decision is still about it.
     over = decision is not None and decision.reason in _UNDER_WAY
     if decision is not None and decision.action is Action.HOLD and not over:
