@@ -126,7 +126,7 @@ def test_two_pools_seen_say_more_than_one() -> None:
     assert "2 kinds of chips observed" in slow.basis
 
 
-RATIO = st.floats(0.0, 1.5)
+RATIO = st.floats(0.0, 1.5) | st.sampled_from([-1.0, float("nan"), float("inf")])
 
 
 @given(
@@ -140,7 +140,7 @@ RATIO = st.floats(0.0, 1.5)
     parameters=st.none() | st.integers(1, 10**13),
     seconds=st.none() | st.floats(0.0, 1e4),
     precision=st.none() | st.sampled_from(["bf16", "fp16", "tf32", "fp8", "int8", "fp64"]),
-    seen=st.dictionaries(st.sampled_from([1, 4, 16]), st.floats(0.0, 1e9), max_size=2),
+    seen=st.dictionaries(st.sampled_from([1, 4, 16]), st.floats(0.0, 1e9) | st.just(float("nan")), max_size=2),
 )
 def test_contradictory_profiles_give_a_positive_number_or_a_reason(
     chips: int,
