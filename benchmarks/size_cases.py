@@ -54,6 +54,18 @@ class Scaling:
     rates: dict[int, float]
 
 
+LATE_GAIN = 0.15
+
+
+def gains_late(scaling: Scaling) -> bool:
+    """Whether a later doubling within a node gains more than the one before it, by more than LATE_GAIN in the exponent
+    of the chips: sharing costs do not fall, so one of the rates is of something else, or off."""
+    sizes = [size for size in scaling.rates if size <= 8]
+    rates = scaling.rates
+    slopes = [math.log(rates[b] / rates[a]) / math.log(b / a) for a, b in itertools.pairwise(sizes)]
+    return any(later - earlier > LATE_GAIN for earlier, later in itertools.pairwise(slopes))
+
+
 def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[Scaling]:
     """All that the files of the directory have. Chips that the catalog lacks are counted."""
     found: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
