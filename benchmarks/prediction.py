@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.chip_cases import chip_cases, choice_lines
 from benchmarks.scored import Bar, Line, Question, Scored, answers, coverage, pool, profile, quantiles, summed
-from benchmarks.size_cases import blind, ddp, scalings, slices, two_sizes
+from benchmarks.size_cases import blind, ddp, gains_late, scalings, slices, two_sizes
 from rightpool.api.placement import Placement
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.chip_data import shipped
@@ -74,10 +74,12 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
     predictor = StepModelPredictor()
     found = scalings(test, catalog, unknown)
     lines += summed("size, two sizes seen, one node", two_sizes(predictor, found, False), SIZES)
+    usual = [scaling for scaling in found if not gains_late(scaling)]
+    lines += summed("size, two sizes seen, one node, no late gains", two_sizes(predictor, usual, False))
     lines += summed("size, two sizes seen, across nodes", two_sizes(predictor, found, True))
     lines += summed("blind 1 to 8", blind(predictor, found), BLIND)
     lines += summed("blind 1 to 2 and 4", blind(predictor, found, (2, 4)))
-    lines += [Line("not in the catalog", name, rows) for name, rows in sorted(unknown.items())]
+    lines += [Line("left out, lacks", name, rows) for name, rows in sorted(unknown.items())]
     return lines
 
 

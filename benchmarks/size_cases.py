@@ -21,7 +21,7 @@ from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.prediction.predictor import Predictor
 from rightpool.profiles.sample import Field
 from rightpool.profiles.traits import ModelTraits
-from tools.fit.throughput import named
+from tools.fit.throughput import measured, named, number
 
 Row = dict[str, str]
 
@@ -34,6 +34,17 @@ def table(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
+def _measured(path: Path, *columns: str) -> list[Row]:
+    """Rows of counters that have positive numbers in these columns."""
+    return [row for row in table(path) if all(measured(row[column]) is not None for column in columns)]
+
+
+def _shown(row: Row, columns: dict[Field, tuple[str, float]]) -> dict[Field, float]:
+    """Counters of a row, by the column and the factor of each; those without a number are absent."""
+    found = {name: number(row[column]) for name, (column, _) in columns.items()}
+    return {name: value * columns[name][1] for name, value in found.items() if value is not None}
+
+
 @dataclass(slots=True)
 class Scaling:
     """Throughput of the same work by the number of chips, the batch of each chip the same."""
@@ -43,15 +54,29 @@ class Scaling:
     rates: dict[int, float]
 
 
+LATE_GAIN = 0.15
+
+
+def gains_late(scaling: Scaling) -> bool:
+    """Whether a later doubling within a node gains more than the one before it, by more than LATE_GAIN in the exponent
+    of the chips: sharing costs do not fall, so one of the rates is of something else, or off."""
+    sizes = [size for size in scaling.rates if size <= 8]
+    rates = scaling.rates
+    slopes = [math.log(rates[b] / rates[a]) / math.log(b / a) for a, b in itertools.pairwise(sizes)]
+    return any(later - earlier > LATE_GAIN for earlier, later in itertools.pairwise(slopes))
+
+
 def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[Scaling]:
     """All that the files of the directory have. Chips that the catalog lacks are counted."""
     found: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     chips: dict[str, Accelerator] = {}
-    for source, key, gpu, count, rate in _rows(directory):
-        chip = named(catalog, gpu)
+    for source, key, gpu, size, text in _rows(directory):
+        chip, rate, count = named(catalog, gpu), measured(text), int(size) if size.isdecimal() else 0
         if chip is None:
             unknown[gpu] += 1
-        elif count >= 1 and rate > 0:
+        elif rate is None or count < 1:
+            unknown[f"a rate or size of {source}"] += 1
+        else:
             chips[chip.key] = chip
             found[source, chip.key, *key][count].append(rate)
     made = []
@@ -62,19 +87,19 @@ def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[S
     return made
 
 
-def _rows(directory: Path) -> Iterator[tuple[str, tuple[str, ...], str, int, float]]:
+def _rows(directory: Path) -> Iterator[tuple[str, tuple[str, ...], str, str, str]]:
     for row in table(directory / "lambda_train.csv"):
         # Their eight-chip rows of this model are super-linear: a measuring error of the source.
         if row["mode"] == "train" and not row["model"].startswith("bert_base"):
             key = (row["stack"], row["model"], row["precision"])
-            yield "lambda", key, row["gpu"], int(row["count"]), float(row["throughput"])
+            yield "lambda", key, row["gpu"], row["count"], row["throughput"]
     for row in table(directory / "nvidia_dle.csv"):
         if row["section"] == "train" and row["throughput"] and row["count"].isdigit():
             columns = ("model", "task", "config", "batch_per_gpu", "precision", "column", "src")
-            yield "dle", tuple(row[name] for name in columns), row["gpu"], int(row["count"]), float(row["throughput"])
+            yield "dle", tuple(row[name] for name in columns), row["gpu"], row["count"], row["throughput"]
     for row in table(directory / "mpt_llmfoundry.csv"):
         parts = ("model", "seq_len", "micro_batch", "precision", "sharding", "act_ckpt")
-        yield "mpt", tuple(row[part] for part in parts), row["gpu"], int(row["count"]), float(row["tokens_per_s"])
+        yield "mpt", tuple(row[part] for part in parts), row["gpu"], row["count"], row["tokens_per_s"]
 
 
 def _placed(chip: Accelerator, count: int) -> Placement:
@@ -148,7 +173,7 @@ class Slices:
 def slices(predictor: Predictor, path: Path) -> Slices:
     """All pairs of slices of all workloads of the file."""
     jobs: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in table(path):
+    for row in _measured(path, "sms", "samples_per_s", "measured_bf16_tflops", "measured_copy_gbps"):
         jobs[row["workload"]][int(row["sms"])] = row
     whole = max((sms for job in jobs.values() for sms in job), default=0)
     link = Link(LinkKind.NVLINK, 300e9)
@@ -167,12 +192,13 @@ def slices(predictor: Predictor, path: Path) -> Slices:
             for one, other in itertools.permutations(sorted(job), 2):
                 here, there = job[one], job[other]
                 # Counters are shares of the whole chip; the memory's share is of what the slice can move.
-                shown = {
-                    Field.CHIP_BUSY: float(here["graphics_util"]) / 100,
-                    Field.COMPUTE_ACTIVE: float(here["sm_util"]) / 100 * whole / one,
-                    Field.MATRIX_ACTIVE: float(here["tensor_util"]) / 100 * whole / one,
-                    Field.MEMORY_BANDWIDTH: float(here["dram_bw_util"]) / 100 * copies[whole] / copies[one],
+                columns = {
+                    Field.CHIP_BUSY: ("graphics_util", 0.01),
+                    Field.COMPUTE_ACTIVE: ("sm_util", 0.01 * whole / one),
+                    Field.MATRIX_ACTIVE: ("tensor_util", 0.01 * whole / one),
+                    Field.MEMORY_BANDWIDTH: ("dram_bw_util", 0.01 * copies[whole] / copies[one]),
                 }
+                shown = _shown(here, columns)
                 made_from = profile(
                     1, float(here["samples_per_s"]), shown if counted else {}, ModelTraits(precision="bf16")
                 )
@@ -208,7 +234,7 @@ class Ddp:
 def ddp(predictor: Predictor, path: Path, catalog: Catalog) -> Ddp:
     """All that the file has of these."""
     jobs: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
-    for row in table(path):
+    for row in _measured(path, "gpus", "params", "samples_per_s"):
         jobs[row["workload"], row["link"]][int(row["gpus"])] = row
     chip = catalog.get("H200-SXM-141GB")
     pcie = catalog.link(LinkKind.PCIE, chip) or chip.inter_link
@@ -223,14 +249,15 @@ def ddp(predictor: Predictor, path: Path, catalog: Catalog) -> Ddp:
         plans += [(made.back, n, None, 1) for n in sorted(rows) if n == max(rows) and n > 1 and 1 in rows]
         for target, here, before, there in plans:
             row = rows[here]
-            shown = {
-                Field.CHIP_BUSY: float(row["graphics_util"]) / 100,
-                Field.COMPUTE_ACTIVE: float(row["sm_util"]) / 100,
-                Field.MEMORY_BANDWIDTH: float(row["dram_bw_util"]) / 100,
-                Field.STEP_SECONDS: float(row["step_ms"]) / 1000,
+            columns = {
+                Field.CHIP_BUSY: ("graphics_util", 0.01),
+                Field.COMPUTE_ACTIVE: ("sm_util", 0.01),
+                Field.MEMORY_BANDWIDTH: ("dram_bw_util", 0.01),
+                Field.STEP_SECONDS: ("step_ms", 0.001),
             }
             if here > 1:
-                shown[Field.EXPOSED_COMMUNICATION] = float(row["exposed_comm_share"])
+                columns[Field.EXPOSED_COMMUNICATION] = ("exposed_comm_share", 1.0)
+            shown = _shown(row, columns)
             traits = ModelTraits(precision="bf16", parameter_dtype="fp32", parameters=int(row["params"]))
             rate = float(row["samples_per_s"])
             seen = {} if before is None else {Placement(where, before, 1): float(rows[before]["samples_per_s"])}

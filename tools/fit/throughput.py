@@ -41,7 +41,22 @@ class Published:
 
     works: list[Work] = field(default_factory=list)
     unknown: Counter[str] = field(default_factory=Counter)
-    """Rows by what the catalog does not have: a chip, or a precision of a chip."""
+    """Rows that are left out, by what they lack: a chip of the catalog, a precision of that chip, a rate."""
+
+
+def number(text: str) -> float | None:
+    """What a cell says; None where that is no finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def measured(text: str) -> float | None:
+    """A rate of a table; None where it is no positive number."""
+    rate = number(text)
+    return rate if rate is not None and rate > 0.0 else None
 
 
 def named(catalog: Catalog, name: str) -> Accelerator | None:
@@ -69,9 +84,11 @@ def published(directory: Path, catalog: Catalog | None = None) -> Published:
                 read.unknown[row["gpu"]] += 1
             elif class_of(row["pc"]) > 2 or peak(chip, class_of(row["pc"])) is None:
                 read.unknown[f"{row['gpu']} at {row['pc']}"] += 1
-            elif float(row["thr"]) > 0:
+            elif (rate := measured(row["thr"])) is None:
+                read.unknown[f"a rate in {FILE}"] += 1
+            else:
                 chips[chip.key] = chip
-                rates[row["ds"], row["wl"], row["pc"]][chip.key].append(float(row["thr"]))
+                rates[row["ds"], row["wl"], row["pc"]][chip.key].append(rate)
     for (source, name, precision), found in rates.items():
         if len(found) > 1:
             logs = tuple(math.log(statistics.median(values)) for values in found.values())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rightpool.hardware.calibration import USUAL_BANDWIDTH
 from rightpool.hardware.clouds import HOST_LABELS
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.columns import Floats, Ints, floats
@@ -22,6 +23,8 @@ class Machines:
     """Bytes a second of the links among chips of a group."""
     between: Floats
     """Bytes a second of the links between groups."""
+    memory: Floats
+    """Bytes a second that programs copy within a chip's memory; infinite where that is not known."""
     host: Ints
     """The kind of host that the chips sit in, as a number."""
     chip: Ints
@@ -38,6 +41,7 @@ class Machines:
             index={pool.name: place for place, pool in enumerate(ordered)},
             inside=floats([pool.intra_link.bytes_per_second for pool in ordered]),
             between=floats([pool.inter_link.bytes_per_second for pool in ordered]),
+            memory=floats([USUAL_BANDWIDTH * pool.accelerator.memory_bandwidth or np.inf for pool in ordered]),
             host=np.array([kinds.setdefault(_host(pool), len(kinds)) for pool in ordered], dtype=np.int64),
             chip=np.array([chips.setdefault(pool.accelerator.key, len(chips)) for pool in ordered], dtype=np.int64),
         )

@@ -76,8 +76,9 @@ def step_shares(profiles: Sequence[Profile | None], chips: Ints) -> StepShares:
     data = np.where(busy_known, np.minimum(waiting, idle), np.minimum(waiting, 1.0 - LEAST_WORK))
     host = np.maximum(idle - data, 0.0)
     counted = busy_known & ~np.isnan(active) & ~np.isnan(memory) & (active + memory > 0.0)
-    alone = occupied - np.where(comm_known, exposed, 0.0)
-    host = host + np.where(counted, latency(alone, active), 0.0)
+    # While communication is exposed, the units wait for links: that is no latency.
+    linked = np.where(comm_known, exposed, 0.0)
+    host = host + np.where(counted, latency(occupied - linked, active, linked), 0.0)
     host = np.minimum(host, 1.0 - LEAST_WORK - np.minimum(data, 1.0 - LEAST_WORK))
     data = np.minimum(data, 1.0 - LEAST_WORK)
     both = matrix + memory

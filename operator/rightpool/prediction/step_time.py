@@ -1,11 +1,12 @@
 """What another size, and other links, do to a step.
 
-    T = ((T_host + √(T_chip² + T_sync²) · loss(n))⁴ + T_load⁴)^(1/4)
+    T = ((T_host + √((T_chip + T_copy)² + T_sync²) · loss(n))⁴ + T_load⁴)^(1/4)
 
 T_sync is a ring all-reduce: 2(r−1)/r seconds per byte over the fast link among the r chips of a group, 2(m−1)/m over
-the slow one between m groups. The root says how well communication hides behind computation, the fourth power how
-prefetching hides loading. loss(n) is what waiting for each other costs. T_load is the loader's time: each pod has its
-own, so it grows with the chips of a pod, and more chips do not make it faster.
+the slow one between m groups. T_copy moves the same bytes in each chip's memory, into buckets and out of them; alone, a
+chip does without. The root says how well communication hides behind computation, the fourth power how prefetching hides
+loading. loss(n) is what waiting for each other costs. T_load is the loader's time: each pod has its own, so it grows
+with the chips of a pod, and more chips do not make it faster.
 
 Bytes a second and the loss are not known of a job, or roughly; each is one of a few values with its probability, which
 what was measured changes: the exposed communication, and rates at other sizes. A prediction has the mean and the
@@ -13,7 +14,7 @@ variance over them. Times are in units of the step now.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,18 @@ KNOWN_VOLUME_SD: Final = 0.35
 # What exposed communication by itself says of them, and the least of it that a trace resolves.
 EXPOSED_VOLUME_SD: Final = 0.4
 RESOLUTION: Final = 0.003
+# Times that a summed byte passes through memory: read and written on its way into a bucket, and on its way out. So do
+# PyTorch's DistributedDataParallel (reducer.cpp) and Horovod; FSDP gathers and scatters through such copies too.
+# Gradients that are views of buckets pass twice, and XLA may sum where they are.
+PASSES: Final = 4.0
+PASSES_SD: Final = 1.5
+# Times that they pass through memory in any step: parameters are read forward and backward, gradients written, and the
+# optimizer reads both and writes parameters. So copies are bounded by the work.
+LEAST_PASSES: Final = 6.0
+# Exponent of the power mean of a step's times over what is not known, for fewer chips; for more, its negative. The long
+# tail of these times is towards less from each change of size, and this mean lies near their median. Where one of them
+# falls it falls too, which a correction of the mean for skew does not promise: faster links never slow a job down.
+MIDDLE: Final = 4.0
 _STEPS: Final = ((-1.732, 1 / 6), (0.0, 2 / 3), (1.732, 1 / 6))
 # Log of what waiting for each other costs on two chips, and how likely; a fifth of it for each further doubling.
 _LOSSES: Final = ((0.01, 0.55), (0.06, 0.25), (0.15, 0.14), (0.35, 0.06))
@@ -79,6 +92,8 @@ class SizeModel:
     volume: Floats
     """Log of bytes a second of work."""
     volume_sd: Floats
+    passes: Floats
+    """Of these through memory; 0 where exposed communication alone tells of bytes: it may be waiting, and none."""
     chance: Floats
     """Probabilities of the nodes, a row a job."""
     slope: Floats
@@ -92,26 +107,29 @@ class SizeModel:
     def of(cls, jobs: Features, machines: Machines) -> "SizeModel":
         """Of all jobs of a fleet."""
         known = ~np.isnan(jobs.volume)
-        work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed), 0.05)
+        passes = np.where(known | ~(jobs.shares.comm_known & (jobs.chips > 1)), PASSES, 0.0)
+        copied = np.nan_to_num(jobs.volume) * _copies(passes, jobs.chips, machines.memory[jobs.pool])
+        work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed) - copied, 0.05)
         volume = np.log(np.clip(np.where(known, jobs.volume / work, VOLUME), *VOLUMES))
         volume_sd = np.where(known, KNOWN_VOLUME_SD, VOLUME_SD)
         observed = np.flatnonzero(jobs.shares.comm_known & (jobs.chips > 1))
         if observed.size:
-            implied, implied_sd = _implied_log_volume(jobs, machines, observed), EXPOSED_VOLUME_SD
+            implied, implied_sd = _implied_log_volume(jobs, machines, passes, observed), EXPOSED_VOLUME_SD
             weight = (volume_sd[observed] / implied_sd) ** 2
             volume[observed] = (volume[observed] + weight * implied) / (1.0 + weight)
             volume_sd[observed] /= np.sqrt(1.0 + weight)
         prior = np.log([chance for *_, chance in _NODES])
         logs = np.tile(prior, (len(jobs.chips), 1))
         size = np.log2(jobs.chips)
-        model = cls(volume, volume_sd, np.exp(logs), np.zeros(len(size)), (size.copy(), size.copy()), jobs.groups > 1)
+        reach, wide = (size.copy(), size.copy()), jobs.groups > 1
+        model = cls(volume, volume_sd, passes, np.exp(logs), np.zeros(len(size)), reach, wide)
         if observed.size:
             logs[observed] += _exposed(jobs, machines, model, observed)
         seen = jobs.seen
         alike = np.flatnonzero(machines.chip[seen.pool] == machines.chip[jobs.pool[seen.job]])
         alike = alike[seen.chips[alike] != jobs.chips[seen.job[alike]]]
         if not alike.size:
-            return cls(volume, volume_sd, _normalised(logs), model.slope, model.reach, model.wide)
+            return replace(model, chance=_normalised(logs))
         job = seen.job[alike]
         rows = Destinations(
             job=job,
@@ -141,7 +159,12 @@ class SizeModel:
         wide[job[rows.groups > 1]] = True
         likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
         slope = pull / (weight + (SEEN_SD / likely) ** 2)
-        return cls(volume, volume_sd, chance, slope, (least, most), wide)
+        return replace(model, chance=chance, slope=slope, reach=(least, most), wide=wide)
+
+    def bytes_a_second(self, step: float) -> Floats:
+        """So many standard deviations off."""
+        volume: Floats = np.exp(self.volume + step * self.volume_sd)
+        return volume
 
 
 def growth(jobs: Features, rows: Destinations) -> Floats:
@@ -177,28 +200,28 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
     if linked.size:
         part = _rows(rows, linked)
         own, slow = job[linked], slowdown[linked]
-        first, second, third = np.zeros(linked.size), np.zeros(linked.size), np.zeros(linked.size)
+        first, second, middle = np.zeros(linked.size), np.zeros(linked.size), np.zeros(linked.size)
         part_of_chip = np.zeros(linked.size)
+        power = MIDDLE * np.sign(before[linked] - part.chips)
         centre = None
         for node, (time, chip_part) in enumerate(_times(jobs, machines, sizes, part, slow)):
             chance = sizes.chance[own, node]
             centre = time if centre is None else centre
             off = time - centre
-            squared = off * off
             first += chance * off
-            second += chance * squared
-            third += chance * (squared * off)
+            second += chance * (off * off)
+            middle += chance * np.exp(power * off)
             part_of_chip += chance * chip_part
         assert centre is not None
         spread = np.maximum(second - first**2, 0.0)
-        skew = third - 3.0 * first * second + 2.0 * first**3
-        # The median of a skew mixture lies off its mean (Cornish and Fisher).
-        shift = np.where(spread > 1e-9, skew / (6.0 * np.where(spread > 1e-9, spread, 1.0)), 0.0)
-        limit = 0.5 * np.sqrt(spread)
         slope = sizes.slope[own] * np.log2(part.chips / before[linked])
-        log[linked] = centre + first - np.clip(shift, -limit, limit) + slope
+        mean = np.where(power == 0.0, first, np.log(middle) / np.where(power == 0.0, 1.0, power))
+        log[linked] = centre + mean + slope
         chip[linked] = part_of_chip
-        variance[linked] += spread
+        now = _copies(sizes.passes, jobs.chips, machines.memory[jobs.pool])
+        more = _copies(sizes.passes[own], part.chips, machines.memory[part.pool]) - now[own]
+        bytes_a_second = np.minimum(sizes.bytes_a_second(0.0), machines.memory[jobs.pool] / LEAST_PASSES)
+        variance[linked] += spread + (PASSES_SD / PASSES * (bytes_a_second * shares.work)[own] * more) ** 2
     whole = np.exp(log)
     return StepTimes(
         log=log,
@@ -213,25 +236,35 @@ def _times(
 ) -> Iterator[tuple[Floats, Floats]]:
     """For each node: the log of the step's time on the rows, and the share of it that goes with the chip."""
     job = rows.job
-    home, before = jobs.pool[job], jobs.chips[job]
-    now = seconds_per_byte(jobs.per_group[job], jobs.groups[job], machines.inside[home], machines.between[home])
+    home, before = jobs.pool, jobs.chips[job]
+    now = seconds_per_byte(jobs.per_group, jobs.groups, machines.inside[home], machines.between[home])
     there = seconds_per_byte(rows.per_group, rows.groups, machines.inside[rows.pool], machines.between[rows.pool])
+    copied = _copies(sizes.passes, jobs.chips, machines.memory[home])
+    copied_there = _copies(sizes.passes[job], rows.chips, machines.memory[rows.pool])
     share = np.where(jobs.keeps_batch[job], before / rows.chips, 1.0)
     work, chip = jobs.shares.work[job], slowdown * share**BATCH_EXPONENT
     waits = _waits(rows.chips) - _waits(before)
     lost = {loss: np.exp(loss * waits) for loss, _ in _LOSSES}
     host, loader = jobs.shares.host[job], _loader(jobs, job, _load(jobs, job, rows))
-    volume, volume_sd = sizes.volume[job], sizes.volume_sd[job]
     found = None
     for step, loss, _ in _NODES:
         if found is None or found[0] != step:
-            bytes_a_second = np.exp(volume + step * volume_sd)
-            ratio = np.sqrt((chip**2 + (bytes_a_second * there) ** 2) / (1.0 + (bytes_a_second * now) ** 2))
-            hidden = chip**2 / (chip**2 + (bytes_a_second * there) ** 2)
+            summed = sizes.bytes_a_second(step)
+            moved = np.minimum(summed, machines.memory[home] / LEAST_PASSES)
+            before_squared = (1.0 + moved * copied) ** 2 + (summed * now) ** 2
+            busy = chip + moved[job] * copied_there
+            squared = busy**2 + (summed[job] * there) ** 2
+            ratio = np.sqrt(squared / before_squared[job])
+            hidden = chip * busy / squared
             found = (step, ratio, hidden)
         _, ratio, hidden = found
         time, part = _loaded(host, loader, work * ratio * lost[loss])
         yield np.log(time), part * hidden
+
+
+def _copies(passes: Floats, chips: Ints, memory: Floats) -> Floats:
+    """Seconds for each byte that several chips sum, in the memory of each."""
+    return np.where(chips > 1, passes / memory, 0.0)
 
 
 def _waits(chips: Ints) -> Floats:
@@ -267,13 +300,16 @@ def _fourth(values: Floats) -> Floats:
     return power
 
 
-def _implied_log_volume(jobs: Features, machines: Machines, rows: Ints) -> Floats:
+def _implied_log_volume(jobs: Features, machines: Machines, passes: Floats, rows: Ints) -> Floats:
     """Log of the bytes a second of work that the exposed communication would come from, were nothing else in it."""
     home = jobs.pool[rows]
     spb = seconds_per_byte(jobs.per_group[rows], jobs.groups[rows], machines.inside[home], machines.between[home])
     work = jobs.shares.work[rows]
     chip = np.maximum(work - np.maximum(jobs.shares.exposed[rows], RESOLUTION), 0.2 * work)
-    implied: Floats = 0.5 * np.log((work / chip) ** 2 - 1.0) - np.log(spb)
+    # Of the time on the chip, copies included.
+    sync = np.sqrt((work / chip) ** 2 - 1.0)
+    copied = _copies(passes[rows], jobs.chips[rows], machines.memory[home])
+    implied: Floats = np.log(sync / np.maximum(spb - sync * copied, 0.2 * spb))
     return implied
 
 
@@ -282,11 +318,13 @@ def _exposed(jobs: Features, machines: Machines, model: SizeModel, rows: Ints) -
     kernels beside collectives are slower: it may well be less than what sharing costs, but hardly more."""
     home = jobs.pool[rows]
     spb = seconds_per_byte(jobs.per_group[rows], jobs.groups[rows], machines.inside[home], machines.between[home])
+    copied = _copies(model.passes[rows], jobs.chips[rows], machines.memory[home])
     waits, work, exposed = _waits(jobs.chips[rows]), jobs.shares.work[rows], jobs.shares.exposed[rows]
     found = []
     for step, loss, _ in _NODES:
-        bytes_a_second = np.exp(model.volume[rows] + step * model.volume_sd[rows])
-        cost = work * (1.0 - 1.0 / (np.sqrt(1.0 + (bytes_a_second * spb) ** 2) * np.exp(loss * waits)))
+        bytes_a_second = model.bytes_a_second(step)[rows]
+        busy = 1.0 + np.minimum(bytes_a_second, machines.memory[home] / LEAST_PASSES) * copied
+        cost = work * (1.0 - busy / (np.sqrt(busy**2 + (bytes_a_second * spb) ** 2) * np.exp(loss * waits)))
         off = cost - exposed
         found.append(-0.5 * (off / np.where(off > 0.0, 0.06 + 0.5 * exposed, 0.02 + 0.2 * exposed)) ** 2)
     return np.array(found).T

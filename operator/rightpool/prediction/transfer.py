@@ -90,9 +90,13 @@ class Transfer:
         return faster
 
 
-def latency(busy: Floats, sm_active: Floats) -> Floats:
-    """The share of the step for which a busy chip waits for itself: launches, dependencies, small kernels."""
-    return np.minimum(np.clip(FULL - sm_active, 0.0, 1.0) * LATENCY, np.maximum(busy - 0.02, 0.0))
+def latency(busy: Floats, sm_active: Floats, exposed: Floats) -> Floats:
+    """The share of the step for which a busy chip waits for itself: launches, dependencies, small kernels.
+
+    busy: without the communication that is exposed, in which the units have nothing to do.
+    """
+    idle = FULL * (1.0 - exposed) - sm_active
+    return np.minimum(np.clip(idle, 0.0, 1.0) * LATENCY, np.maximum(busy - 0.02, 0.0))
 
 
 def _of_class(chips: Sequence[Accelerator], model: ChipModel, kind: int) -> tuple[Floats, Floats, Floats, Floats]:

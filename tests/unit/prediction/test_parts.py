@@ -71,6 +71,15 @@ def test_units_that_wait_on_a_busy_chip_are_latency() -> None:
     assert small.work < 0.4 < 0.9 < large.work
 
 
+@given(exposed=st.floats(0.0, 0.9))
+def test_units_that_wait_for_links_are_no_latency(exposed: float) -> None:
+    """The computing part of the step is that of a job whose units hardly wait."""
+    active = 0.86 * (1.0 - exposed)
+    counted = profile(4, 1.0, chip_busy=1.0, compute_active=active, memory_bandwidth=0.3, exposed_communication=exposed)
+    shares = decompose(counted, 4)
+    assert (shares.host, shares.exposed) == pytest.approx((0.0, exposed), abs=1e-9)
+
+
 @given(one=CHIPS, other=CHIPS, kind=st.sampled_from([HALF, UNKNOWN_PRECISION]))
 def test_going_there_and_back_changes_nothing(one: Accelerator, other: Accelerator, kind: int) -> None:
     there, back = between(one, other, kind), between(other, one, kind)

@@ -22,6 +22,9 @@ from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, at, pool, predict, profile, without
 
 H100 = pool("h100", replace(A100_CHIP, key="H100", peak_flops={"bf16": 990e12}, memory_bandwidth=3.3e12, arch="hopper"))
+H200_CHIP = replace(
+    A100_CHIP, key="H200", peak_flops={"fp32": 67e12, "tf32": 495e12}, memory_bandwidth=4.8e12, arch="hopper"
+)
 SLOW = pool("slow", A100_CHIP, intra=20e9)
 
 
@@ -75,6 +78,25 @@ def test_links_and_message_volume_decide() -> None:
     assert unknown.sd > expected(small, at(A100, 1), at(SLOW, 8)).sd
 
 
+def test_one_chip_saves_what_sharing_costs_beside_the_exposed_communication() -> None:
+    """402 million parameters in fp32 on a step of 9.8 ms: copies into buckets and out of them take 1.5 ms of it."""
+    traits = ModelTraits(precision="fp32", parameter_dtype="fp32", parameters=402_751_488)
+    here, pair = Placement("pair", 2, 1), pool("pair", H200_CHIP, intra=380e9)
+    shown = profile(2, 1628.0, chip_busy=0.99, step_seconds=16 / 1628, exposed_communication=0.35)
+    there = expected(replace(shown, traits=traits), (here, pair), at(pair, 1))
+    assert there.median > 0.5 * 1628.0 / (1.0 - 0.35 - 0.13)
+    # Such a job was measured on two H200s and on one: 1,628 and 1,848 samples/s. Its exposed share was not kept.
+    assert there.low < 1848.0 < there.high
+
+
+def test_parameters_are_copied_only_where_gradients_are_summed() -> None:
+    small, large = (
+        replace(profile(1, 100.0, step_seconds=0.01), traits=ModelTraits(parameter_dtype="fp32", parameters=count))
+        for count in (1_000_000, 1_000_000_000)
+    )
+    assert expected(small, at(A100, 1), at(A10G, 1)) == expected(large, at(A100, 1), at(A10G, 1))
+
+
 def test_what_was_seen_goes_on_and_far_beyond_it_little_is_sure() -> None:
     made = profile(32, 1200.0, chip_busy=0.99)
     poor = {Placement("a100", 16, 2): 1000.0}
@@ -104,7 +126,7 @@ def test_two_pools_seen_say_more_than_one() -> None:
     assert "2 kinds of chips observed" in slow.basis
 
 
-RATIO = st.floats(0.0, 1.5)
+RATIO = st.floats(0.0, 1.5) | st.sampled_from([-1.0, float("nan"), float("inf")])
 
 
 @given(
@@ -118,7 +140,7 @@ RATIO = st.floats(0.0, 1.5)
     parameters=st.none() | st.integers(1, 10**13),
     seconds=st.none() | st.floats(0.0, 1e4),
     precision=st.none() | st.sampled_from(["bf16", "fp16", "tf32", "fp8", "int8", "fp64"]),
-    seen=st.dictionaries(st.sampled_from([1, 4, 16]), st.floats(0.0, 1e9), max_size=2),
+    seen=st.dictionaries(st.sampled_from([1, 4, 16]), st.floats(0.0, 1e9) | st.just(float("nan")), max_size=2),
 )
 def test_contradictory_profiles_give_a_positive_number_or_a_reason(
     chips: int,
