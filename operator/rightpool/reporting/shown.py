@@ -12,11 +12,11 @@ from rightpool.planning.forecast import SURE, forecast
 from rightpool.planning.job import Job
 from rightpool.reporting.write_policy import Evidence
 
-Words = tuple[object, ...]
+Verdicts = tuple[object, ...]
 """What conditions and recommendation are chosen by."""
 
 
-def words_of(job: Job, assessment: Assessment, now: float) -> Words | None:
+def verdicts_of(job: Job, assessment: Assessment, now: float) -> Verdicts | None:
     """The verdicts on a job that is where it is to stay, at `now`, Unix seconds. None where a status has to be made to
     know what it says: texts about what is under way are written as they change."""
     if job.state.migration is not None or job.state.revision is None:
@@ -35,7 +35,7 @@ def words_of(job: Job, assessment: Assessment, now: float) -> Words | None:
     )
 
 
-def _misses(job: Job, current: Candidate | None, now: float) -> Words:
+def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     """Which targets are missed, or probably will be. Several may be, and a rejection names one."""
     targets = job.spec.targets
     scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency

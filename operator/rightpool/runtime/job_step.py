@@ -19,7 +19,7 @@ from rightpool.planning.migration.transitions import advance
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering
-from rightpool.reporting.shown import Words, evidence_of, words_of
+from rightpool.reporting.shown import Verdicts, evidence_of, verdicts_of
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.write_policy import WritePolicy
@@ -103,7 +103,7 @@ class _Unchanged:
     """The newest ones that would not have changed it."""
     assessment: Assessment | None
     """The same."""
-    words: Words | None
+    verdicts: Verdicts | None
     until: float
     """Unix seconds when it is made anew in any case."""
 
@@ -167,8 +167,8 @@ class Stepper:
             longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
             longest *= 0.5 + crc32(job.uid.encode()) / 2**33
             until = now + (longest if wait is None else min(wait, longest))
-            words = None if assessment is None else words_of(job, assessment, now)
-            self._unchanged[job.uid] = _Unchanged(inputs, assessment, words, until)
+            verdicts = None if assessment is None else verdicts_of(job, assessment, now)
+            self._unchanged[job.uid] = _Unchanged(inputs, assessment, verdicts, until)
         return Step(stored, job, job, None, () if problem else commands(job))
 
     def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, now: float) -> bool:
@@ -179,9 +179,9 @@ class Stepper:
         last.inputs = inputs
         if assessment is last.assessment:
             return True
-        if assessment is None or last.words is None:
+        if assessment is None or last.verdicts is None:
             return assessment == last.assessment
-        if last.words != words_of(job, assessment, now) or self.policy.moved(job.uid, evidence_of(assessment)):
+        if last.verdicts != verdicts_of(job, assessment, now) or self.policy.moved(job.uid, evidence_of(assessment)):
             return False
         last.assessment = assessment
         return True
