@@ -79,7 +79,7 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
     lines += summed("size, two sizes seen, across nodes", two_sizes(predictor, found, True))
     lines += summed("blind 1 to 8", blind(predictor, found), BLIND)
     lines += summed("blind 1 to 2 and 4", blind(predictor, found, (2, 4)))
-    lines += [Line("left out, lacks", name, rows) for name, rows in sorted(unknown.items())]
+    lines += [Line("left out", name, rows) for name, rows in sorted(unknown.items())]
     return lines
 
 

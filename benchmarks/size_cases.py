@@ -73,9 +73,9 @@ def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[S
     for source, key, gpu, size, text in _rows(directory):
         chip, rate, count = named(catalog, gpu), measured(text), int(size) if size.isdecimal() else 0
         if chip is None:
-            unknown[gpu] += 1
+            unknown[f"{gpu} is not in the catalog"] += 1
         elif rate is None or count < 1:
-            unknown[f"a rate or size of {source}"] += 1
+            unknown[f"no number for the rate or size in {source}"] += 1
         else:
             chips[chip.key] = chip
             found[source, chip.key, *key][count].append(rate)

@@ -81,11 +81,11 @@ def published(directory: Path, catalog: Catalog | None = None) -> Published:
         for row in csv.DictReader(file):
             chip = named(known, row["gpu"])
             if chip is None:
-                read.unknown[row["gpu"]] += 1
+                read.unknown[f"{row['gpu']} is not in the catalog"] += 1
             elif class_of(row["pc"]) > 2 or peak(chip, class_of(row["pc"])) is None:
-                read.unknown[f"{row['gpu']} at {row['pc']}"] += 1
+                read.unknown[f"{row['gpu']} has no peak rate in {row['pc']}"] += 1
             elif (rate := measured(row["thr"])) is None:
-                read.unknown[f"a rate in {FILE}"] += 1
+                read.unknown[f"no number for the rate in {FILE}"] += 1
             else:
                 chips[chip.key] = chip
                 rates[row["ds"], row["wl"], row["pc"]][chip.key].append(rate)

@@ -211,9 +211,7 @@ def _texts(charge: Charge) -> list[str]:
 
 def _print_table(page: Page, rows: list[tuple[str, Charge]], by: str, since: str, where: str) -> None:
     if not rows:
-        page.line(
-            f"nothing was booked since {since}; books are in {where} (--operator-namespace), ten minutes late or more"
-        )
+        page.line(f"nothing was booked since {since}; books are in {where} (--operator-namespace)")
         return
     columns = (
         Column(by.upper()),

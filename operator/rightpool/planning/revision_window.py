@@ -149,7 +149,7 @@ class RevisionWindow:
         return now - variation.as_of >= window
 
     def _spread(self, job: Job) -> float:
-        """By how much the time until the next profile is shortened, until the ends of windows are spread."""
+        """Share of the usual time until the next profile: below 1 until the ends of a fleet's windows are spread."""
         return 1.0 if self.windows > 1 else 0.5 + 0.5 * _phase(job)
 
     def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:

@@ -180,11 +180,13 @@ class Stepper:
         if assessment is last.assessment:
             return True
         if assessment is None or last.verdicts is None:
-            return assessment == last.assessment
-        if last.verdicts != verdicts_of(job, assessment, now) or self.policy.moved(job.uid, evidence_of(assessment)):
-            return False
-        last.assessment = assessment
-        return True
+            same = assessment == last.assessment
+        else:
+            same = last.verdicts == verdicts_of(job, assessment, now)
+            same = same and not self.policy.moved(job.uid, evidence_of(assessment))
+        if same:
+            last.assessment = assessment  # the former one would keep its whole evaluation in memory
+        return same
 
     def forget(self, gone: set[str]) -> None:
         """Jobs that do not exist any more."""

@@ -34,7 +34,7 @@ def test_rates_that_are_no_numbers_are_left_out_and_counted(tmp_path: Path, usel
     found = published(tmp_path)
     assert [work.name for work in found.works] == ["one"]
     assert all(math.isfinite(log) for log in found.works[0].comparison.logs)
-    assert found.unknown["a rate in cross_accelerator.csv"] == 2
+    assert found.unknown["no number for the rate in cross_accelerator.csv"] == 2
 
 
 @pytest.mark.parametrize("useless", USELESS)
@@ -44,7 +44,7 @@ def test_the_benchmark_goes_on_without_them(tmp_path: Path, capsys: pytest.Captu
     written(tmp_path / "lambda_train.csv", "stack,model,mode,precision,gpu,count,throughput", *rows)
     assert main(["--test", str(tmp_path), "--quick"]) == 0
     shown = capsys.readouterr().out
-    assert "a rate or size of lambda" in shown and "nan" not in shown
+    assert "no number for the rate or size in lambda" in shown and "nan" not in shown
 
 
 @pytest.mark.parametrize("useless", USELESS)

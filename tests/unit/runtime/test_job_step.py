@@ -20,7 +20,7 @@ from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status
-from rightpool.runtime.job_step import PROGRESS_SECONDS, REMAKE_SECONDS, Stepper
+from rightpool.runtime.job_step import Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
 
 JOBS = 12
@@ -130,7 +130,3 @@ def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None
     planner._parts = replace(planner._parts, decide=differently)
     planner.cycle()
     assert held()[Reason.UNCERTAIN_SAVING] == recommended
-
-
-def test_what_grows_with_the_clock_is_looked_at_more_often_where_progress_is_shown() -> None:
-    assert PROGRESS_SECONDS < REMAKE_SECONDS
