@@ -13,7 +13,7 @@ export PYTHONUNBUFFERED := 1
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up ----------------------------------------------------------------------------------------------------------
 
@@ -46,6 +46,11 @@ page: $(VENV)/.dev ## the tests of the page in a Chromium, installed where there
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/cli/ui
 	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m benchmarks.page
+
+.PHONY: screenshots
+screenshots: $(VENV)/.dev ## pictures of the page and the dashboards for `make docs`, of the cluster that `make demo` has left
+	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null
+	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m tools.screenshots
 
 .PHONY: fit
 fit: $(VENV)/.dev ## fit the chip model from the published throughput in RIGHTPOOL_SHARED; the same data, the same file

@@ -163,6 +163,7 @@ def planner_of(
     metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, cluster)
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
+    recorder = EventRecorder(cluster, leads=lambda: True, instance="benchmark")
     parts = Parts(
         client=cluster,
         store=store,
@@ -172,8 +173,8 @@ def planner_of(
         executor=Executor(cluster, store, fence, children, sidecars, metrics),
         observations=Observations(reader or Readings(), patience=600.0),
         usage=ChipUsage(cluster, interval=60.0),
-        publisher=PoolPublisher(cluster, store),
-        recorder=EventRecorder(cluster, leads=lambda: True, instance="benchmark"),
+        publisher=PoolPublisher(cluster, store, recorder.post),
+        recorder=recorder,
         catalog=load_catalog(),
         decide=Decider(),
         metrics=metrics,

@@ -112,10 +112,9 @@ class FleetSeries:
     def _gauges(self, aggregate: Aggregate) -> list[Row]:
         """Of what a synthetic job has a reading of. A healthy one has no rows of faults."""
         found = [
-            ({"__name__": gauge.metric} | ({gauge.label: value} if value else {}), gauge.field)
+            (sidecar_series.labels_of(gauge), gauge.field)
             for gauge in GAUGES
             if gauge.aggregate is aggregate and not gauge.faults and gauge.field in self._steady[0]
-            for value in gauge.among
         ]
         return [(_row_start(job, labels), job.number, field) for job in self._jobs for labels, field in found]
 

@@ -90,6 +90,7 @@ STEPS: Final = "rightpool_steps_total"
 STEP_SHARE: Final = "rightpool_step_share_ratio"  # {part}
 CHECKPOINT_TIMESTAMP: Final = "rightpool_checkpoint_timestamp_seconds"  # last complete save seen, Unix time
 CHECKPOINT_SECONDS: Final = "rightpool_checkpoint_duration_seconds"  # how long that save held up the program
+COMPILE: Final = "rightpool_compile_ratio"  # share of time in which the program compiled
 STEP_SAMPLES: Final = "rightpool_step_samples"  # samples of one step of this pod's processes
 MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1
 MODEL_PARAMETERS: Final = "rightpool_model_parameters"  # that are trained, of the whole model
@@ -167,6 +168,9 @@ TRACE_CAPTURED: Final = "captured"
 TRACE_FAILED: Final = "failed"
 TRACE_STATES: Final = ("waiting", "capturing", "reading", TRACE_CAPTURED, TRACE_FAILED)
 
+# The event by which a trace of XLA says whose calls make the steps (the agent has the same name; a test compares them).
+TRACE_MARK: Final = "rightpool.step"
+
 # Why there is none, as the sidecar and the agent say it.
 TRACE_REASONS: Final = (
     "NoRank",
@@ -175,6 +179,8 @@ TRACE_REASONS: Final = (
     "StepTooLong",
     "UnsupportedFramework",
     "UnsupportedVersion",
+    "JaxOnGPU",
+    "NoMemory",
     "ProgramProfiles",
     "CaptureFailed",
     "TooLarge",

@@ -98,6 +98,7 @@ class Report:
     opaque: bool = False  # it makes steps, and nobody knows how many
     derived: bool = False  # steps are told from backward passes, since no optimizer was seen
     memory_retries: int | None = None  # allocations that had to free cached memory first
+    compile_seconds: float | None = None  # in which torch.compile or XLA compiled
 
     @property
     def key(self) -> tuple[int, int]:
@@ -152,6 +153,7 @@ def parse(data: bytes) -> Report:
         opaque=_truth(message, "opaque") if "opaque" in message else False,
         derived=_truth(message, "derived") if "derived" in message else False,
         memory_retries=_optional_whole(message, "memory_retries"),
+        compile_seconds=_optional(message, "compile_seconds"),
     )
 
 

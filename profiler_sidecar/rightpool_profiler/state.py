@@ -38,6 +38,7 @@ class _Process:
     heard: float
     samples: int = 0  # the last it knew: those are counted
     cpu_rate: float | None = None  # CPU seconds per second
+    compiling: float | None = None  # share of the time since the report before the last
 
 
 class State:
@@ -57,6 +58,7 @@ class State:
         self._inputs = Inputs(interval)
         self._cpu = Window(interval)
         self._memory = Window(interval)
+        self._compiling = Window(interval)
         self._chips = Chips(interval, MAX_CHIPS)
         self._shares: dict[tuple[int, int] | int, tuple[float, dict[str, float]]] = {}
         self._saved: tuple[float, float | None] | None = None
@@ -93,6 +95,7 @@ class State:
                 self._batches.setdefault(report.key, deque(maxlen=_BATCHES)).append(round(samples / steps))
         if process.heard < now and report.at > before.at and report.cpu >= before.cpu:
             process.cpu_rate = (report.cpu - before.cpu) / (report.at - before.at)
+        process.compiling = _compiling(before, report)
         if report.input_seconds is not None and report.seconds > before.seconds:
             waited = max(0.0, report.input_seconds - (before.input_seconds or 0.0))
             self._inputs.add(report.key, waited, report.seconds - before.seconds, now)
@@ -100,6 +103,9 @@ class State:
         for chip in report.chips:
             self._chips.add(report.key, chip, now)
         self._observe_cpu(now)
+        shares = [one.compiling for one in self._living(now) if one.compiling is not None]
+        if shares:
+            self._compiling.add(now, max(shares))  # one that compiles holds up the others
         newest = self._saved[0] if self._saved else 0.0
         if report.saved is not None and newest <= report.saved <= unix + _FUTURE:
             self._saved = (report.saved, report.save_seconds)
@@ -299,6 +305,10 @@ class State:
         if retries:
             samples.append(Sample(contract.MEMORY_RETRIES, {}, sum(retries)))
             quality[contract.MEMORY_RETRIES] = _MEASURED
+        compiling = self._compiling.mean(heard)
+        if compiling is not None:
+            samples.append(Sample(contract.COMPILE, {}, compiling))
+            quality[contract.COMPILE] = _MEASURED
         by_rank = self.shares_by_rank(now)
         for rank, shares in by_rank.items():
             labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
@@ -371,6 +381,13 @@ def _add_input(shares: dict[str, float], waited: float | None) -> None:
         waited = min(waited, shares[contract.PART_IDLE])
         shares[contract.PART_IDLE] -= waited
     shares[contract.PART_INPUT] = waited
+
+
+def _compiling(before: Report, report: Report) -> float | None:
+    """Share of the time between two reports in which a process compiled; None where it does not say, or never did."""
+    if before.compile_seconds is None or not report.compile_seconds or report.at <= before.at:
+        return None
+    return min(1.0, max(0.0, report.compile_seconds - before.compile_seconds) / (report.at - before.at))
 
 
 def _uncounted(report: Report) -> bool:

@@ -14,16 +14,19 @@ is wrong, 2 without a GPU.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import importlib.util
+import itertools
 import json
 import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rightpool import contract
+from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_programs import PROGRAMS
 from tests.gpu.pod import Pod
 
@@ -31,7 +34,7 @@ WINDOW = 14.0  # seconds that a profile covers, right before the program's end
 _INTERVAL = 1.0
 _LONGEST_START = 200.0  # seconds until a program trains, at most
 _AROUND = 20.0  # seconds that a program takes beside its own
-_SCRIPT = Path(__file__).with_name("labelled_programs.py")
+_ALL = PROGRAMS | MODELS
 
 Recording = dict[str, Any]
 
@@ -39,7 +42,7 @@ Recording = dict[str, Any]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--only", nargs="*", default=None, choices=PROGRAMS)
+    parser.add_argument("--only", nargs="*", default=None, choices=_ALL)
     parser.add_argument("--record", type=Path, help="keep the pages here, as .json.gz")
     parser.add_argument("--judge", type=Path, help="judge pages that were kept, and run nothing")
     parser.add_argument("--profiles", type=Path, help="add what was measured in each run to this file")
@@ -71,42 +74,78 @@ def record(seconds: float, only: list[str] | None, *, cpu: bool) -> Recording:
         gpus, chip, limit = len(found), found[0][0], found[0][1]
     has_jax = importlib.util.find_spec("jax") is not None
     deadline = time.monotonic() + seconds
+    queue = [
+        name for name in only or _ALL if (_ALL[name][1] == gpus or cpu) and (has_jax or not name.startswith("jax_"))
+    ]
     runs = []
-    for name in only or PROGRAMS:
-        labels, wants, lasts = PROGRAMS[name]
-        if (wants != gpus and not cpu) or (name.startswith("jax_") and not has_jax):
-            continue
-        if deadline - time.monotonic() < lasts + _AROUND:
-            print(f"{name}: no time is left for it", flush=True)
-            continue
-        runs.append({"name": name, "labels": labels, "gpus": wants, **run(name, wants, lasts)})
+    ahead: Run | None = None
+    try:
+        for name, then in itertools.zip_longest(queue, queue[1:]):
+            labels, wants, lasts = _ALL[name]
+            if deadline - time.monotonic() < lasts + _AROUND:
+                print(f"{name}: no time is left for it", flush=True)
+                continue
+            waiting, ahead = ahead, None
+            if waiting is not None and waiting.name != name:  # its own turn was skipped
+                waiting.__exit__()
+                waiting = None
+            with waiting or Run(name) as run:
+                # The next one imports its libraries meanwhile, on processors that this one does not need.
+                ahead = Run(then) if then in MODELS else None
+                runs.append({"name": name, "labels": labels, "gpus": wants, **run.record()})
+    finally:
+        if ahead is not None:
+            ahead.__exit__()
     return {"chip": chip, "powerLimit": limit, "runs": runs}
 
 
-def run(name: str, gpus: int, seconds: int) -> Recording:
-    """One program: its pages with their times, its exit code and the end of its errors."""
-    launch: list[str] = []
-    more = {contract.ENV_INTERVAL: str(int(_INTERVAL))}
-    if name == "ddp_no_peer_access":
-        more["NCCL_P2P_DISABLE"] = "1"
-    if gpus > 1:
-        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
-    pages: list[tuple[float, str]] = []
-    with Pod(gpus) as pod:
-        program = pod.start(*launch, str(_SCRIPT), name, str(seconds), **more)
+class Run:
+    """A program in a pod of its own. One of a library waits until it is recorded. Ends both with the `with` block."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        _, gpus, self._seconds = _ALL[name]
+        launch: list[str] = []
+        more = {contract.ENV_INTERVAL: str(int(_INTERVAL))}
+        if name == "ddp_no_peer_access":
+            more["NCCL_P2P_DISABLE"] = "1"
+        if gpus > 1:
+            launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
+        of_library = "labelled_jax.py" if name.startswith("jax_") else "labelled_models.py"
+        script = of_library if name in MODELS else "labelled_programs.py"
+        self._pod = Pod(gpus).__enter__()
+        self._program = self._pod.start(
+            *launch, str(Path(__file__).with_name(script)), name, str(self._seconds), **more
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._program.kill()
+        self._program.communicate()
+        self._pod.__exit__(None, None, None)
+
+    def record(self) -> Recording:
+        """Let it train; its pages with their times, its exit code and the end of its errors."""
+        program, pages = self._program, []
+        assert program.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            program.stdin.write("\n")
+            program.stdin.flush()
         began = time.monotonic()
-        while program.poll() is None and time.monotonic() - began < seconds + _LONGEST_START:
+        while program.poll() is None and time.monotonic() - began < self._seconds + _LONGEST_START:
             time.sleep(_INTERVAL)
-            text = page_of(pod.port)
+            text = page_of(self._pod.port)
             if text:
                 pages.append((time.monotonic() - began, text))
         if program.poll() is None:
             program.kill()
         _, errors = program.communicate()
-    # In its last seconds a program leaves, and its processes fall silent.
-    kept = [(at, text) for at, text in pages if at <= pages[-1][0] - 3.0] if pages else []
-    print(f"{name}: exit code {program.returncode}, {len(kept)} pages", flush=True)
-    return {"pages": kept, "code": program.returncode, "errors": errors[-1500:] if program.returncode else ""}
+        # In its last seconds a program leaves, and its processes fall silent.
+        kept = [(at, text) for at, text in pages if at <= pages[-1][0] - 3.0] if pages else []
+        print(f"{self.name}: exit code {program.returncode}, {len(kept)} pages", flush=True)
+        return {"pages": kept, "code": program.returncode, "errors": errors[-1500:] if program.returncode else ""}
 
 
 def page_of(port: int) -> str:

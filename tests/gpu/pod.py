@@ -89,6 +89,7 @@ class Pod:
         return subprocess.Popen(
             [sys.executable, *command],
             env=self.environment(**environment),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -60,11 +60,12 @@ def variable_queries(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
 
 
 def filled(expression: str, variables: Mapping[str, str]) -> str:
-    """The expression as Grafana sends it. A variable that is not given matches everything."""
+    """The expression as Grafana sends it. A variable that is not given matches everything; of Grafana's own ones
+    `__range` may be given."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]
-        return _BUILT_IN.get(name) or variables.get(name, _EVERYTHING)
+        return variables.get(name) or _BUILT_IN.get(name, _EVERYTHING)
 
     # An exact matcher becomes a pattern if its variable is not given.
     for name in set(re.findall(r'="\$(\w+)"', expression)) - variables.keys():

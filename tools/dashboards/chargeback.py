@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from tools.dashboards.panels import COUNT, DOLLARS, NOTHING, SHARE, Query, bars, board, installation, lines, number
+from tools.dashboards.panels import (
+    COUNT,
+    DOLLARS,
+    JOULES,
+    NOTHING,
+    SHARE,
+    Query,
+    bars,
+    board,
+    installation,
+    lines,
+    number,
+)
 
 _OPERATOR = 'namespace=~"$operator"'
 
@@ -49,7 +61,10 @@ def chargeback() -> dashboard.Dashboard:
             "Spent by team",
             "By the label rightpool.dev/team, else team, of the ProfiledJob.",
             DOLLARS,
-            Query(f"topk(15, sum by (team) ({_grown('spent_dollars')}))", "{{team}}"),
+            Query(
+                f'topk(15, label_replace(sum by (team) ({_grown("spent_dollars")}), "team", "no team", "team", ""))',
+                "{{team}}",
+            ),
         ),
         bars(
             "Spent by pool",
@@ -69,10 +84,10 @@ def chargeback() -> dashboard.Dashboard:
         ),
         lines(
             "Dollars an hour",
-            "By namespace.",
+            "By namespace, over ten minutes.",
             DOLLARS,
             Query(
-                f"sum by (job_namespace) (rate(rightpool_chargeback_spent_dollars_total{{{_OPERATOR}}}[1h])) * 3600",
+                f"sum by (job_namespace) (rate(rightpool_chargeback_spent_dollars_total{{{_OPERATOR}}}[10m])) * 3600",
                 "{{job_namespace}}",
             ),
             stacked=True,
@@ -108,14 +123,14 @@ def chargeback() -> dashboard.Dashboard:
         bars(
             "Energy a sample",
             "Joules of the chips for one sample, the highest first.",
-            COUNT,
+            JOULES,
             Query(f"topk(15, {_job('joules_per_sample')})", "{{job_namespace}}/{{profiledjob}}"),
             empty=NOTHING,
         ),
         bars(
             "Energy a step",
             "Joules of the chips for one optimizer step, of jobs whose samples are not seen, the highest first.",
-            COUNT,
+            JOULES,
             Query(f"topk(15, {_job('joules_per_step')})", "{{job_namespace}}/{{profiledjob}}"),
             empty=NOTHING,
         ),

@@ -8,7 +8,6 @@ from tools.dashboards.panels import (
     COUNT,
     DOLLARS,
     NOTHING,
-    PER_SECOND,
     SHARE,
     Query,
     bars,
@@ -85,6 +84,7 @@ def fleet() -> dashboard.Dashboard:
             COUNT,
             Query(f"sum by (state) ({_gauge('jobs')})", "{{state}}"),
             stacked=True,
+            whole=True,
         ),
         lines(
             "Decisions",
@@ -120,6 +120,7 @@ def fleet() -> dashboard.Dashboard:
                 Query(f"sum by (phase) ({_gauge('migrations_in_progress')})", "{{phase}}"),
                 stacked=True,
                 empty=NOTHING,
+                whole=True,
             )
         )
         .with_panel(
@@ -135,9 +136,9 @@ def fleet() -> dashboard.Dashboard:
         )
         .with_panel(
             bars(
-                "Throughput",
-                "Samples a second of the fastest jobs.",
-                PER_SECOND,
+                "Samples a second",
+                "Of the fastest jobs.",
+                COUNT,
                 Query(
                     "topk(10, sum by (namespace, profiledjob) "
                     f"(rate(rightpool_samples_total{{{job}}}[$__rate_interval])))",

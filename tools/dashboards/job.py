@@ -8,7 +8,6 @@ from tools.dashboards.panels import (
     BYTES,
     COUNT,
     NOTHING,
-    PER_SECOND,
     SECONDS,
     SHARE,
     WATTS,
@@ -50,7 +49,7 @@ def job() -> dashboard.Dashboard:
         )
     )
     for panel in (
-        number("Samples a second", "Of all pods.", PER_SECOND, Query(f"sum({_rate('samples_total')})"), width=6),
+        number("Samples a second", "Of all pods.", COUNT, Query(f"sum({_rate('samples_total')})"), width=6),
         number(
             "Step",
             "Mean duration of a step.",
@@ -73,9 +72,9 @@ def job() -> dashboard.Dashboard:
         made = made.with_panel(panel)
     for curve in (
         lines(
-            "Throughput",
-            "Samples a second of all pods. A new Revision is a move.",
-            PER_SECOND,
+            "Samples a second",
+            "Of all pods. A new Revision is a move.",
+            COUNT,
             Query(_rate("samples_total"), _REVISION),
         ),
         lines(
@@ -142,6 +141,7 @@ def job() -> dashboard.Dashboard:
             COUNT,
             Query(f"sum by (revision) (up{{{_JOB}}})", "answering, " + _REVISION),
             Query(f"count by (revision) (up{{{_JOB}}})", "there, " + _REVISION),
+            whole=True,
         ),
     ):
         made = made.with_panel(curve)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from tools.dashboards.panels import COUNT, NOTHING, SECONDS, Query, board, installation, lines, number
+from tools.dashboards.panels import COUNT, NOTHING, PER_SECOND, SECONDS, Query, board, installation, lines, number
 
 _OPERATOR = 'namespace=~"$operator"'
 _LEADING = 'phase!="list"'  # a follower only keeps its lists up to date
@@ -67,7 +67,7 @@ def operator() -> dashboard.Dashboard:
         lines(
             "Cycles",
             "A second, and those that ended in an error.",
-            "cps",
+            PER_SECOND,
             Query(f"sum({cycles})", "planned"),
             Query(f"sum({_rate('cycle_errors_total')})", "failed"),
         ),
@@ -77,11 +77,12 @@ def operator() -> dashboard.Dashboard:
             COUNT,
             Query(f"rightpool_operator_leader{{{_OPERATOR}}}", "{{namespace}}/{{pod}}"),
             top=1,
+            whole=True,
         ),
         lines(
             "Status writes",
             "A second, by what came of them. Conflicts mean that somebody was faster, and are met again.",
-            "cps",
+            PER_SECOND,
             Query(f"sum by (result) ({_rate('status_writes_total')})", "{{result}}"),
             stacked=True,
             empty=NOTHING,
@@ -89,15 +90,15 @@ def operator() -> dashboard.Dashboard:
         lines(
             "Commands",
             "A second, by command and what came of it.",
-            "cps",
-            Query(f"sum by (command, result) ({_rate('commands_total')})", "{{command}}: {{result}}"),
+            PER_SECOND,
+            Query(f"sum by (command, result) ({_rate('commands_total')}) > 0", "{{command}}: {{result}}"),
             stacked=True,
             empty=NOTHING,
         ),
         lines(
             "Jobs that could not be handled",
             "A second, by phase. Each is a bug; the log has its stack trace.",
-            "cps",
+            PER_SECOND,
             Query(f"sum by (phase) ({_rate('job_errors_total')})", "{{phase}}"),
             empty=NOTHING,
         ),

@@ -15,6 +15,7 @@ SECONDS: Final = "s"
 SHARE: Final = "percentunit"
 BYTES: Final = "bytes"
 WATTS: Final = "watt"
+JOULES: Final = "joule"
 PER_SECOND: Final = "cps"
 COUNT: Final = "short"
 # Text of a panel without data on a healthy fleet. All other panels are expected to have data.
@@ -46,8 +47,9 @@ def lines(
     top: float | None = None,
     empty: str | None = None,
     width: int = 12,
+    whole: bool = False,
 ) -> timeseries.Panel:
-    """Curves over time. top: maximum of the axis. empty: text without data."""
+    """Curves over time. top: maximum of the axis. empty: text without data. whole: of things that are not divided."""
     panel = _common(timeseries.Panel(), title, description, unit, queries, empty, instant=False)
     panel = panel.span(width).height(8).min(0).line_width(1).fill_opacity(30 if stacked else 8)
     panel = panel.show_points(choices.VisibilityMode.NEVER)
@@ -56,6 +58,7 @@ def lines(
     )
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(choices.StackingMode.NORMAL))
+    panel = panel.decimals(0) if whole else panel
     return panel if top is None else panel.max(top)
 
 
@@ -86,7 +89,11 @@ def number(
 def bars(title: str, description: str, unit: str, query: Query, *, empty: str | None = None) -> bargauge.Panel:
     """The present values of several series."""
     panel = _common(bargauge.Panel(), title, description, unit, (query,), empty, instant=True).span(12).height(8)
-    return panel.orientation(choices.VizOrientation.HORIZONTAL).min(0)
+    panel = panel.orientation(choices.VizOrientation.HORIZONTAL).min(0)
+    # Without thresholds Grafana colours everything from 80 on red, and without a maximum the longest bar is full.
+    plain = dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE)
+    panel = panel.thresholds(plain.steps([model.Threshold(value=None, color="blue")]))
+    return panel.max(1) if unit == SHARE else panel
 
 
 def board(uid: str, title: str, description: str) -> dashboard.Dashboard:

@@ -1,10 +1,13 @@
-"""Called by the build of the site: adds the pages that are generated from the code, and links to them.
+"""Called by the build of the site: adds the pages that are generated from the code and the screenshots, and links to
+them.
 
-In a checkout the pages link to the files that the references are made from: the references are on the site alone.
+In a checkout the pages link to the files that the references are made from: the references are on the site alone. So
+are the screenshots that `make screenshots` has taken: `<!-- screenshot NAME: TEXT -->` in a page is where one belongs.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +19,7 @@ from properdocs.structure.files import File, Files  # noqa: E402
 
 from tools.chartdocs import alerts, values  # noqa: E402
 from tools.docs import api_reference  # noqa: E402
+from tools.screenshots import FOLDER as SCREENSHOTS  # noqa: E402
 
 _VALUES = """# Chart values
 
@@ -34,16 +38,25 @@ REFERENCES: Final = {
 }
 
 
+SCREENSHOT: Final = re.compile(r"<!-- screenshot ([\w-]+): (.*?) -->", re.DOTALL)
+
+
 def on_files(files: Files, /, *, config: Any) -> Files:
-    """Add the generated files."""
+    """Add the generated files, and the screenshots that there are."""
     files.append(File.generated(config, "reference/api.md", content=api_reference.page()))
     files.append(File.generated(config, "reference/alerts.md", content=alerts.page()))
     files.append(File.generated(config, "reference/values.md", content=_VALUES + values.table()))
+    for picture in sorted(SCREENSHOTS.glob("*.png")):
+        files.append(File.generated(config, f"images/{picture.name}", abs_src_path=str(picture)))
     return files
 
 
 def on_page_markdown(markdown: str, /, **_: Any) -> str:
-    """Link to the generated pages."""
+    """Link to the generated pages, and show the screenshots that there are."""
     for source, page in REFERENCES.items():
         markdown = markdown.replace(f"](../{source})", f"]({page})")
-    return markdown
+    return SCREENSHOT.sub(lambda found: _picture(found[1], " ".join(found[2].split())), markdown)
+
+
+def _picture(name: str, text: str) -> str:
+    return f"![{text}](images/{name}.png)" if (SCREENSHOTS / f"{name}.png").is_file() else ""

@@ -44,6 +44,7 @@ class PoolConditionType(StrEnum):
     READY = "Ready"  # nodes of the pool can take pods
     PRICE_KNOWN = "PriceKnown"  # a price is declared or in the catalog
     FIGURES_VERIFIED = "FiguresVerified"  # a second source or a measurement confirms what the pool's chips can do
+    TRUSTED = "Trusted"  # moves to the pool deliver, or none has failed so often that others are held back
     CALIBRATED = "Calibrated"  # it was measured on a node of the pool what its chips can do
 
 
@@ -174,6 +175,8 @@ class Reason(StrEnum):
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it
     PRICE_FROM_CATALOG = "PriceFromCatalog"  # the catalog gives it
 
+    # Trusted; False has the reason that holds moves back
+    BREAKER_CLOSED = "BreakerClosed"  # no pattern of failed moves speaks against the pool
     # FiguresVerified
     TWO_SOURCES = "TwoSources"  # the catalog has them from two sources
     ONE_SOURCE = "OneSource"  # the catalog has them from one source

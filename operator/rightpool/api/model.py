@@ -24,7 +24,6 @@ class ApiModel(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="ignore",
-        use_attribute_docstrings=True,
     )
 
     def to_dict(self) -> dict[str, Any]:

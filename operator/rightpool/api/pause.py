@@ -26,5 +26,8 @@ class Pause(Record):
     saved_at: UnixTime | None = None
     """The save that the job goes on from. Absent where none came in time, or nothing was to be saved."""
 
+    unsaved: Annotated[Reason | None, WORD] = None
+    """Why it is stopped without the save that was asked for: SaveFailed or CheckpointTimeout. Absent: it is not."""
+
     stopping: bool = False
     """Whether the pods are to end now."""

@@ -304,4 +304,4 @@ class AcceleratorPoolStatus(ApiModel):
     """What its chips were measured to do. It stands before the catalog and spec.chip."""
 
     conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
-    """Ready, PriceKnown, FiguresVerified, Calibrated."""
+    """Ready, PriceKnown, FiguresVerified, Calibrated, Trusted."""

@@ -28,9 +28,7 @@ class Record:
     """
 
     __slots__ = ()
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        alias_generator=to_camel, extra="ignore", use_attribute_docstrings=True
-    )
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, extra="ignore")
 
     @classmethod
     def from_dict(cls, body: Any) -> Self:
@@ -53,7 +51,7 @@ class Record:
     def names_of(cls, unit: Any) -> frozenset[str]:
         """Wire names of the fields whose type is this one of `units`."""
         hints = get_type_hints(cls, include_extras=True)
-        return frozenset(_wire_name(name, hint) for name, hint in hints.items() if _mentions(hint, unit))
+        return frozenset(wire_name(name, hint) for name, hint in hints.items() if _mentions(hint, unit))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -116,7 +114,7 @@ def _spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]
 def _find_spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
     inlined = dict(_inlined(kind))
     hints = get_type_hints(kind, include_extras=True)
-    found = ((name, _wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
+    found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
     return tuple(
         (wire, nested, name in inlined) for name, wire, nested in found if name in inlined or _spreading(nested)
     )
@@ -130,7 +128,7 @@ def _records(hint: Any) -> Iterator[type[Record]]:
         yield from _records(part)
 
 
-def _wire_name(name: str, hint: Any) -> str:
+def wire_name(name: str, hint: Any) -> str:
     """The alias that the field declares, else its name in camelCase."""
     declared = (extra.alias for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, FieldInfo))
     return next(filter(None, declared), None) or to_camel(name)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from rightpool.api.docstrings import DocumentedSchema
 from rightpool.api.record import INLINE_KEYWORD
 
 Schema = dict[str, Any]
@@ -79,7 +80,9 @@ def structural_schema(model: type[Any], *, defaults: bool) -> Schema:
     With `defaults` the API server fills in defaults: in a spec, so that users see them, but not in a status, which only
     the operator writes.
     """
-    document = TypeAdapter(model).json_schema(by_alias=True, mode="validation", ref_template="{model}")
+    document = TypeAdapter(model).json_schema(
+        by_alias=True, mode="validation", ref_template="{model}", schema_generator=DocumentedSchema
+    )
     definitions = document.pop("$defs", {})
     return _Converter(definitions, defaults).convert(document, model.__name__)
 

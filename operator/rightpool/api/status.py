@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -235,5 +236,10 @@ class ProfiledJobStatus(Record):
     @property
     def measured(self) -> ProfileStatus | None:
         """The profile where it says what the job does now; None while a job warms up, stands still or is not heard."""
-        profiled = find_condition(self.conditions, ConditionType.PROFILED)
-        return self.profile if profiled is not None and profiled.status == "True" else None
+        return measured_now(self.conditions, self.profile)
+
+
+def measured_now(conditions: Iterable[Condition], profile: ProfileStatus | None) -> ProfileStatus | None:
+    """A profile where the conditions beside it say that it is what the job does now."""
+    profiled = find_condition(conditions, ConditionType.PROFILED)
+    return profile if profiled is not None and profiled.status == "True" else None

@@ -45,10 +45,12 @@ class TraceReason(StrEnum):
     NO_AGENT = "NoAgent"  # no process reports to the sidecar
     NO_STEPS = "NoSteps"  # the program made no steps in time
     STEP_TOO_LONG = "StepTooLong"  # the trace of a step may not fit into the program's memory
-    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"  # no PyTorch on a CPU or an NVIDIA GPU
-    UNSUPPORTED_VERSION = "UnsupportedVersion"  # PyTorch, or its CUDA, is too old
+    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"  # neither PyTorch on a CPU or an NVIDIA GPU, nor JAX on a CPU or TPU
+    UNSUPPORTED_VERSION = "UnsupportedVersion"  # PyTorch, its CUDA, or JAX is too old
+    JAX_ON_GPU = "JaxOnGPU"  # a trace from outside may end such a program
+    NO_MEMORY = "NoMemory"  # the program's container has too little left for what is recorded
     PROGRAM_PROFILES = "ProgramProfiles"  # the program runs a profiler of its own
-    CAPTURE_FAILED = "CaptureFailed"  # PyTorch's profiler, or the sidecar, failed
+    CAPTURE_FAILED = "CaptureFailed"  # the framework's profiler, or the sidecar, failed
     TOO_LARGE = "TooLarge"  # the trace is larger than the sidecar keeps
     NO_SPACE = "NoSpace"  # a volume of the pod is full
     UNREADABLE = "Unreadable"  # the file is no trace that can be summarised
@@ -125,7 +127,7 @@ class TraceSummary(Record):
     """The time that was traced, seconds."""
 
     steps: Count | None = None
-    """Optimizer steps in it. Absent where the program does not annotate them."""
+    """Optimizer steps in it. Absent where the trace does not say."""
 
     parts: Annotated[tuple[TracePart, ...], Field(max_length=MAX_PARTS, json_schema_extra=ATOMIC)] = ()
     """What the time went to."""
@@ -134,7 +136,8 @@ class TraceSummary(Record):
     """Communication by kind, what takes most first."""
 
     operations: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_OPERATIONS, json_schema_extra=ATOMIC)] = ()
-    """By the time that they take themselves, what takes most first: kernels and copies of a device, else operators."""
+    """By the time that they take themselves, what takes most first: kernels and copies of a device, else operators,
+    or XLA's operations."""
 
 
 @dataclass(frozen=True, slots=True)

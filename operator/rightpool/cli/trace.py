@@ -11,7 +11,7 @@ import argparse
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +44,7 @@ _PARTS: Final = {
     "Launch": "waiting for launches",
     "Idle": "idle for other reasons",
 }
+_WAITS: Final = frozenset({"Input", "Launch"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -202,7 +203,7 @@ def show_ranks(ranks: TraceRanks, page: Page) -> None:
         ),
         [
             (
-                _PARTS.get(one.part, one.part),
+                _part(one.part, {other.part for other in ranks.parts}),
                 _percent(one.least),
                 str(one.least_rank),
                 _percent(one.median),
@@ -236,7 +237,7 @@ def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
     rows = []
     for part in sorted(summary.parts, key=lambda one: -one.share):
         limit = "" if part.limit is None else f"without it at most {part.limit:.2f}× as fast"
-        rows.append((_PARTS.get(part.part, part.part), _percent(part.share), limit))
+        rows.append((_part(part.part, {one.part for one in summary.parts}), _percent(part.share), limit))
     page.table((Column("PART"), Column("SHARE", right=True), Column("LIMIT")), rows)
     if summary.collectives:
         page.heading("COMMUNICATION")
@@ -253,6 +254,11 @@ def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
         (Column("OPERATION"), Column("COUNT", right=True), Column("SHARE", right=True)),
         [_operation(one) for one in summary.operations],
     )
+
+
+def _part(part: str, known: Set[str]) -> str:
+    """known: all parts that are told. Where no wait is told apart, idle time has no other reasons."""
+    return "idle" if part == "Idle" and not known & _WAITS else _PARTS.get(part, part)
 
 
 def _counted(word: str, count: int) -> str:

@@ -73,8 +73,10 @@ _BY_STATUS: dict[int, type[ClusterError]] = {
 }
 
 
-# etcd reports it as a server error, but a retry has the same result.
+# Reported as server errors, but a retry has the same result.
 _TOO_LARGE = "etcdserver: request is too large"
+UNDECLARED = "field not declared in schema"
+"""What is said of each field that server-side apply brings and the resource's definition lacks."""
 
 
 def error_from(status: int, body: bytes, retry_after: str | None = None) -> ClusterError:
@@ -84,7 +86,7 @@ def error_from(status: int, body: bytes, retry_after: str | None = None) -> Clus
     reason = str(details.get("reason") or "")
     if reason == "AlreadyExists":
         return AlreadyExists(message, status=status, reason=reason)
-    kind = Invalid if _TOO_LARGE in message else _BY_STATUS.get(status)
+    kind = Invalid if _TOO_LARGE in message or UNDECLARED in message else _BY_STATUS.get(status)
     if kind is not None:
         return kind(message, status=status, reason=reason)
     if status == 429 or status >= 500:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from rightpool.api.migration import Phase
@@ -32,9 +32,8 @@ KEPT_WINDOWS: Final = 1.25
 LONGEST_WARM_UP: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What is known of a job's current Revision."""
+class Observation(NamedTuple):
+    """What is known of a job's current Revision. A tuple, because it is compared for each job in each cycle."""
 
     profile: Profile | None = None
     diagnosis: Diagnosis | None = None
@@ -73,6 +72,10 @@ class RevisionWindow:
     """Whether the Revision was steady once: what shifts from then on is no warm-up."""
     count: StepCount = field(default_factory=lambda: StepCount(None, steps_suffice=True))
     """Completes readings of a program that counts steps alone."""
+    job: Job | None = None
+    """Whose spec and state `count` knows."""
+    observation: Observation = field(default_factory=Observation)
+    """The newest; the very same object while nothing has changed."""
 
     @classmethod
     def of(cls, job: Job, number: int) -> RevisionWindow:
@@ -113,12 +116,17 @@ class RevisionWindow:
 
     def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
         """What is known now. accelerator: that of the Revision's pool, None if unknown."""
-        self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
-        self.count.steps_suffice = job.spec.counts_samples is None
+        if job is not self.job:
+            self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
+            self.count.steps_suffice = job.spec.counts_samples is None
+            self.job = job
         if self._outdated(job, accelerator, now):
             self._build(job, accelerator, now)
-        saves = [at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if not math.isnan(at)]
-        return Observation(self.profile, self.diagnosis, max(saves, default=None), self.track, self.variation)
+        saved = max((at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if at == at), default=None)
+        seen = Observation(self.profile, self.diagnosis, saved, self.track, self.variation)
+        if self.observation != seen:
+            self.observation = seen
+        return self.observation
 
     def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
         """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""

@@ -57,6 +57,8 @@ class Field(StrEnum):
     LEAST_INPUT_WAIT = "leastInputWait"  # of the rank that waits least for data
     LAUNCH_GAPS = "launchGaps"  # a trace shows nothing on the chip, and no wait for data
 
+    COMPILING = "compiling"  # share of time in which the program compiled; the pod with most of it
+
     # Bytes a second of one chip, mean over chips: peer links connect chips (NVLink, xGMI, ICI), PCIe leads to the host.
     PEER_SENT = "peerSentBytesPerSecond"
     PEER_RECEIVED = "peerReceivedBytesPerSecond"

@@ -18,7 +18,7 @@ from rightpool.profiles.sample import Field, Sample
 SPACING: Final = 300.0
 """Seconds between points that are kept."""
 KEPT: Final = 4 * 3600.0
-"""Seconds after which a point is dropped."""
+"""Seconds after which a point is dropped, but for the newest of those."""
 # The longest time over which a rate stands for the samples of a source that does not count them, seconds.
 _LONGEST_STRETCH: Final = 60.0
 _MOST: Final = round(2 * KEPT / SPACING)
@@ -96,8 +96,9 @@ class Track:
         else:
             self._at.append(at)
             self._count.append(count)
-        drop = bisect_left(self._at, at - KEPT)
-        if drop:
+        # One older point stays: after a long time without readings, what was counted before is not counted again.
+        drop = bisect_left(self._at, at - KEPT) - 1
+        if drop > 0:
             del self._at[:drop]
             del self._count[:drop]
 

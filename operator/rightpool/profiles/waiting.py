@@ -17,6 +17,8 @@ _IDLE: Final = 0.05
 # launch-bound model (0.27, GPT 125M at batch 2).
 _LIMITING: Final = 0.2
 _LIMITING_TOGETHER: Final = 0.3
+# A program that compiles so much of the time has not begun.
+_COMPILES: Final = 0.5
 # From this share on, exposed communication limits the job even if busy time is not measured.
 _DOMINANT: Final = 0.5
 _HOST: Final = (Bottleneck.INPUT_BOUND, Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY)
@@ -30,7 +32,7 @@ _FEWER: Final = "fewer chips, or a faster link"
 
 
 def idle(case: Case) -> Diagnosis | None:
-    """Chips do nothing, no step is made, and the program does not wait for data."""
+    """Chips do nothing, no step is made, and the program does not wait for data: it hangs, or it still compiles."""
     busy, steps = case.value(Field.CHIP_BUSY), case.profile.readings.get(Field.STEPS)
     if busy is None or busy >= _IDLE:
         return None
@@ -41,6 +43,10 @@ def idle(case: Case) -> Diagnosis | None:
         or (case.value(Field.SAMPLES_PER_SECOND) or case.value(Field.STEPS_PER_SECOND) or 0.0) > 0
     ):
         return None
+    compiling = case.value(Field.COMPILING) or 0.0
+    if compiling >= case.threshold(_COMPILES, Bottleneck.UNKNOWN):
+        evidence = f"the program compiled {percent(compiling)} of the time, and made no step"
+        return Diagnosis(Bottleneck.UNKNOWN, evidence, "wait for its first steps, or look at its log")
     evidence = f"{case.chips} busy {percent(busy)} of the time, and no samples are counted"
     return Diagnosis(Bottleneck.IDLE, evidence, "see whether the program hangs, or suspend the job")
 
@@ -112,6 +118,10 @@ def _host(case: Case, waited: float, idling: float) -> Diagnosis:
     known = Field.INPUT_WAIT in case.profile.readings
     evidence += f", {percent(waited)} for input" if known else ", input wait not measured"
     lever = "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
+    compiling = case.value(Field.COMPILING) or 0.0
+    if compiling >= case.threshold(_LIMITING, Bottleneck.HOST_BOUND):
+        evidence += f", and the program compiles {percent(compiling)} of the time"
+        lever = "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
     return Diagnosis(Bottleneck.HOST_BOUND, evidence, lever)
 
 

@@ -29,10 +29,7 @@ class _Layout:
     fields: tuple[Field, ...]
     columns: Mapping[Field, int]
     empty: array[float]
-
-    @property
-    def width(self) -> int:
-        return len(self.empty)
+    width: int
 
 
 _LAYOUTS: Final[dict[frozenset[Field], _Layout]] = {}
@@ -44,7 +41,8 @@ def _layout(fields: frozenset[Field]) -> _Layout:
     if found is None:
         ordered = tuple(one for one in _FIELDS if one in fields)
         columns = {one: number for number, one in enumerate(ordered, start=1)}
-        found = _LAYOUTS[fields] = _Layout(ordered, columns, array("d", [0.0, *([math.nan] * len(ordered)), 0.0]))
+        empty = array("d", [0.0, *([math.nan] * len(ordered)), 0.0])
+        found = _LAYOUTS[fields] = _Layout(ordered, columns, empty, len(empty))
     return found
 
 
@@ -87,19 +85,21 @@ class Window:
         """
         if not math.isfinite(sample.at) or (self._cells and sample.at <= self._cells[-self._layout.width]):
             return False
-        values = {one: value for one, value in sample.values.items() if math.isfinite(value)}
-        if not values:
-            return False
-        if not values.keys() <= self._layout.columns.keys():
-            self._widen(frozenset(values))
+        if not sample.values.keys() <= self._layout.columns.keys():
+            self._widen(frozenset(one for one, value in sample.values.items() if math.isfinite(value)))
+        columns = self._layout.columns
         row = self._layout.empty[:]
+        empty = True
+        for one, value in sample.values.items():
+            if math.isfinite(value):
+                row[columns[one]] = value
+                empty = False
+        if empty:
+            return False
         row[0] = sample.at
-        derived = 0
-        for one, value in values.items():
-            row[self._layout.columns[one]] = value
-            if one in sample.derived:
-                derived |= 1 << _BIT[one]
-        row[-1] = derived
+        row[-1] = sum(
+            1 << _BIT[one] for one in sample.derived if one in columns and row[columns[one]] == row[columns[one]]
+        )
         if self._restarted(row):
             del self._cells[:]
             self.traits = UNKNOWN_TRAITS
@@ -203,7 +203,9 @@ class Window:
 
     def _last(self, field: Field) -> float:
         """The newest value of the field; -inf if there is none."""
-        for value in reversed(self.column(field)):
-            if value == value:
-                return value
+        column, width = self._layout.columns.get(field), self._layout.width
+        if column is not None:
+            for cell in range(len(self._cells) - width + column, 0, -width):
+                if self._cells[cell] == self._cells[cell]:
+                    return self._cells[cell]
         return -math.inf

@@ -31,16 +31,20 @@ _OF_TARGETS: Final = (HourTooDear, SamplesTooDear, ScalingPoor, DeadlineMissed, 
 
 
 def predicted(candidate: Candidate, *, interval: bool = True) -> str:
-    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million. Or: was measured at."""
+    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million.
+
+    Where the job has been before: by what was measured there, 1 chip of dev would now give 1180 samples/s. The job or
+    its surroundings may be slower or faster by now, so that the number need not be one that was measured.
+    """
     one = candidate.placement.chips == 1
     rate = candidate.throughput
     if rate is None:
         return f"{place(candidate.placement)} can't be predicted"
     if candidate.origin is Origin.MEASURED_BEFORE:
-        known = "was measured" if one else "were measured"
+        text = f"by what was measured there, {place(candidate.placement)} would now give"
     else:
-        known = "is predicted" if one else "are predicted"
-    text = f"{place(candidate.placement)} {known} at {number(rate.median)} {candidate.unit.plural}/s"
+        text = f"{place(candidate.placement)} {'is' if one else 'are'} predicted at"
+    text += f" {number(rate.median)} {candidate.unit.plural}/s"
     if rate.sd > 0.0 and interval:
         text += f" ({number(rate.low)}–{number(rate.high)})"
     if candidate.cost_per_million is not None:

@@ -18,6 +18,7 @@ from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
 from rightpool.planning.job import Job
 from rightpool.planning.migration.transitions import FAILED
+from rightpool.reporting.migration_texts import stopped_unsaved
 from rightpool.reporting.wording import chips, span
 
 # Told by the Events of a move, of the end of the job, or of another condition.
@@ -86,6 +87,7 @@ class Announcer:
             yield Event(regarding, "Starting", "Place", note)
         yield from _migration(regarding, old, new)
         yield from _rescue(regarding, old, new)
+        yield from _pause(regarding, old, new)
         yield from _trace(regarding, old, new)
         if old.state.finished is None and new.state.finished is not None:
             yield _end(regarding, new, after)
@@ -157,6 +159,13 @@ def _rescue(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]
         timeout = span(new.spec.checkpoint.timeout.total_seconds())
         note = f"no new save within {timeout} after one was asked for because pods are about to be lost"
         yield Event(regarding, "NotSaved", "Save", note, warning=True, subject="rescued")
+
+
+def _pause(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
+    """That a job is stopped without the save that was asked for."""
+    was, now = old.state.pause, new.state.pause
+    if now is not None and now.unsaved is not None and (was is None or was.unsaved is None):
+        yield Event(regarding, now.unsaved.value, "Save", stopped_unsaved(new, now), warning=True, subject="pause")
 
 
 def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:

@@ -4,6 +4,7 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration
+from rightpool.api.pause import Pause
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job
@@ -40,15 +41,9 @@ class MigrationTexts:
         """Why no save came, what is done again and what helps. leaves: whether the migration goes on without it."""
         goes_on = "the move goes on without that save"
         if why is Reason.SAVE_FAILED:
-            state = job.revision(migration.moving.revision)
             after = goes_on if leaves else "the move is given up, and the job stays where it is"
-            repeated = _repeated(job, now if state.crash is None else state.crash.at)
-            return (
-                f"the program failed after a save was asked for ({_failure(state)}); {after}. {repeated}. {_MEND_SAVE}"
-            )
-        detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
-        missing = f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}"
-        return f"{missing}; {goes_on}. {_repeated(job, now)}" if leaves else f"{missing}; the job runs on"
+            return _failed_save(job, job.revision(migration.moving.revision), after, now)
+        return f"{_no_save(job)}; {goes_on}. {_repeated(job, now)}" if leaves else f"{_no_save(job)}; the job runs on"
 
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
@@ -77,6 +72,24 @@ class MigrationTexts:
             return f"{delivered}; it stays: {why}"
         kept = "not surely better or worse than before the move; it stays, since moving back would cost again"
         return f"{delivered}: {kept}"
+
+
+def stopped_unsaved(job: Job, pause: Pause) -> str:
+    """Why a job is stopped without the save that was asked for, what is done again and what helps."""
+    after = "it is stopped without that save"
+    if pause.unsaved is Reason.SAVE_FAILED and job.child is not None:
+        return _failed_save(job, job.child, after, pause.since)
+    return f"{_no_save(job)}; {after}. {_repeated(job, pause.since + job.spec.checkpoint.timeout.total_seconds())}"
+
+
+def _failed_save(job: Job, state: RevisionState, after: str, now: float) -> str:
+    repeated = _repeated(job, now if state.crash is None else state.crash.at)
+    return f"the program failed after a save was asked for ({_failure(state)}); {after}. {repeated}. {_MEND_SAVE}"
+
+
+def _no_save(job: Job) -> str:
+    detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
+    return f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}"
 
 
 def _failure(state: RevisionState) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
 from rightpool.api.migration import Phase
@@ -21,6 +22,7 @@ from rightpool.api.status import (
     ProfiledJobStatus,
     ProfileStatus,
     Recommendation,
+    measured_now,
 )
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
@@ -69,6 +71,9 @@ class StatusDraft:
     body: Mapping[str, Any]
     """The whole status in wire form."""
 
+    stored: Mapping[str, Any]
+    """The stored status in wire form."""
+
     before: tuple[Condition, ...]
     """The stored conditions."""
 
@@ -83,7 +88,8 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     """What the status should be. job: as it is to be persisted; stored: what is there."""
     if job.unreadable is not None:
         return _untouched(stored, job, context)
-    before = stored.status
+    stored_body = stored.status_body
+    before = stored.status_of(stored_body)
     still = context.recovering and context.telemetry and still_applies(before, job)
     applying = list(conditions_of(job, context))
     if still:
@@ -103,18 +109,20 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     if progress is not None and progress.since is None:
         progress = None
     outlook = before.outlook if still else _outlook(job, context)
+    conditions = set_conditions(stored_conditions, applying, context.now)
+    columns = _columns(account, measured_now(conditions, profile), outlook, recommendation, unit_of(job))
     status = ProfiledJobStatus(
         observed_generation=job.generation,
-        conditions=set_conditions(stored_conditions, applying, context.now),
+        conditions=conditions,
         replicas=0 if ref is None else job.revision(ref.revision).running,
         selector=f"{LABEL_JOB}={job.key.name}",
         profile=profile,
         state=replace(job.state, account=account, progress=progress),
         outlook=outlook,
         recommendation=recommendation,
+        columns=columns,
     )
-    status = replace(status, columns=_columns(status, unit_of(job)))
-    return StatusDraft(status.to_dict(), before.conditions, status.conditions, evidence_of(context.assessment))
+    return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, evidence_of(context.assessment))
 
 
 def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
@@ -128,21 +136,27 @@ def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     conditions = set_conditions(stored_conditions, placed, context.now)
     written = ProfiledJobStatus(conditions=conditions).to_dict()
     body = {**before, "conditions": written["conditions"], "observedGeneration": job.generation}
-    return StatusDraft(body, stored_conditions, conditions, {})
+    return StatusDraft(body, before, stored_conditions, conditions, {})
 
 
-def _columns(status: ProfiledJobStatus, unit: WorkUnit) -> ColumnsStatus | None:
-    account, recommendation, measured = status.state.account, status.recommendation, status.measured
+def _columns(
+    account: Account,
+    profile: ProfileStatus | None,
+    outlook: OutlookStatus | None,
+    recommendation: Recommendation | None,
+    unit: WorkUnit,
+) -> ColumnsStatus | None:
+    """profile: where it says what the job does now."""
     if account.empty:
         return None
     hourly, per_million = account.cost_per_hour, account.cost_per_million
-    progress = None if status.outlook is None else status.outlook.progress
+    progress = None if outlook is None else outlook.progress
     saves = None if recommendation is None else recommendation.savings
     return ColumnsStatus(
-        bottleneck=None if measured is None else measured.bottleneck,
-        samples_per_second=None if measured is None else measured.samples_per_second,
-        steps_per_second=None if measured is None else measured.steps_per_second,
-        scaling_efficiency=None if measured is None else measured.scaling_efficiency,
+        bottleneck=None if profile is None else profile.bottleneck,
+        samples_per_second=None if profile is None else profile.samples_per_second,
+        steps_per_second=None if profile is None else profile.steps_per_second,
+        scaling_efficiency=None if profile is None else profile.scaling_efficiency,
         per_hour=None if hourly is None else format_money(hourly),
         per_million=None if per_million is None else _of(unit, format_money(per_million)),
         saved=format_cents(account.saved),

@@ -52,19 +52,30 @@ class StoredJob:
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
 
+    kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
+    """The status in wire form and as it was read, where `status_packed` has none."""
+
     @property
     def status(self) -> ProfiledJobStatus:
         """The status. An unreadable one is like none; the state says so."""
+        return self.status_of(self.status_body)
+
+    def status_of(self, body: Mapping[str, Any]) -> ProfiledJobStatus:
+        """The same, for who has its wire form already."""
         if self.job.unreadable is not None:
             return ProfiledJobStatus()
+        if self.kept is not None:
+            return self.kept[1]
         try:
-            return ProfiledJobStatus.from_dict({**self.status_body, "state": self.job.state})
+            return ProfiledJobStatus.from_dict({**body, "state": self.job.state})
         except ValidationError:
             return ProfiledJobStatus()
 
     @property
     def status_body(self) -> dict[str, Any]:
         """The status in wire form."""
+        if self.kept is not None:
+            return dict(self.kept[0])
         body: dict[str, Any] = from_json(zlib.decompress(self.status_packed))
         return body
 
@@ -85,8 +96,9 @@ def packed(status: Mapping[str, Any]) -> bytes:
     return zlib.compress(to_json(status), 1)
 
 
-def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> StoredJob:
-    """previous: the same object's last reading, whose parsed spec is reused where the spec has not changed."""
+def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once: bool = False) -> StoredJob:
+    """previous: the same object's last reading, whose parsed spec is reused where the spec has not changed. once: for
+    a command that reads each job once and ends: time matters more than memory."""
     about = body["metadata"]
     generation = int(about.get("generation") or 0)
     key = JobKey(str(about.get("namespace")), str(about["name"]))
@@ -98,13 +110,17 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
         spec, digest = previous.job.spec, previous.job.workload_hash
     else:
         try:
-            spec = _shared(ProfiledJobSpec.model_validate(body.get("spec") or {}))
+            spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
+            spec = spec if once else _shared(spec)
             digest = workload_hash(spec.workload.template, spec.workload.chip_container)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
     status: Mapping[str, Any] = body.get("status") or {}
+    kept = None
     try:
-        state = _state(ProfiledJobStatus.from_dict(status))
+        read = ProfiledJobStatus.from_dict(status)
+        state = _state(read)
+        kept = (status, replace(read, state=state)) if once else None
     except (ValueError, TypeError, ArithmeticError) as error:
         unreadable = (
             f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
@@ -129,10 +145,11 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None) -> Stor
     observed_generation = status.get("observedGeneration")
     return StoredJob(
         job=job,
-        status_packed=packed(status),
+        status_packed=packed(status) if kept is None else b"",
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
+        kept=kept,
     )
 
 

@@ -9,13 +9,14 @@ from operator import attrgetter
 from typing import Final
 from zlib import crc32
 
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.migration.transitions import advance, at_rest
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering
@@ -106,6 +107,12 @@ class _Unchanged:
     verdicts: Verdicts | None
     until: float
     """Unix seconds when it is made anew in any case."""
+    policy: PlacementPolicySpec
+    """What the newest inputs were looked at with."""
+    commands: tuple[Command, ...]
+    """Of the job of these inputs."""
+    rests: bool
+    """Whether that job stays as it is, whatever time it is."""
 
 
 @dataclass(slots=True)
@@ -131,6 +138,9 @@ class Stepper:
         leading_for: seconds that this process has led for.
         """
         now = fleet.now
+        resting = self._resting(stored, job, assessment, fleet, leading_for)
+        if resting is not None:
+            return resting
         problem: str | None = None
         after = job
         try:
@@ -148,7 +158,7 @@ class Stepper:
         if (
             after is job
             and problem is None
-            and (self._nothing_new(job, inputs, assessment, now) or self.policy.exhausted)
+            and (self._nothing_new(job, inputs, assessment, fleet) or self.policy.exhausted)
         ):
             return Step(stored, job, job, None, commands(job))
         if after is not job and _books_alone(job, after):
@@ -158,7 +168,7 @@ class Stepper:
             self.policy.informed()
         context = Context(assessment, price, fleet.telemetry, now, problem, inputs.recovering)
         draft = draft_status(stored, after, context)
-        wait = self.policy.wait(job.uid, stored.status_body, draft.body, draft.evidence, now)
+        wait = self.policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
         if wait == 0.0 or after is not job:
             self._unchanged.pop(job.uid, None)
             return Step(stored, job, after, draft, ())
@@ -168,15 +178,43 @@ class Stepper:
             longest *= 0.5 + crc32(job.uid.encode()) / 2**33
             until = now + (longest if wait is None else min(wait, longest))
             verdicts = None if assessment is None else verdicts_of(job, assessment, now)
-            self._unchanged[job.uid] = _Unchanged(inputs, assessment, verdicts, until)
-        return Step(stored, job, job, None, () if problem else commands(job))
+            wanted = commands(job)
+            self._unchanged[job.uid] = _Unchanged(
+                inputs, assessment, verdicts, until, fleet.policy, wanted, at_rest(job)
+            )
+            return Step(stored, job, job, None, wanted)
+        return Step(stored, job, job, None, ())
 
-    def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, now: float) -> bool:
-        """Whether a status of inputs that show the same was not worth a write, lately."""
+    def _resting(
+        self, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet, leading_for: float
+    ) -> Step | None:
+        """The last cycle's step where nothing was to be done and everything is the same; None where it is not. Nine of
+        ten jobs of a fleet rest in any cycle."""
         last = self._unchanged.get(job.uid)
+        if (
+            last is None
+            or not last.rests
+            or last.inputs.job is not job
+            or last.assessment is not assessment
+            or last.inputs.stored is not stored
+            or fleet.now >= last.until
+            or last.policy is not fleet.policy
+            or last.inputs.telemetry is not fleet.telemetry
+        ):
+            return None
+        pool = None if job.state.revision is None else fleet.pools.get(job.state.revision.placement.pool)
+        if last.inputs.price != (None if pool is None else pool.price):
+            return None
+        if last.inputs.recovering is not recovering(job, leading_for):
+            return None
+        return Step(stored, job, job, None, last.commands)
+
+    def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, fleet: Fleet) -> bool:
+        """Whether a status of inputs that show the same was not worth a write, lately."""
+        last, now = self._unchanged.get(job.uid), fleet.now
         if last is None or now >= last.until or last.inputs != inputs:
             return False
-        last.inputs = inputs
+        last.inputs, last.policy, last.commands, last.rests = inputs, fleet.policy, commands(job), at_rest(job)
         if assessment is last.assessment:
             return True
         if assessment is None or last.verdicts is None:

@@ -15,11 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
-
-from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.events import EventRecorder
@@ -39,18 +36,20 @@ from rightpool.planning.migration.commands import Command, commands
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.threat import Threat
 from rightpool.reporting.events import Announcer, Event
-from rightpool.reporting.stored_job import StoredJob, first_problem
+from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.refused_writes import RefusedWrites
 from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported, never_ran
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
-from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.policy_reader import PolicyReader
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
 from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.sighting import Sighting
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.usage import ChipUsage
@@ -86,6 +85,15 @@ class Parts:
     health: Health
 
 
+class _Seen(NamedTuple):
+    """What the last cycle saw of a job."""
+
+    stored: StoredJob
+    sighting: Sighting
+    """What `job.observed` was made of."""
+    job: Job
+
+
 class Planner:
     """Started and stopped by the operator's own start and end."""
 
@@ -102,9 +110,10 @@ class Planner:
         self._known: set[str] = set()
         self._metrics_recorder = MetricsRecorder(parts.metrics)
         self._leading_since: float | None = None
-        self._policy_problem: str | None = None
+        self._policy_reader = PolicyReader(parts.recorder.post)
         self._last_inventory: PoolInventory | None = None
-        self._seen: dict[JobKey, tuple[StoredJob, Job]] = {}
+        self._seen: dict[JobKey, _Seen] = {}
+        self._refused = RefusedWrites()
 
     def start(self) -> None:
         """Begin, in a thread of its own: the event loop stays free for the watches."""
@@ -194,7 +203,7 @@ class Planner:
             parts.metrics.telemetry_up.set(parts.observations.up)
         with self._timer.phase("profile"):
             observed = self._observe(live, inventory, now)
-        policy = self._policy()
+        policy = self._policy_reader.read(parts.store.objects(PLACEMENT_POLICIES))
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.job for key, job in stored.items() if key not in observed and not job.job.deleting}
         kept = kept_outcomes(inventory.objects)
@@ -207,12 +216,14 @@ class Planner:
                 child = parts.executor.expiring(job)
                 if child is not None:
                     parts.client.submit(parts.executor.expire, job, child)
-            parts.publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now))
-        limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
+            limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
+            against = {name: limit for name in pools if (limit := limits.against(name)) is not None}
+            parts.publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now), against)
         parts.books.cycle(stored, observed, now)
         self._metrics_recorder.fleet(
             (observed.get(key, job.job) for key, job in stored.items()),
             len(pools),
+            now,
             breaker_open=limits.stop is not None,
         )
         return moving
@@ -232,25 +243,10 @@ class Planner:
         self._last_inventory = inventory
         return inventory
 
-    def _policy(self) -> PlacementPolicySpec:
-        """The fleet's policy; the cautious defaults where there is none, or where it can't be read."""
-        for body in self._parts.store.objects(PLACEMENT_POLICIES):
-            if meta(body).get("name") != POLICY_NAME:
-                continue
-            try:
-                policy = PlacementPolicySpec.model_validate(body.get("spec") or {})
-                self._policy_problem = None
-                return policy
-            except ValidationError as error:
-                problem = first_problem(error)
-                if problem != self._policy_problem:
-                    logger.warning("PlacementPolicy %s can't be read, the defaults hold: %s", POLICY_NAME, problem)
-                self._policy_problem = problem
-        return PlacementPolicySpec()
-
     def _observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
         parts = self._parts
         jobs: dict[JobKey, Job] = {}
+        seen: dict[JobKey, _Seen] = {}
         drained = drained_nodes(parts.store.objects(NODES))
         for key, stored in live.items():
             job = stored.job
@@ -258,26 +254,24 @@ class Planner:
             pool = None if name is None else inventory.inventory.pools.get(name)
             revisions = parts.store.revisions(key, job.uid)
             observation = parts.observations.of(job, None if pool is None else pool.accelerator, now)
-            observed = Observed(
-                revisions=revisions,
-                profile=observation.profile,
-                diagnosis=observation.diagnosis,
-                variation=observation.variation,
-                checkpoint_at=observation.checkpoint_at,
-                track=observation.track,
-                checkpoint_error=parts.executor.checkpoint_error(job),
-                trace_answer=parts.executor.trace_answer(job),
-                threat=self._threat(job, revisions, drained),
-                pool_problem=None if name is None else why_unusable(name, inventory),
-                refusal=parts.executor.refusal(job),
-                template_checked=parts.executor.template_checked(job),
+            sighting = Sighting(
+                revisions,
+                observation,
+                parts.executor.checkpoint_error(job),
+                parts.executor.trace_answer(job),
+                self._threat(job, revisions, drained),
+                None if name is None else why_unusable(name, inventory),
+                parts.executor.refusal(job),
+                parts.executor.template_checked(job),
             )
             # The very object of the last cycle where nothing about the job has changed: whoever keeps something that
             # was made from it sees that at once.
             before = self._seen.get(key)
-            same = before is not None and before[0] is stored and before[1].observed == observed
-            jobs[key] = before[1] if before is not None and same else replace(job, observed=observed)
-        self._seen = {key: (live[key], job) for key, job in jobs.items()}
+            if before is None or before.stored is not stored or before.sighting != sighting:
+                before = _Seen(stored, sighting, replace(job, observed=sighting.observed))
+            seen[key] = before
+            jobs[key] = before.job
+        self._seen = seen
         return jobs
 
     def _threat(
@@ -343,6 +337,8 @@ class Planner:
         needed = tuple(c for c in step.commands if parts.executor.needed(step.before, c))
         if step.draft is None and not needed:
             return False
+        if step.draft is not None and self._refused.waits(step.stored, now):
+            return False
         self._busy[step.before.uid] = parts.client.submit(self._execute, step, needed, pools, now)
         return step.advanced
 
@@ -396,9 +392,10 @@ class Planner:
         except ClusterError as error:
             self._not_written(step, "error", error.message, logging.ERROR)
             # There is no other place to say it in. Repeated, it is sent once.
-            note = f"the status can't be written, and nothing is done before it is: {error.message}"
+            note = self._refused.refuse(step.stored, error.message, now)
             parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
             return None
+        self._refused.forget((uid,))
         parts.metrics.status_writes.labels("written").inc()
         parts.store.assume(PROFILED_JOBS, answer)
         before, after = step.draft.before, step.draft.conditions
@@ -415,6 +412,7 @@ class Planner:
         gone = self._known - uids
         self._known = uids
         if gone:
+            self._refused.forget(gone)
             self._stepper.forget(gone)
             self._announcer.forget(gone)
             self._parts.executor.forget(gone)

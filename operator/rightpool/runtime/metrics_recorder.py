@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
 from rightpool.planning.evaluate.assessment import Assessment
@@ -20,22 +20,40 @@ STATES: Final = ("Waiting", "Running", "Migrating", "Suspended", "Finished")
 logger = logging.getLogger(__name__)
 
 
+class _Offer(NamedTuple):
+    """What a job's decision offers. Kept for one cycle: an assessment holds the evaluation of many jobs in memory."""
+
+    job: Job
+    assessment: Assessment
+    dollars: float
+    """An hour."""
+
+
 class MetricsRecorder:
     """Counts a decision only when it differs from the job's previous one."""
 
     def __init__(self, metrics: OperatorMetrics) -> None:
         self._metrics = metrics
         self._decided: dict[str, tuple[str, str]] = {}
+        self._offers: dict[str, _Offer] = {}
+        self._offers_before: dict[str, _Offer] = {}  # of the last cycle
         self._to_be_had = 0.0  # of the cycle so far
 
     def decided(self, job: Job, assessment: Assessment | None, now: float) -> None:
         """Record what was decided about a job in this cycle. `now`: Unix seconds."""
         if assessment is None:
             return
-        decision = assessment.decision
+        decision, before = assessment.decision, self._offers_before.get(job.uid)
+        if before is not None and before.job is job and before.assessment is assessment:
+            self._offers[job.uid] = before
+            self._to_be_had += before.dollars
+            return
+        offered = 0.0
         if decision.candidate is not None and decision.action is Action.HOLD:
-            self._to_be_had += _offered(job, decision.candidate)
+            offered = _offered(job, decision.candidate)
+        self._to_be_had += offered
         verdict = (decision.action.value, str(decision.reason))
+        self._offers[job.uid] = _Offer(job, assessment, offered)
         if self._decided.get(job.uid) != verdict:
             self._decided[job.uid] = verdict
             self._metrics.decisions.labels(*verdict).inc()
@@ -62,14 +80,14 @@ class MetricsRecorder:
                     extra={"job": str(after.key), "evidence": entry.message},
                 )
 
-    def fleet(self, jobs: Iterable[Job], pools: int, *, breaker_open: bool) -> None:
-        """Set the metrics of the whole fleet."""
+    def fleet(self, jobs: Iterable[Job], pools: int, now: float, *, breaker_open: bool) -> None:
+        """Set the metrics of the whole fleet. `now`: Unix seconds, up to which is counted what moves have saved."""
         metrics = self._metrics
         counted: Counter[str] = Counter(dict.fromkeys(STATES, 0))
         phases: Counter[str] = Counter()
         hourly = saved = 0.0
         for job in jobs:
-            saved += job.state.account.saved
+            saved += job.state.account.settled(now).saved
             hourly += job.state.account.cost_per_hour or 0.0
             counted[_state_of(job)] += 1
             if job.state.migration is not None and job.state.pause is None:
@@ -85,6 +103,7 @@ class MetricsRecorder:
         metrics.breaker_open.set(breaker_open)
         metrics.to_be_had.set(self._to_be_had)
         self._to_be_had = 0.0
+        self._offers_before, self._offers = self._offers, {}
         metrics.fleet.measured = True
 
     def forget(self, gone: set[str]) -> None:

@@ -88,6 +88,9 @@ class Operator:
         fence = Fence(self._client, self._elector)
         children = Children(settings.sidecar_image, read_key(settings.token_key_file))
         executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
+        recorder = EventRecorder(
+            self._client, leads=lambda: self._elector.held_for(REQUEST_SECONDS), instance=settings.identity
+        )
         self.planner = Planner(
             Parts(
                 client=self._client,
@@ -98,12 +101,8 @@ class Operator:
                 executor=executor,
                 observations=self._observations,
                 usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
-                publisher=PoolPublisher(self._client, self.store),
-                recorder=EventRecorder(
-                    self._client,
-                    leads=lambda: self._elector.held_for(REQUEST_SECONDS),
-                    instance=settings.identity,
-                ),
+                publisher=PoolPublisher(self._client, self.store, recorder.post),
+                recorder=recorder,
                 catalog=load_catalog(),
                 decide=decide,
                 metrics=self.metrics,

@@ -14,7 +14,7 @@ from rightpool.telemetry.bounded_session import BoundedSession
 from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.telemetry.samples import sample_of
 from rightpool.telemetry.sources import registry
-from rightpool.telemetry.sources.rows import BadAnswer, Row, rows_of
+from rightpool.telemetry.sources.rows import BadAnswer, rows_of, vector_of
 from rightpool.telemetry.sources.source import Collector, Query, Scope, Source, SourceReading, TargetIndex
 
 _LARGEST_ANSWER: Final = 64 * 2**20
@@ -44,7 +44,7 @@ class PrometheusReader:
         sources: Sequence[Source] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        session = BoundedSession(_LARGEST_ANSWER, timeout)
+        session = BoundedSession(_LARGEST_ANSWER, timeout, vector_of)
         session.verify = verify
         # No retries: the next cycle is one, and several time limits in a row would hold up all jobs.
         self._prometheus: Any = PrometheusConnect(
@@ -95,33 +95,33 @@ class _Cycle:
         self.failures: list[str] = []
 
     def collect(self, query: Query, collector: Collector) -> bool:
-        """Hand the answer to the collector. False where there is none; why is then among the failures.
+        """Hand the answer to the collector. False where there is none, or not all of it can be read; why is then among
+        the failures.
 
-        Nothing keeps the rows on return, so that the next answer takes their memory instead of more.
+        Nothing keeps the answer on return, so that the next one takes its memory instead of more.
         """
-        rows = self._ask(query)
-        if rows is None:
-            return False
-        collector.take(query.what, rows)
-        return True
-
-    def _ask(self, query: Query) -> list[Row] | None:
         left = min(self._timeout, self._deadline - self._clock())
         if left <= 0:
             self.failures.append(f"Prometheus: {query.what}: no time was left for it")
-            return None
+            return False
+        reason = self._taken(query, collector, left)
+        if reason is not None:
+            self.failures.append(f"Prometheus: {query.what}: {reason[:300]}")
+        return reason is None
+
+    def _taken(self, query: Query, collector: Collector, left: float) -> str | None:
+        """Why the answer could not be taken; None where it was. left: seconds for it."""
         try:
             result = self._prometheus.custom_query(query.promql, params={"timeout": f"{left:.3f}"}, timeout=left)
-            return rows_of(result)
+            collector.take(query.what, rows_of(result))
+            return None
         except requests.Timeout:
-            reason = f"no answer within {left:.3g} seconds"
+            return f"no answer within {left:.3g} seconds"
         except requests.ConnectionError as error:
             # The text of the error repeats the query; what happened is in its cause.
             cause = error.args[0] if error.args else error
-            reason = f"can't be reached: {getattr(cause, 'reason', cause)}"
+            return f"can't be reached: {getattr(cause, 'reason', cause)}"
         except (requests.RequestException, PrometheusApiClientException) as error:
-            reason = str(error)
+            return str(error)
         except (BadAnswer, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
-            reason = f"the answer can't be read: {error!r}"
-        self.failures.append(f"Prometheus: {query.what}: {reason[:300]}")
-        return None
+            return f"the answer can't be read: {error!r}"

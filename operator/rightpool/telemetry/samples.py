@@ -30,6 +30,7 @@ _RATIOS: Final = frozenset(
         Field.LEAST_EXPOSED,
         Field.LEAST_INPUT_WAIT,
         Field.LAUNCH_GAPS,
+        Field.COMPILING,
     }
 )
 # An untrusted pod may say anything. Beyond these nothing of a job is measured, and arithmetic over- and underflows.
@@ -61,11 +62,13 @@ def sample_of(readings: Iterable[SourceReading]) -> Sample | None:
     for reading in readings:
         at = reading.at if at is None else at
         traits = reading.traits if traits is None else traits
-        for field, value in reading.values.items():
-            if field in values and not (field in derived and field not in reading.derived):
-                continue
-            number = admissible(field, value)
-            if number is not None:
-                values[field] = number
-                (derived.add if field in reading.derived else derived.discard)(field)
+        found = {
+            field: number
+            for field, value in reading.values.items()
+            if (number := admissible(field, value)) is not None
+            and (field not in values or (field in derived and field not in reading.derived))
+        }
+        values.update(found)
+        derived.difference_update(found)
+        derived.update(found.keys() & reading.derived)
     return Sample(at, values, frozenset(derived), traits) if at is not None and values else None

@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # importing `typing` would cost each Python process of the co
 _TARGETS = {
     "torch": ("torch_steps", "install"),
     "torch._dynamo.eval_frame": ("torch_roots", "install_compiled"),
+    "torch._dynamo.callback": ("compiling", "install_torch"),
     "jax": ("jax_steps", "install"),
+    "jax.monitoring": ("compiling", "install_jax"),
     "safetensors.torch": ("saves", "install_safetensors"),
     "safetensors.numpy": ("saves", "install_safetensors"),
     "safetensors.flax": ("saves", "install_safetensors"),

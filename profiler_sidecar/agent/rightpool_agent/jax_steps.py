@@ -190,6 +190,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
                 rows = batch.none if constant is None else (lambda args, kwargs: constant or 0)
             track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
             track.recurs = steps != 1 and layout.trains
+            track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products = turns.products
             track.probes, track.state = _PROBES, layout.state
             track.constant = _reference(layout.batch)
@@ -268,7 +269,7 @@ def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None)
         track, _, steps = entry
         track.products = turns.products
         if (turns.steps or 0) != steps and not (turns.loops and not track.trains):
-            track.opaque = True  # once so many steps a call, once so many: which, the hook doesn't see
+            track.opaque, track.each = True, 0  # once so many steps a call, once so many: which, the hook doesn't see
     if entry is not None and _log is not None:
         _log.append((entry[0], now, entry[1](args, kwargs), entry[2]))
         if entry[0].probes:

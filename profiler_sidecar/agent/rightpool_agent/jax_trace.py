@@ -1,10 +1,17 @@
 """A short XLA trace of the running program, without touching the profiler the user may want for himself.
 
-Works on XLA's profiler session below `jax.profiler`. Only one session can exist in a process: none is begun while the
+Works on XLA's profiler session below `jax.profiler`, of JAX 0.8 or newer: before, one imports TensorFlow if it is
+there, and else complains on the program's stderr. Only one session can exist in a process: none is begun while the
 program has one, and one of ours makes way the moment the program asks for its own.
 
-A program with a GPU is not traced: what such a trace says has been compared with nothing yet, and one once ended its
-program. tests/gpu/check_agent_jax.py --trace shows what it does; with JAX 0.11 it has done no harm.
+XLA keeps what it records in the program's memory without a bound, and takes some 24 times the bytes of the result while
+it puts that together; a loop of tiny operations makes 27 MB of result a second on one thread. So a first, very short
+session says how much there is to record, and the one that counts is ended before it holds too much.
+
+A program with a GPU is not traced. A session that begins or ends on another thread, while the program launches kernels,
+ends many programs with CUDA_ERROR_LAUNCH_FAILED or CUDA_ERROR_ILLEGAL_ADDRESS; those that the program's own thread took
+between two steps did no harm (tests/gpu/check_jax_trace_threads.py). And what such a trace says has been compared with
+nothing yet.
 """
 
 from __future__ import annotations
@@ -13,36 +20,70 @@ import _thread
 import functools
 import os
 import sys
+import time
 from typing import Any
 
+from . import process
+
 ENDING = ".xplane.pb"
+REQUESTED = ".requested.xplane.pb"
+MARK = "rightpool.step"  # the event that names the function that makes the steps
 _STEPS = 5
 _SHORTEST = 0.2  # seconds
+_ENOUGH = 10.0  # seconds after which a requested trace ends with two steps
+_FIRST_LOOK = 0.05  # seconds
 _PLATFORMS = ("cpu", "tpu")  # a session traces all that the process has
-_MAX_BYTES = 4 << 20  # more than the sidecar, which is small, would read
+_GPUS = ("gpu", "cuda", "rocm")
+_MAX_BYTES = 4 << 20  # more than the sidecar, which is small, would hold
+_REQUESTED_BYTES = 12 << 20  # about 300 MB of the program's memory while XLA puts it together
+_REQUESTED_MAX_BYTES = 256 << 20  # more than the sidecar would read
+_NEEDED = 512 << 20  # bytes of memory that must be left for a requested trace
+_GROWTH = 128 << 20  # bytes beyond all that the process ever had: they are the trace's
+
+_SINCE = (0, 8)
 
 _lock = _thread.allocate_lock()
-_session: Any = None
+_session: Session | None = None
+
+
+class Session:
+    """One trace: a first look, then the one that counts."""
+
+    def __init__(self, requested: bool) -> None:
+        self.requested = requested
+        self.reason = "CaptureFailed"  # why there is no result, once it has ended
+        self.profiler: Any = None
+        self.looking = True
+        self.began = time.monotonic()
+        self.longest = float("inf")  # seconds
+        self.most_memory = 0.0  # bytes
+        self.steps_before = 0
+        self.steps = 0
+        self.cut = False  # ended because it would have become too large
 
 
 def install() -> None:
     """Let the program's own traces go first."""
     profiler: Any = sys.modules["jax._src.profiler"]
-    public: Any = sys.modules["jax.profiler"]
-    original = profiler.start_trace
+    os.register_at_fork(after_in_child=_forget)
+    if hasattr(profiler, "ProfileSession"):  # JAX 0.12 and newer: all ways of beginning one come by here
+        profiler.ProfileSession.start = _after_making_way(profiler.ProfileSession.start)
+    else:
+        public: Any = sys.modules["jax.profiler"]
+        public.start_trace = profiler.start_trace = _after_making_way(profiler.start_trace)
 
+
+def _after_making_way(original: Any) -> Any:
     @functools.wraps(original)
-    def start_trace(*args: Any, **kwargs: Any) -> Any:
-        finish(_session)
+    def start(*args: Any, **kwargs: Any) -> Any:
+        _make_way()
         try:
             return original(*args, **kwargs)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
 
-    os.register_at_fork(after_in_child=_forget)
-    profiler.start_trace = start_trace
-    public.start_trace = start_trace
+    return start
 
 
 def _forget() -> None:
@@ -51,60 +92,164 @@ def _forget() -> None:
     _lock, _session = _thread.allocate_lock(), None
 
 
-def begin() -> Any:
+def _make_way() -> None:
+    """The program begins a trace of its own."""
+    current = _session
+    if current is not None:
+        current.reason = "ProgramProfiles"
+        _end(current)
+
+
+def begin() -> Session | None:
     """Start a session with device events and no Python ones; None where none may be, or XLA refuses."""
-    global _session
-    if not _safe():
+    platforms = _platforms()
+    if not platforms or not platforms <= set(_PLATFORMS):
         return None
-    profiler = sys.modules["jax._src.profiler"]
-    with _lock:
-        if _session is not None or profiler._profile_state.profile_session is not None:
-            return None
-        if profiler._profiler_server is not None:
-            return None  # someone may be capturing through the server
-        try:
-            options = profiler.ProfileOptions()
-            options.python_tracer_level = 0
-            options.host_tracer_level = 2  # on CPU the operations themselves are host events
-            options.enable_hlo_proto = False
-            _session = profiler._profiler.ProfilerSession(options)
-        except Exception:
-            _session = None
-        return _session
+    made = Session(requested=False)
+    return None if _open(made) else made
 
 
-def _safe() -> bool:
-    """Is everything that the program has its devices by known to bear a trace?"""
+def begin_requested() -> Session | str:
+    """Start a session that a user wants, or say in a word why there can be none."""
+    platforms = _platforms()
+    if not platforms:
+        return "UnsupportedVersion"  # it keeps its devices elsewhere: a program that makes steps has some
+    if platforms & set(_GPUS):
+        return "JaxOnGPU"
+    if not platforms <= set(_PLATFORMS):
+        return "UnsupportedFramework"
+    left = process.memory_left()
+    if left is not None and left < _NEEDED:
+        return "NoMemory"
+    made = Session(requested=True)
+    return _open(made) or made
+
+
+def _platforms() -> set[str]:
+    """Of everything that the program has its devices by. To ask JAX would make it look for devices."""
     try:
-        backends = list(sys.modules["jax._src.xla_bridge"]._backends.values())
-        return bool(backends) and all(one.platform in _PLATFORMS for one in backends)
+        return {str(one.platform) for one in sys.modules["jax._src.xla_bridge"]._backends.values()}
     except (AttributeError, KeyError):
-        return False
+        return set()
 
 
-def ready(session: Any, steps: int, seconds: float) -> bool:
-    """Has the session seen enough? Fast steps are averaged over more of them."""
-    return steps >= _STEPS and seconds > _SHORTEST
-
-
-def abandon(session: Any) -> None:
-    """End the session without a result."""
-    finish(session)
-
-
-def finish(session: Any, path: str | None = None) -> bool:
-    """End the session and write it to `path`; False if there is nothing, or it has been ended before."""
+def _open(current: Session) -> str:
+    """Begin to record; empty, else why not."""
     global _session
+    profiler: Any = sys.modules["jax._src.profiler"]
     with _lock:
-        if session is None or session is not _session:
-            return False
-        _session = None
+        if _session is not None:
+            return "ProgramProfiles"
         try:
-            body = session.stop()
+            state = profiler._profile_state
+            own = state.session if hasattr(state, "session") else state.profile_session
+            if own is not None or profiler._profiler_server is not None:
+                return "ProgramProfiles"  # through the server someone may be capturing
+            current.profiler = _start(profiler)
+        except (AttributeError, TypeError, KeyError):
+            return "UnsupportedVersion"  # another version has it elsewhere
         except Exception:
-            return False
-    if path is None or not body or len(body) > _MAX_BYTES:
+            return "CaptureFailed"
+        current.began, _session = time.monotonic(), current
+    return ""
+
+
+def _start(profiler: Any) -> Any:
+    if tuple(int(part) for part in sys.modules["jax.version"].__version__.split(".")[:2]) < _SINCE:
+        raise AttributeError
+    options = profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    options.host_tracer_level = 2  # on CPU the operations themselves are host events
+    options.enable_hlo_proto = False
+    return profiler._profiler.ProfilerSession(options)
+
+
+def ready(current: Session, steps: int, seconds: float) -> bool:
+    """Has the session seen enough? Fast steps are averaged over more of them."""
+    took = time.monotonic() - current.began
+    if _session is not current:
+        return True  # it made way
+    if current.looking:
+        if took >= _FIRST_LOOK and not _look_longer(current, took):
+            return True
+        current.steps_before = steps
+        return False
+    current.steps = steps - current.steps_before
+    if took > current.longest or process.resident() > current.most_memory:
+        current.cut = True
+        return True
+    if current.steps >= _STEPS and took > _SHORTEST:
+        return True
+    return current.requested and took > _ENOUGH and current.steps >= 2
+
+
+def _look_longer(current: Session, took: float) -> bool:
+    """After the first look: begin the session that counts, for as long as what it records does not become too much."""
+    seen = _end(current)
+    if not seen:
+        return False
+    room = _REQUESTED_BYTES if current.requested else _MAX_BYTES
+    current.longest = max(_FIRST_LOOK, room * took / len(seen))
+    current.most_memory = process.most_resident() + _GROWTH
+    reason = _open(current)
+    if reason:
+        current.reason = reason
+        return False
+    current.looking = False
+    return True
+
+
+def abandon(current: Session) -> None:
+    """End the session without a result."""
+    _end(current)
+
+
+def finish(current: Session, path: str) -> bool:
+    """End the session and write it to `path`; False if there is nothing, or it has been ended before."""
+    if current.looking:
+        abandon(current)
+        return False
+    if current.requested and not current.steps and not current.cut:
+        current.reason = "NoSteps" if _session is current else current.reason
+        abandon(current)
+        return False
+    if current.requested:
+        _mark()
+    body = _end(current)
+    if not body:
+        return False
+    if len(body) > (_REQUESTED_MAX_BYTES if current.requested else _MAX_BYTES):
+        current.reason = "TooLarge"
         return False
     with open(path, "wb") as file:
         file.write(body)
     return True
+
+
+def _mark() -> None:
+    """Have the trace say whose calls make the steps, and how many a call makes."""
+    try:
+        log: Any = sys.modules[__package__ + ".jax_steps"]._log
+        track = log.dominant
+        if track is not None and track.function and track.each and not track.joined and not track.opaque:
+            profiler: Any = sys.modules["jax._src.profiler"]
+            with profiler._profiler.TraceMe(MARK, function=track.function, steps=track.each):
+                pass
+    except Exception:
+        pass  # then the trace has no number of steps
+
+
+def _end(current: Session) -> bytes | None:
+    """What the session has recorded; None if it has ended before, or failed."""
+    global _session
+    with _lock:
+        if current is not _session:
+            return None
+        _session = None
+        try:
+            body: bytes = current.profiler.stop()
+        except Exception as error:
+            if "nother profil" in str(error):
+                current.reason = "ProgramProfiles"  # the program has begun a session below jax.profiler
+            return None
+    return body

@@ -22,11 +22,8 @@ def facts() -> dict[str, Any]:
         "at": time.monotonic(),
         "cpu": times.user + times.system + times.children_user + times.children_system,
     }
-    try:
-        with open("/proc/self/statm") as file:
-            found["memory"] = int(file.read().split()[1]) * _PAGE
-    except (OSError, ValueError, IndexError):
-        pass
+    if memory := resident():
+        found["memory"] = memory
     limit = _memory_limit()
     if limit is not None:
         found["memory_limit"] = limit
@@ -70,4 +67,40 @@ def _memory_limit() -> int | None:
             continue
         if text.isdigit() and int(text) < 1 << 60:  # in cgroup v1 an enormous number means no limit
             return int(text)
+    return None
+
+
+def resident() -> int:
+    """Bytes of memory that are resident; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def most_resident() -> int:
+    """The most that ever were, since the program's file was executed."""
+    try:
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return 0
+
+
+def memory_left() -> int | None:
+    """Bytes that this container may use beyond what can't be given back; None without a limit."""
+    limit = _memory_limit()
+    for folder, usage, cache in (
+        ("/sys/fs/cgroup", "memory.current", "inactive_file"),
+        ("/sys/fs/cgroup/memory", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            with open(f"{folder}/{usage}") as file:
+                used = int(file.read())
+            with open(f"{folder}/memory.stat") as file:
+                found = dict(line.split() for line in file)
+        except (OSError, ValueError):
+            continue
+        return None if limit is None else limit - used + int(found.get(cache, 0))
     return None

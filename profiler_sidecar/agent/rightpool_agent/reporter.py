@@ -86,7 +86,7 @@ class _Thread:
 
     def _run(self) -> None:
         try:
-            from . import checkpoint, chips, trace_schedule
+            from . import checkpoint, chips, compiling, trace_schedule
 
             watch = checkpoint.Watch(shared_dir())
             device = chips.Reader()
@@ -116,6 +116,7 @@ class _Thread:
                 message.update(watch.look(active, message["rank"]))
                 message.update(device.read(message.get("platform")))
                 message.update(_model(framework))
+                message.update(compiling.facts(active.steps))
                 traces.requests.look(message["rank"])
                 message.update(traces.requests.facts())
                 self._send(message)

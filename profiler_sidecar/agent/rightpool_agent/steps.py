@@ -68,6 +68,9 @@ class Track:
         self.feeds_itself = False  # the same, and the very arrays
         self.fed_by: Track | None = None  # what another had returned was given to it
         self.joins: Track | None = None  # it makes steps of that one: they take turns with the same parameters
+        self.joined = False  # another one makes steps of this one
+        self.function = ""  # its name, and the steps of a call; 0 where nobody knows
+        self.each = 0
         self.missed = False  # a batch could not be read
         self.products: Any = {}  # FLOPs of a call by arithmetic, where they are known
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
@@ -177,6 +180,7 @@ class StepLog:
         other.calls += track.calls
         other.rows += track.rows
         other.missed = other.missed or track.missed
+        other.joined = True
         other.has_rows = other.has_rows and track.has_rows
         if self.dominant is track:  # its calls are in the totals, and the times of both would be too long together
             self.dominant, other.taken = other, (track.taken[0], other.seconds, list(other.counts))
@@ -249,6 +253,10 @@ class StepLog:
         """Seconds of a usual recent step."""
         intervals = sorted(self.recent)
         return intervals[len(intervals) // 2] if intervals else None
+
+    def mean(self) -> float | None:
+        """Seconds of a recent step on average, waits included that come after many of them."""
+        return sum(self.recent) / len(self.recent) if self.recent else None
 
     def held_up(self, at: float) -> float | None:
         """How much longer than usual the step around the moment `at` took, in seconds; 0 if it took a usual time."""

@@ -22,6 +22,7 @@ import time
 from typing import Any
 
 ENDING = ".kineto.json"
+REQUESTED = ".requested.json"
 _STEPS = 4
 _ENOUGH = 10.0  # seconds after which a requested trace ends with the step, however many it holds
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs

@@ -21,7 +21,7 @@ _EVERY = 120.0  # seconds between traces
 _LONGEST = 20.0
 _REQUESTED_LONGEST = 90.0
 _LONGEST_STEP = 20.0  # seconds: what the profiler records of a longer one may not fit into the program's memory
-REQUESTED = ".requested.json"
+_UNCOUNTED = 5.0  # seconds of a program whose steps nobody can count
 
 
 class Schedule:
@@ -48,7 +48,7 @@ class Schedule:
         now = time.monotonic()
         if self._session is not None:
             elapsed, longest = now - self._began, _REQUESTED_LONGEST if self._requested else _LONGEST
-            if elapsed > longest or self._tracer.ready(self._session, log.seen - self._steps_before, elapsed):
+            if elapsed > longest or self._tracer.ready(self._session, self._made(log, elapsed), elapsed):
                 session, self._session = self._session, None
                 self._finish(session)
             return
@@ -65,27 +65,46 @@ class Schedule:
         self._next = now + _EVERY
         if os.path.isdir(self._directory):
             self._began, self._steps_before = now, log.seen
-            self._session = tracer.begin()
+            try:
+                self._session = tracer.begin()
+            except Exception:
+                self._wanted = False  # this version has something elsewhere; all else of the agent goes on
             self._tracer, self._requested = tracer, False
 
     def _begin_requested(self, framework: str, log: StepLog, now: float) -> None:
         """Begin the trace that was asked for, as soon as the program makes steps; else say why it can't be had."""
-        tracer: Any = sys.modules.get(__package__ + ".torch_trace")
-        if framework != "torch" or tracer is None:
+        tracer: Any = sys.modules.get(f"{__package__}.{framework}_trace")
+        if tracer is None:
             self.requests.state = "UnsupportedFramework"
             return
         usual = log.median()
-        if usual is None:
+        if usual is None and not log.opaque:
             return  # no two steps so far
-        if usual > _LONGEST_STEP:
+        if usual is not None and usual > _LONGEST_STEP:
             self.requests.state = "StepTooLong"
             return
-        session = tracer.begin_requested()
+        try:
+            session = tracer.begin_requested()
+        except Exception:
+            session = "UnsupportedVersion"  # it has something elsewhere
         if isinstance(session, str):
             self.requests.state = session
             return
         self.requests.state = "capturing"
         self._began, self._session, self._tracer, self._requested = now, session, tracer, True
+        self._steps_before = log.steps
+
+    def _made(self, log: StepLog, elapsed: float) -> int:
+        """Steps since the trace was begun. A function may be called long before it is executed, so that what a user
+        has asked for goes by the time that steps take on average, too."""
+        if not self._requested:
+            return log.seen - self._steps_before
+        if log.opaque:
+            return int(elapsed / _UNCOUNTED)
+        log.drain()
+        usual = log.mean()
+        made = log.steps - self._steps_before
+        return made if not usual else min(made, int(elapsed / usual))
 
     def abandon(self) -> None:
         """Stop without a result, because the program ends."""
@@ -96,7 +115,7 @@ class Schedule:
     def _finish(self, session: Any) -> None:
         """Write the trace for the sidecar, and rename it when it is complete."""
         tracer, requested = self._tracer, self._requested
-        path = os.path.join(self._directory, str(os.getpid()) + (REQUESTED if requested else tracer.ENDING))
+        path = os.path.join(self._directory, str(os.getpid()) + (tracer.REQUESTED if requested else tracer.ENDING))
         state = "CaptureFailed"
         try:
             if tracer.finish(session, path + ".tmp"):

@@ -1,7 +1,8 @@
 """The sidecar's own volume: the traces of the newest request, one file a rank, beside what was answered of it.
 
 Both outlive a restart of the sidecar, and are gone with the pod. The program's side may do anything to the file that it
-leaves. So it is copied first, with bounds, and the copy is read.
+leaves. So it is copied first, with bounds, and the copy is read. What XLA has written is turned into the format that
+PyTorch's profiler writes, and is kept in that alone.
 """
 
 import errno
@@ -17,13 +18,21 @@ from typing import Any, BinaryIO, Final
 
 from rightpool import contract
 from rightpool_profiler.traces.answer import MESSAGES, Answer
-from rightpool_profiler.traces.summary import summarise
+from rightpool_profiler.traces.chrome import write
+from rightpool_profiler.traces.kineto_summary import summarise
+from rightpool_profiler.traces.summary import Summary
+from rightpool_profiler.traces.xla_summary import Reading
+from rightpool_profiler.traces.xspace import Event
 
 MAX_BYTES: Final = 256 << 20  # of a trace as the agent writes it
 MAX_KEPT_BYTES: Final = 48 << 20  # of the gzips of all ranks; beside them lie those of the request before
+_MAX_XSPACE_BYTES: Final = 24 << 20  # of the gzip of XLA's own file, while it is turned into what is kept
 ANSWER: Final = "newest.json"
 _ENDING: Final = ".json.gz"
 _COPY: Final = "copy.tmp"
+_MADE: Final = "made.tmp"
+_KINETO: Final = ".requested.json"
+_XSPACE: Final = ".requested.xplane.pb"
 _CHUNK: Final = 256 * 1024
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -52,11 +61,15 @@ class Kept:
 
         room: bytes that its gzip may have. The result is RankAnswer's.
         """
-        temporary = self._folder / _COPY
+        temporary, made = self._folder / _COPY, self._folder / _MADE
         try:
-            size = _copy(source, temporary, room)
-            with gzip.open(temporary) as copy:
-                summary = summarise(_chunks(copy))
+            if source.name.endswith(_XSPACE):
+                _copy(source, made, _MAX_XSPACE_BYTES, _MAX_XSPACE_BYTES)
+                size, summary = _convert(made, temporary, room)
+            else:
+                size = _copy(source, temporary, room)
+                with gzip.open(temporary) as copy:
+                    summary = summarise(_chunks(copy))
             with temporary.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             packed = temporary.stat().st_size
@@ -67,6 +80,7 @@ class Kept:
             raise _unkept(error) from error
         finally:
             remove(temporary)
+            remove(made)
         return {"summary": summary.to_dict(), "bytes": size, "packed": packed, "sha256": digest}
 
     def load(self) -> Answer | None:
@@ -125,8 +139,8 @@ def _unkept(error: OSError) -> Unkept:
     return Unkept("CaptureFailed", f"the trace can't be kept: {error.strerror or error}"[:200])
 
 
-def _copy(source: Path, target: Path, room: int) -> int:
-    """Bytes of the trace."""
+def _copy(source: Path, target: Path, room: int, most: int = MAX_KEPT_BYTES) -> int:
+    """Bytes of the trace. most: what the gzip of one trace alone may have."""
     handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     size = 0
     with os.fdopen(handle, "rb", buffering=0) as file:
@@ -140,15 +154,46 @@ def _copy(source: Path, target: Path, room: int) -> int:
                     break
         # What the compressor held back comes with its end.
         if size > MAX_BYTES or target.stat().st_size > room:
-            limit = f"{MAX_BYTES >> 20} MiB, or {MAX_KEPT_BYTES >> 20} MiB compressed"
-            others = "" if room >= MAX_KEPT_BYTES else " together with those of the pod's other ranks"
-            raise Unkept("TooLarge", f"the trace is larger than {limit}{others}")
+            raise _too_large(room, most)
     return size
+
+
+def _convert(source: Path, target: Path, room: int) -> tuple[int, Summary]:
+    """Turn the gzip of XLA's file into that of a Chrome trace. Its bytes before compression, and what it says."""
+
+    def chunks() -> Iterator[bytes]:
+        with gzip.open(source) as file:
+            yield from _chunks(file)
+
+    reading = Reading()
+    with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+
+        def add(plane: int, plane_name: str, line: int, line_name: str, event: Event) -> None:
+            if raw.tell() > room:
+                raise _too_large(room)
+            reading.add(plane, plane_name, line, line_name, event)
+
+        size = write(chunks, packed, add)
+    if target.stat().st_size > room:
+        raise _too_large(room)
+    return size, reading.summary()
+
+
+def _too_large(room: int, most: int = MAX_KEPT_BYTES) -> Unkept:
+    limit = f"{MAX_BYTES >> 20} MiB, or {most >> 20} MiB compressed"
+    others = "" if room >= most else " together with those of the pod's other ranks"
+    return Unkept("TooLarge", f"the trace is larger than {limit}{others}")
 
 
 def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK):
         yield chunk
+
+
+def written(folder: Path, pid: int) -> Path:
+    """What the agent of this process has left: XLA's file where there is one, else that of PyTorch's profiler."""
+    xspace = folder / f"{pid}{_XSPACE}"
+    return xspace if os.path.lexists(xspace) else folder / f"{pid}{_KINETO}"
 
 
 def remove(path: Path) -> None:

@@ -123,8 +123,7 @@ class Requested:
         if found is not None and found[1] == "written":
             self._show(answer, turn, "reading")
             room = kept.MAX_KEPT_BYTES - sum(one.result["packed"] for one in answer.ranks if one.captured)
-            source = self._traces / f"{found[0]}.requested.json"
-            return Reading(answer.id, answer.rank, turn.rank, source, room)
+            return Reading(answer.id, answer.rank, turn.rank, kept.written(self._traces, found[0]), room)
         if found is not None and found[1] in MESSAGES:
             self._done(answer, RankAnswer.failed(turn.rank, found[1]))
         elif not turn.heard and now > max(

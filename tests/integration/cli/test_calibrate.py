@@ -71,7 +71,7 @@ def inventory(cluster: ClusterClient, name: str) -> PoolInventory:
 
 def publish(cluster: ClusterClient, name: str) -> int:
     """One cycle of the operator's writes to the pool; how many there were."""
-    return PoolPublisher(cluster, Store()).publish(inventory(cluster, name), time.time())
+    return PoolPublisher(cluster, Store(), lambda event: None).publish(inventory(cluster, name), time.time())
 
 
 def conditions(cluster: ClusterClient, name: str) -> dict[str, tuple[str, str]]:

@@ -164,7 +164,7 @@ def _events(packed: bytes, answer: dict[str, Any]) -> list[dict[str, Any]]:
     assert isinstance(events, list)
     for event in events:
         assert isinstance(event["ph"], str) and isinstance(event["name"], str)
-        assert isinstance(event["ts"], (int, float)) or event["ph"] == "M"
+        assert event["ph"] == "M" or isinstance(event["ts"], (int, float))
         if event["ph"] == "X":
             assert event["dur"] >= 0 and "pid" in event and "tid" in event
     return list(events)
@@ -271,24 +271,6 @@ def test_a_program_that_makes_no_more_steps(pod: Pod, tmp_path: Path) -> None:
     assert served(pod, "one")["reason"] == "NoSteps"
     running.communicate("\n", timeout=PATIENCE)
     assert running.returncode == 0
-
-
-@pytest.mark.jax
-def test_a_jax_program_is_not_traced(pod: Pod, tmp_path: Path) -> None:
-    pytest.importorskip("jax")
-    script = tmp_path / "program.py"
-    script.write_text(
-        "import os, sys, time, jax, jax.numpy as jnp\n"
-        "step = jax.jit(lambda w, x: (w - 0.01 * jax.grad(lambda w: (x @ w).sum())(w)))\n"
-        "w = jnp.ones((4, 4))\n"
-        "while not os.path.exists(sys.argv[1]):\n"
-        "    w = step(w, jnp.ones((2, 4))); time.sleep(0.01)\n"
-    )
-    running = pod.start(str(script), str(tmp_path / "stop"))
-    pod.until(lambda: pod.metrics().get(contract.STEPS, 0) >= 3)
-    assert served(pod, "one")["reason"] == "UnsupportedFramework"
-    (tmp_path / "stop").touch()
-    assert running.wait(PATIENCE) == 0
 
 
 def test_without_the_agent(make_pod: Callable[..., Pod]) -> None:

@@ -85,6 +85,20 @@ def test_a_program_that_fails_is_visible_with_exit_code_and_traceback(start: Sta
     assert "No module named 'torch'" in event["message"]
 
 
+def test_a_program_that_fails_in_the_save_before_it_is_suspended(start: Start, fleet: Fleet) -> None:
+    start()
+    fleet.create("full", checkpoint={"mode": "Signal", "path": "/ckpt", "timeout": "30m"})
+    eventually(lambda: fleet.running("full", "full-r1"))
+    fleet.edit("full", lambda spec: spec.update(suspend=True))
+    eventually(lambda: "was asked to save" in fleet.condition("full", "Placed").get("message", ""), what="a pause")
+    end_containers(fleet, "full", 1, "OSError: [Errno 28] No space left on device")
+    (event,) = eventually(lambda: [e for e in events(fleet, "full") if e["reason"] == "SaveFailed"], what="told")
+    assert event["type"] == "Warning"
+    assert "No space left on device" in event["message"] and "stopped without that save" in event["message"]
+    eventually(lambda: fleet.condition("full", "Placed").get("reason") == "Suspended", what="stopped")
+    assert "the program failed after one was asked for" in fleet.condition("full", "Placed")["message"]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

@@ -183,7 +183,9 @@ def test_with_roles_alone_it_works_as_before(release: Release, tenants: Tenants,
     assert {right.resource for right in everywhere} == {
         *("acceleratorpools", "acceleratorpools/status", "placementpolicies", "nodes")
     }
-    assert {right.scope for right in rights} == {"", "research", SYSTEM}
+    assert {right.scope for right in rights} == {"", "default", "research", SYSTEM}
+    about_pools = {right.plain for right in rights if right.scope == "default"}
+    assert about_pools == {("", "events", "create"), ("", "events", "patch")}
     live(tenants, release, "narrow")
     seen = asked(logs(release), USER, since=narrowed)
     assert seen.refused == set()

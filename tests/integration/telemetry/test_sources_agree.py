@@ -6,7 +6,6 @@ they are of; what is read directly goes by a clock that the test sets.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from rightpool.profiles.traits import ModelTraits, Parallelism
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
+from rightpool.telemetry.sources.rows import rows_of
 from tests.integration.telemetry.conftest import Fleet
 from tests.unit.telemetry.pages import Page, eventually, free_port, serving
 
@@ -357,4 +357,4 @@ def test_targets_that_are_no_longer_scraped_become_stale_and_missing(
     repeated = prometheus._prometheus.custom_query('rightpool_steps_total{profiledjob="steady"}')
     assert repeated, "Prometheus itself still shows the old values"
     eventually(lambda: prometheus.read(targets, time.time()) == TelemetryReading())
-    assert math.isclose(float(repeated[0]["value"][1]), 40, abs_tol=2)
+    assert [value for _, value in rows_of(repeated)] == [pytest.approx(40, abs=2)] * len(repeated)

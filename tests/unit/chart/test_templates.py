@@ -116,7 +116,10 @@ def test_the_profilers_are_scraped_by_the_contract(helm: Helm) -> None:
 def test_watched_namespaces_bound_rights_scrapes_and_traffic(helm: Helm) -> None:
     rendered = helm.render({**EVERYTHING, "watchNamespaces": ["research", "prod"]})
     roles = {item["metadata"]["namespace"] for item in rendered if item["kind"] == "Role"}
-    assert roles == {"research", "prod", "rightpool-system"}
+    assert roles == {"research", "prod", "rightpool-system", "default"}
+    assert one(rendered, "Role", "rightpool-pool-events")["rules"] == [
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
+    ]
     written = {resource for rule in one(rendered, "ClusterRole")["rules"] for resource in rule["resources"]}
     assert not written & {"jobs", "services", "pods", "profiledjobs/status"}
     monitor = one(rendered, "PodMonitor", "rightpool-profilers")["spec"]
@@ -125,6 +128,12 @@ def test_watched_namespaces_bound_rights_scrapes_and_traffic(helm: Helm) -> None
     assert sidecars["ports"] == [{"protocol": "TCP", "port": contract.SIDECAR_PORT}]
     (expression,) = sidecars["to"][0]["namespaceSelector"]["matchExpressions"]
     assert expression["values"] == ["research", "prod"]
+
+
+@pytest.mark.parametrize("watched", [[], ["default"], ["default", "prod"]])
+def test_who_may_send_events_in_default_anyway_gets_no_role_for_it(helm: Helm, watched: list[str]) -> None:
+    roles = [item["metadata"]["name"] for item in helm.render({"watchNamespaces": watched}) if item["kind"] == "Role"]
+    assert "rightpool-pool-events" not in roles
 
 
 @pytest.mark.parametrize(

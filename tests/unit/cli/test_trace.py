@@ -76,6 +76,18 @@ def fetch(client: Client, path: Path) -> None:
     trace_files.fetch(client, KEY, TRACE, path)  # type: ignore[arg-type]
 
 
+def test_idle_time_has_other_reasons_only_where_some_are_told_apart() -> None:
+    """XLA does not say what the host waits for."""
+    for parts, label in (
+        ((TracePart("Compute", 0.75, 4.0), TracePart("Idle", 0.25, 1.33)), "idle "),
+        ((TracePart("Input", 0.75, 4.0), TracePart("Idle", 0.25, 1.33)), "idle for other reasons "),
+    ):
+        out = io.StringIO()
+        command.show(TRACE, replace(SUMMARY, parts=parts), Page(out))
+        (line,) = (line for line in out.getvalue().splitlines() if line.startswith("idle"))
+        assert line.startswith(label) and line.removeprefix(label).lstrip().startswith("25%")
+
+
 def test_what_is_printed() -> None:
     out = io.StringIO()
     command.show(TRACE, SUMMARY, Page(out))

@@ -245,6 +245,18 @@ def test_queue_time_and_suspension_are_no_work() -> None:
     assert progress_of(world.observed(), world.now).done == pytest.approx(sum(world.counters.values()), rel=0.02)
 
 
+def test_a_move_counts_nothing_twice() -> None:
+    """The status that says that the Revision is gone is written in the cycle that has still seen its count."""
+    world = counting()
+    stay(world, 1.0)
+    go(world, A10G, A100)
+    assert world.job.state.history[-1].outcome is Outcome.VERIFIED
+    stay(world, 0.1)
+    done = progress_of(world.observed(), world.now)
+    assert done.done == pytest.approx(sum(world.counters.values()), rel=0.02)
+    assert done.useful_seconds <= world.job.state.account.settled(world.now).chip_seconds
+
+
 def test_progress_survives_the_operator() -> None:
     world = counting()
     stay(world, 1.0)

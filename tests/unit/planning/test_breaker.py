@@ -56,6 +56,17 @@ def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bo
         assert "one job may try it from" in limit_text(refusal, NOW)
 
 
+def test_it_says_of_each_pool_what_speaks_against_it() -> None:
+    limits = FleetLimits(ledger(BAD, BAD, BAD, pools=1), auto_policy(), NOW)
+    found = limits.against("a10g")
+    assert isinstance(found, Suspected) and (found.undone, found.judged, found.own) == (3, 3, False)
+    assert limits.against("t4") is None
+    one_tenant = FleetLimits(ledger(BAD, BAD, BAD, pools=1, tenants=1), auto_policy(), NOW)
+    assert one_tenant.against("a10g") is None, "failures of one tenant are no matter of others"
+    everywhere = FleetLimits(ledger(BAD, GOOD, BAD, BAD, BAD), auto_policy(), NOW)
+    assert everywhere.against("h100") == everywhere.stop is not None
+
+
 def test_the_breaker_forgets() -> None:
     assert refusal_of(FleetLimits(ledger(*[BAD] * 8, age=90_000.0), auto_policy(), NOW)) is None
 

@@ -7,6 +7,9 @@ import pytest
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
+from rightpool.planning.migration.transitions import advance
+from rightpool.reporting.events import Announcer, Event
+from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import moved, on_a100, spec
 
 
@@ -45,7 +48,42 @@ def test_a_program_that_does_not_save_is_stopped_after_the_timeout() -> None:
     world.settle(5)
     pause = world.job.state.pause
     assert pause is not None and (pause.stopping, pause.saved_at) == (True, None)
+    assert pause.unsaved is Reason.CHECKPOINT_TIMEOUT
     assert world.children[1].pods == 0
+
+
+def test_a_program_that_fails_in_the_save_is_stopped_at_once_and_it_is_said() -> None:
+    world = on_a100()
+    world.fails = True
+    working = world.job.spec
+    world.job = replace(world.job, spec=spec(suspend=True, checkpoint={"timeout": "600s"}))
+    announced: list[Event] = []
+    for _ in range(4):
+        after = advance(world.observed(), None, world.policy, world.now, MigrationTexts())
+        announced += Announcer().events({}, world.job, after, (), ())
+        world.settle(1)
+    pause = world.job.state.pause
+    assert pause is not None and (pause.stopping, pause.unsaved) == (True, Reason.SAVE_FAILED)
+    assert world.children[1].pods == 0
+    events = [one for one in announced if one.warning]
+    assert [one.reason for one in events] == ["SaveFailed"]
+    assert "exited with 1 (Error): OSError: [Errno 28] No space left on device" in events[0].note
+    assert "stopped without that save" in events[0].note and "spec.checkpoint.path has room" in events[0].note
+    world.fails = False
+    world.job = replace(world.job, spec=working)
+    world.settle(4)
+    assert world.children[1].running == 1 and world.job.state.pause is None
+
+
+def test_a_program_that_ends_while_it_is_asked_has_not_failed_to_save() -> None:
+    world = on_a100()
+    world.job = replace(world.job, spec=spec(suspend=True))
+    world.answers = False
+    world.cycle()
+    world.children[1].pods = world.children[1].running = 0
+    world.cycle()
+    pause = world.job.state.pause
+    assert pause is not None and (pause.stopping, pause.unsaved) == (True, None)
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING])

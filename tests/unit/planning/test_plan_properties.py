@@ -16,6 +16,7 @@ from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.decision import MIGRATING_ACTIONS, REASONS
+from rightpool.planning.evaluate import evaluate
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job
 from rightpool.profiles.profile import Profile
@@ -109,12 +110,26 @@ def test_the_order_of_jobs_and_pools_does_not_matter(snapshot: Fleet, seed: Any)
     assert dict(plan(other).assessments) == dict(plan(snapshot).assessments)
 
 
-@given(snapshot=fleets())
-@settings(max_examples=60, deadline=None)
-def test_what_is_remembered_changes_nothing(snapshot: Fleet) -> None:
+@given(snapshot=fleets(), more=st.lists(st.integers(0, 3), min_size=3, max_size=3), moved=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_what_is_remembered_changes_nothing(snapshot: Fleet, more: list[int], moved: bool) -> None:
     first = plan(snapshot)
-    freed = replace(snapshot, pools={n: replace(p, free=p.free + 3) for n, p in snapshot.pools.items()})
+    after = carried_out(snapshot, first) if moved else snapshot
+    pools = {name: replace(p, free=p.free + more[n]) for n, (name, p) in enumerate(after.pools.items())}
+    freed = replace(after, pools=pools)
     assert dict(plan(freed, first).assessments) == dict(plan(freed).assessments)
+
+
+@given(snapshot=fleets(), size=st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_in_parts_a_fleet_is_evaluated_as_in_one(snapshot: Fleet, size: int) -> None:
+    whole = plan(snapshot)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate, "CHUNK", size)
+        parts = plan(snapshot)
+        again = plan(snapshot, parts)
+    assert dict(parts.assessments) == dict(whole.assessments)
+    assert again.reused == len(snapshot.jobs)
 
 
 @given(snapshot=fleets())

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
+from rightpool.planning.migration.transitions import advance, at_rest
+from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 EVENTS = st.one_of(
@@ -63,6 +65,13 @@ def happen(world: World, event: tuple[str, object]) -> None:
         world.gone_pools = set(value)  # type: ignore[call-overload]
 
 
+def _rests_whenever_it_is_asked(world: World) -> None:
+    job = world.observed()
+    if at_rest(job) and advance(job, None, world.policy, world.now, MigrationTexts()) is job:
+        for later in (1.0, 3_000.0, 1e6):
+            assert advance(job, None, world.policy, world.now + later, MigrationTexts()) is job
+
+
 def _wanted(world: World) -> Any:
     """What a planner decides that wants nothing by itself."""
     revision = world.job.state.revision
@@ -82,6 +91,7 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
     for event in events:
         happen(world, event)
         world.check()
+        _rests_whenever_it_is_asked(world)
         assert world.job.state.account.spent >= spent
         spent = world.job.state.account.spent
     # Left alone with healthy pools, the job comes to rest: finished, or one running Revision and no migration.

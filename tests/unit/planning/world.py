@@ -16,6 +16,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.candidate import Candidate
@@ -273,6 +274,9 @@ class World:
     def cycle(self, assessment: Any = None, *, killed_before: int | None = None) -> None:
         """One planner cycle. killed_before: the operator dies before that command (0: right after persisting)."""
         job = advance(self.observed(), assessment, self.policy, self.now, MigrationTexts())
+        if self.counts and job.state.finished is None:
+            progress = progress_of(job, self.now)  # a status is written with it
+            job = job.with_state(replace(job.state, progress=None if progress.since is None else progress))
         self.persist(job)
         for index, command in enumerate(commands(changed(self.job, revisions=self.revisions()))):
             if killed_before is not None and index >= killed_before:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rightpool_agent import trace_request  # type: ignore[import-not-found]
+from rightpool_agent import trace_request, trace_schedule  # type: ignore[import-not-found]
 from rightpool_agent.steps import StepLog  # type: ignore[import-not-found]
 from rightpool_agent.trace_schedule import Schedule  # type: ignore[import-not-found]
 
@@ -100,9 +100,14 @@ class Tracer(SimpleNamespace):
     """PyTorch's, as far as the schedule knows it."""
 
     ENDING = ".kineto.json"
+    REQUESTED = ".requested.json"
 
     def begin_requested(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
         return self.answer
+
+    begin = begin_requested
 
     def ready(self, session: Any, steps: int, seconds: float) -> bool:
         return bool(session.ended)
@@ -132,12 +137,23 @@ def test_the_tracer_says_why_not(shared: Path, monkeypatch: pytest.MonkeyPatch, 
     assert made.requests.state == reason in contract.TRACE_REASONS and not made.running
 
 
+def test_a_tracer_that_fails_ends_nothing_else(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version of the framework that has something elsewhere, which nobody has seen yet."""
+    monkeypatch.setenv("RIGHTPOOL_TRACE", "Auto")
+    monkeypatch.setattr(trace_schedule, "_WARM_UP_SECONDS", 0.0)
+    made, log = schedule(shared, monkeypatch, AttributeError("it was here"))
+    log.steps = 100
+    for _ in range(3):
+        made.turn("torch", log)
+    assert made.requests.state == "UnsupportedVersion" and not made.running
+
+
 def test_long_steps_and_other_frameworks(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, log = schedule(shared, monkeypatch, None, step=30.0)
     made.turn("torch", log)
     assert made.requests.state == "StepTooLong"
     made, log = schedule(shared, monkeypatch, None)
-    made.turn("jax", log)
+    made.turn("another", log)
     assert made.requests.state == "UnsupportedFramework"
 
 

@@ -51,7 +51,8 @@ def page(*chips: Chip) -> str:
         for rank in (0, 1):
             one = report(
                 pid=10 + rank, rank=rank, steps=moment, platform="cuda", chips=chips, model=model,
-                memory_retries=0, input_seconds=0.01 * moment, saved=1.0, save_seconds=0.5,
+                memory_retries=0, compile_seconds=0.1 * moment,
+                input_seconds=0.01 * moment, saved=1.0, save_seconds=0.5,
             )  # fmt: skip
             made.apply(one, float(moment), 100.0)
     made.add_shares(10, {part: 0.1 for part in contract.PARTS if part != contract.PART_INPUT}, 4.0)

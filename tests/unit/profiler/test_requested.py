@@ -21,6 +21,7 @@ from rightpool_profiler.traces.kept import Kept, Unkept
 from rightpool_profiler.traces.requested import Requested
 
 from .traced_pod import TRACE, Site
+from .xspaces import op, xspace
 
 
 @pytest.fixture
@@ -152,14 +153,20 @@ def refused(source: Path, kept: Path, room: int = volume.MAX_KEPT_BYTES) -> str:
     return raised.value.reason
 
 
-def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, kept = tmp_path / "source", tmp_path / "kept"
+XLA_TRACE = xspace({"/host:CPU": {"thread": [op("dot.1", 100 * run, 100 * run + 30, run) for run in range(6)]}})
+
+
+@pytest.mark.parametrize(("name", "trace"), [("7.requested.json", TRACE), ("7.requested.xplane.pb", XLA_TRACE)])
+def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, trace: bytes) -> None:
+    source, kept = tmp_path / name, tmp_path / "kept"
     kept.mkdir()
-    source.write_bytes(TRACE)
+    assert volume.written(tmp_path, 7).name == "7.requested.json", "where there is none"
+    source.write_bytes(trace)
+    assert volume.written(tmp_path, 7) == source
     before = keep(source, kept)
     good = sorted((path.name, path.read_bytes()) for path in kept.iterdir())
     secret = tmp_path / "secret"
-    secret.write_bytes(TRACE)
+    secret.write_bytes(trace)
     source.unlink()
     assert refused(source, kept) == "CaptureFailed"
     source.symlink_to(secret)
@@ -168,16 +175,17 @@ def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     os.mkfifo(source)
     assert refused(source, kept) == "CaptureFailed"
     source.unlink()
-    for content in (b"", b"\x00" * 100, TRACE[:-30], b'{"traceEvents": [' + b"[" * 100_000):
+    for content in (b"", b"\x00" * 100, trace[:-30], b'{"traceEvents": [' + b"[" * 100_000):
         source.write_bytes(content)
         assert refused(source, kept) == "Unreadable"
-    source.write_bytes(TRACE)
+    source.write_bytes(trace)
     assert refused(source, kept, room=10) == "TooLarge"
     monkeypatch.setattr(volume, "MAX_BYTES", 10)
     assert refused(source, kept) == "TooLarge"
     monkeypatch.undo()
-    (kept / "copy.tmp").symlink_to("/dev/full")
-    assert refused(source, kept) == "NoSpace"
+    for temporary in {"copy.tmp", "made.tmp"} if trace is XLA_TRACE else {"copy.tmp"}:
+        (kept / temporary).symlink_to("/dev/full")
+        assert refused(source, kept) == "NoSpace"
     assert sorted((path.name, path.read_bytes()) for path in kept.iterdir()) == good, "the one before is still there"
     assert keep(source, kept) == before
 

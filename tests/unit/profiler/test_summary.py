@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from rightpool import contract
 from rightpool_profiler.traces import intervals, kineto
-from rightpool_profiler.traces import summary as module
+from rightpool_profiler.traces import kineto_summary as module
+from rightpool_profiler.traces.kineto_summary import summarise
 from rightpool_profiler.traces.shares import shares
-from rightpool_profiler.traces.summary import Summary, summarise
+from rightpool_profiler.traces.summary import Summary
 from tests.fuzz.mutation import damaged
 
 COMPUTE, EXPOSED, OVERLAPPED, IDLE, MEMCPY, INPUT, LAUNCH = (

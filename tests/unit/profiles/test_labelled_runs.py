@@ -1,6 +1,6 @@
 """The diagnosis of programs on NVIDIA chips whose bottleneck is known by how they are made.
 
-Recorded with `python -m tests.gpu.labelled_runs` on two H200s and an H100: PyTorch 2.11, JAX 0.11.2, driver 580.159.
+Recorded with `python -m tests.gpu.labelled_runs` on H200s and an H100: PyTorch 2.11, JAX 0.11.2, driver 580.159.
 """
 
 from __future__ import annotations
@@ -12,18 +12,32 @@ import pytest
 from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.diagnosis import diagnose
+from rightpool.profiles.profile import Steadiness
+from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_profiles import Labelled, read
 from tests.gpu.labelled_programs import PROGRAMS
 
 RUNS = tuple(read(Path(__file__).with_name("recorded") / "labelled_gpu_runs.jsonl"))
 
 
+RIGHT = 0.95  # of all runs, at least; the others are left undecided
+
+
+def named(run: Labelled) -> bool:
+    return diagnose(run.profile, load_catalog().get(run.chip)).bottleneck.value in run.labels
+
+
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.name}-{run.chip}")
-def test_the_bottleneck_is_named(run: Labelled) -> None:
+def test_the_bottleneck_is_named_or_the_program_is_not_steady_yet(run: Labelled) -> None:
     diagnosis = diagnose(run.profile, load_catalog().get(run.chip))
-    assert diagnosis.bottleneck.value in run.labels, diagnosis.evidence
+    undecided = diagnosis.bottleneck is Bottleneck.UNKNOWN and run.profile.steadiness is Steadiness.WARMING_UP
+    assert undecided or named(run), diagnosis.evidence
+
+
+def test_nearly_all_are_named() -> None:
+    assert sum(map(named, RUNS)) >= RIGHT * len(RUNS)
 
 
 def test_each_program_was_run_and_labels_are_classes() -> None:
-    assert {run.name for run in RUNS} == PROGRAMS.keys()
+    assert {run.name for run in RUNS} == PROGRAMS.keys() | MODELS.keys()
     assert {label for run in RUNS for label in run.labels} <= {str(kind) for kind in Bottleneck}

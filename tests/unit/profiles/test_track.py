@@ -55,6 +55,13 @@ def test_rates_stand_for_a_counter_that_is_missing() -> None:
     assert track.total == pytest.approx(2 * 50 + 60 * 5), "a gap is not filled"
 
 
+def test_a_long_silence_forgets_no_count() -> None:
+    track = fed(Track(), [0, 100, 200])
+    fed(track, [200, 300], start=20.0 + 3 * KEPT)
+    assert track.count(20.0) == pytest.approx(200.0, abs=1.0)
+    assert track.total == 300.0
+
+
 def test_when_the_steps_had_caught_up() -> None:
     track = fed(Track(), [0, 0, 0])
     assert track.reached(1) is None

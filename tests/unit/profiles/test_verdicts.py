@@ -278,3 +278,20 @@ def test_links_of_a_step() -> None:
     assert made.readings[Field.PCIE_RECEIVED_PER_STEP].quality is Quality.DERIVED
     assert Field.PCIE_SENT_PER_STEP not in made.readings
     assert built(samples(20, peer_sent=10e9)).value(Field.PEER_SENT_PER_STEP) is None
+
+
+def test_a_program_that_compiles_does_not_hang() -> None:
+    silent = {"chip_busy": 0.01, "compute_active": 0.005}
+    assert diagnose(profile(1, **silent), H200).bottleneck is Bottleneck.IDLE
+    assert diagnose(profile(1, **silent, compiling=0.02), H200).bottleneck is Bottleneck.IDLE
+    begun = diagnose(profile(1, **silent, compiling=0.97), H200)
+    assert begun.bottleneck is Bottleneck.UNKNOWN and "compiled 97% of the time" in begun.evidence
+
+
+def test_steps_that_are_compiled_again_and_again() -> None:
+    fields = {"chip_busy": 0.1, "compute_active": 0.05, "samples_per_second": 10.0}
+    once = diagnose(profile(1, **fields, compiling=0.0), H200)
+    again = diagnose(profile(1, **fields, compiling=0.8), H200)
+    assert once.bottleneck is again.bottleneck is Bottleneck.HOST_BOUND
+    assert "compiles" not in once.evidence and "compiles 80% of the time" in again.evidence
+    assert "same shape" in again.lever

@@ -100,6 +100,11 @@ def test_a_program_that_fails_is_told_with_its_count_exit_code_and_output(active
         assert part in condition.message
 
 
+def test_the_first_failure_counts_before_the_job_has_counted_it() -> None:
+    failing = changed(running(), revisions={1: RevisionState(1, exists=True, active=1, crash=replace(CRASH, count=0))})
+    assert "has failed once" in condition_of(ConditionType.PLACED, failing).message
+
+
 def test_a_pod_that_is_missing_long_after_a_crash_is_no_crash_loop() -> None:
     old = RevisionState(1, exists=True, crash=replace(CRASH, at=NOW - 3600.0))
     assert status_and_reason(ConditionType.PLACED, changed(running(), revisions={1: old})) == ("False", "Starting")

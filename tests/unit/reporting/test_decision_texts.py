@@ -1,7 +1,7 @@
 """Texts of decisions: each typed reason has one, made of its parameters."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from sys import modules
 
 import pytest
@@ -9,6 +9,8 @@ import pytest
 from rightpool.planning.evaluate import rejection as kinds
 from rightpool.planning.evaluate.rejection import Compared, Rejection, RejectionReason
 from rightpool.planning.evidence import CoolingDown, Limit, RunsShortly
+from rightpool.prediction.predictor import Origin
+from rightpool.reporting.candidate_texts import predicted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.rejection_texts import rejection_text
 from tests.unit.planning.jobs import NOW, decision_and_text, find, judged, running
@@ -52,3 +54,9 @@ def test_a_comparison_is_made_of_the_two_rates() -> None:
     eight = find(assessment, "a100", 8)
     assert isinstance(eight.rejection, kinds.NotBetter) and eight.rejection.now == pytest.approx(1000.0)
     assert "4 chips of a100 now give 1000 samples/s" in decision_and_text(assessment)[1]
+
+
+def test_a_corrected_number_is_not_called_a_measurement() -> None:
+    there = replace(find(judged(running()), "a100", 8), origin=Origin.MEASURED_BEFORE)
+    assert predicted(there).startswith("by what was measured there, 8 chips of a100 would now give ")
+    assert predicted(replace(there, origin=Origin.PREDICTED)).startswith("8 chips of a100 are predicted at ")

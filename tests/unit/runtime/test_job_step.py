@@ -17,10 +17,14 @@ from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
+from rightpool.planning.migration.commands import commands
+from rightpool.planning.migration.transitions import advance
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
-from rightpool.runtime.job_step import Stepper
+from rightpool.reporting.stored_job import StoredJob
+from rightpool.runtime.job_step import Step, Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
 
 JOBS = 12
@@ -59,7 +63,7 @@ class Noisy:
 
 @pytest.mark.parametrize("spread", [0.004, 0.03, 0.3])
 def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, ask = SyntheticJob.profiled_job, Stepper._nothing_new
+    whole, ask, rest = SyntheticJob.profiled_job, Stepper._nothing_new, Stepper._resting
 
     def with_targets(self: SyntheticJob) -> dict[str, Any]:
         body = whole(self)
@@ -68,28 +72,44 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
 
     counts = Counter[str]()
 
-    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> bool:
-        last = self._unchanged.get(job.uid)
-        other = last is not None and last.assessment is not assessment
-        if not ask(self, job, inputs, assessment, now):
-            return False
+    def is_not_worth_a_write(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> None:
         context = Context(assessment, inputs.price, inputs.telemetry, now, None, inputs.recovering)
         draft = draft_status(inputs.stored, job, context)
         policy = copy.deepcopy(self.policy)
         policy.begin()
-        wait = policy.wait(job.uid, inputs.stored.status_body, draft.body, draft.evidence, now)
+        wait = policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
         assert wait != 0.0 or _grown(inputs.stored.status_body, draft.body), draft.body
+
+    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, fleet: Fleet) -> bool:
+        last = self._unchanged.get(job.uid)
+        other = last is not None and last.assessment is not assessment
+        if not ask(self, job, inputs, assessment, fleet):
+            return False
+        is_not_worth_a_write(self, job, inputs, assessment, fleet.now)
         counts["assessed anew" if other else "same"] += 1
         return True
 
+    def resting(
+        self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet, leading_for: float
+    ) -> Step | None:
+        step = rest(self, stored, job, assessment, fleet, leading_for)
+        if step is not None:
+            assert advance(job, assessment, fleet.policy, fleet.now, MigrationTexts()) is job
+            assert step.commands == commands(job)
+            is_not_worth_a_write(self, job, self._unchanged[job.uid].inputs, assessment, fleet.now)
+            counts["at rest"] += 1
+        return step
+
     monkeypatch.setattr(SyntheticJob, "profiled_job", with_targets)
     monkeypatch.setattr(Stepper, "_nothing_new", checked)
+    monkeypatch.setattr(Stepper, "_resting", resting)
     cluster, clock = Cluster(), {"now": START}
     planner = planner_of(cluster, filled(cluster, JOBS, START), clock, Noisy(spread))
     for _ in range(CYCLES):
         planner.cycle()
         clock["now"] += 10.0
-    assert counts["same"] > 100
+    assert counts["same"] > 0
+    assert counts["at rest"] > 100
     assert counts["assessed anew"] > 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -11,6 +12,9 @@ from typing import Any
 import pytest
 
 from benchmarks.cycle import Cluster, filled, planner_of
+from rightpool.api.kubernetes import Resource
+from rightpool.cluster.errors import error_from
+from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
 from rightpool.runtime import loop
 from rightpool.runtime.job_step import Step, Stepper
 from rightpool.runtime.phase_timer import PhaseTimer
@@ -77,6 +81,48 @@ def test_a_job_whose_write_took_longer_than_a_cycle_is_looked_at_again(monkeypat
     assert cluster.late is not None
     cluster.late.set_result(None)
     assert written()
+
+
+class OlderDefinition(Cluster):
+    """Its definition lacks a field of the status; `lacks` until it is replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lacks = True
+        self.attempts = 0
+        self.events: list[str] = []
+
+    def apply(self, resource: Resource, body: Body, *, subresource: str | None = None) -> Any:
+        """A write of the operator's."""
+        if resource == PROFILED_JOBS:
+            self.attempts += 1
+            if self.lacks:
+                message = "failed to create typed patch object: .status.progress: field not declared in schema"
+                raise error_from(500, json.dumps({"message": message}).encode(), None)
+        return super().apply(resource, body, subresource=subresource)
+
+    def create(self, resource: Resource, body: Body) -> Any:
+        """An Event."""
+        self.events += [body["message"]] if resource == EVENTS else []
+        return super().create(resource, body)
+
+
+def test_an_older_definition_is_told_and_not_written_to_for_ever() -> None:
+    cluster, clock = OlderDefinition(), {"now": 1_800_000_000.0}
+    store = filled(cluster, 1, clock["now"])
+    planner = planner_of(cluster, store, clock)
+    for _ in range(18):  # three minutes
+        planner.cycle()
+        clock["now"] += 10.0
+    assert 1 < cluster.attempts <= 4
+    [message] = {message for message in cluster.events if "status.progress" in message}
+    assert message.startswith("the definition of ProfiledJobs in the cluster is older than the operator")
+    cluster.lacks = False
+    for _ in range(7):
+        planner.cycle()
+        clock["now"] += 10.0
+    [job] = store.jobs().values()
+    assert job.status.conditions, "it is written when the definition has the field"
 
 
 def test_phases_are_added_up_and_taken_once() -> None:

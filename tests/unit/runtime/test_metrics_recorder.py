@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
@@ -53,12 +55,20 @@ def test_each_job_has_one_state_and_its_cost_is_in_the_sums() -> None:
         job(finished="Failed", account=replace(paid, cost_per_hour=None)),
         changed(read_job(profiled_job(suspend=True)).job, revision=REF),
     ]
-    MetricsRecorder(metrics).fleet(jobs, pools=3, breaker_open=True)
+    MetricsRecorder(metrics).fleet(jobs, 3, 1.7e9, breaker_open=True)
     states = {sample.labels["state"]: sample.value for sample in metrics.jobs.collect()[0].samples}
     assert states == dict.fromkeys(("Waiting", "Running", "Migrating", "Finished", "Suspended"), 1.0)
     assert metrics.migrating.labels("Draining")._value.get() == 1
     assert metrics.breaker_open._value.get() == 1
     assert (metrics.spent._value.get(), metrics.saved._value.get()) == (8.0, -7.5)
+
+
+def test_what_moves_save_is_counted_up_to_now() -> None:
+    """And not up to the last time that an account was settled."""
+    metrics = OperatorMetrics(lambda: True)
+    saving = Account(saved=1.0, since=1.7e9, cost_per_hour=4.0, saving_per_hour=2.0)
+    MetricsRecorder(metrics).fleet([job(revision=REF, account=saving)], 1, 1.7e9 + 1800.0, breaker_open=False)
+    assert metrics.saved._value.get() == pytest.approx(2.0)
 
 
 def test_a_migration_and_its_prediction_error_count_once() -> None:

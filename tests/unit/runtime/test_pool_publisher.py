@@ -8,12 +8,16 @@ from typing import Any
 from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import JobSize, MoveOutcome
 from rightpool.cluster.client import Listing
-from rightpool.cluster.resources import PODS
+from rightpool.cluster.errors import Conflict, Forbidden
+from rightpool.cluster.events import EventRecorder
+from rightpool.cluster.resources import EVENTS, PODS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node import NodeFacts
-from rightpool.runtime.act.pool_publisher import pool_status
+from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
+from rightpool.runtime.act.pool_publisher import PoolPublisher, pool_status
 from rightpool.runtime.observe.facts import pod_facts
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
+from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from tests.unit.runtime.makers import Body, pod
 
@@ -69,6 +73,19 @@ def test_two_operators_with_disjoint_namespaces_write_the_same_status() -> None:
         written += new != status
         status = new
     assert written == 1
+
+
+def test_a_pool_says_that_moves_to_it_are_held_back() -> None:
+    def trusted(against: Limit | None) -> tuple[str, str, str]:
+        status = pool_status("a100", inventory_of({}, (), []), NOW, (), against)
+        (found,) = (one for one in status["conditions"] if one["type"] == "Trusted")
+        return found["status"], found["reason"], found["message"]
+
+    assert trusted(None) == ("True", "BreakerClosed", "")
+    suspected = trusted(Suspected("a100", None, False, 2, 3, NOW + 600.0))
+    assert suspected[:2] == ("False", "PoolSuspected")
+    assert suspected[2].startswith("2 of the last 3 moves to a100 had to be undone; one job may try it from ")
+    assert trusted(BreakerOpen(4, 5, 0.5, NOW + 600.0))[:2] == ("False", "CircuitBreakerOpen")
 
 
 def test_outcomes_of_moves_are_kept_in_the_status_and_read_back() -> None:
@@ -160,3 +177,82 @@ def test_a_calibration_that_nobody_can_read_stops_nothing() -> None:
         found = calibrated(broken)
         assert found["Calibrated"][:2] == ("Unknown", "CalibrationUnreadable"), broken
         assert found["FiguresVerified"][:2] == ("True", "TwoSources")
+
+
+class Server:
+    """One pool of an API server, whose Events may be forbidden."""
+
+    def __init__(self, spec: Mapping[str, Any], *, forbidden: bool = False) -> None:
+        self.pool: Body = {"metadata": {"name": "a100", "uid": "u", "generation": 1, "resourceVersion": "1"}}
+        self.pool["spec"] = dict(spec)
+        self.forbidden = forbidden
+        self.posted: list[Body] = []
+
+    def apply(self, resource: Resource, body: Body, *, subresource: str | None = None) -> Body:
+        version = self.pool["metadata"]["resourceVersion"]
+        if body["metadata"].get("resourceVersion", version) != version:
+            raise Conflict("the object has been modified", status=409)
+        about = {**self.pool["metadata"], "resourceVersion": str(int(version) + 1)}
+        self.pool = {**self.pool, "metadata": about, "status": body["status"]}
+        return self.pool
+
+    def submit(self, function: Any, /, *arguments: Any) -> None:
+        function(*arguments)
+
+    def create(self, resource: Resource, body: Body) -> Body:
+        assert resource is EVENTS
+        self.posted.append(body)
+        if self.forbidden:
+            raise Forbidden("events is forbidden", status=403)
+        return body
+
+    def statements(self) -> list[tuple[str, str]]:
+        return [(body["type"], body["reason"]) for body in self.posted]
+
+
+def publisher_of(server: Any) -> PoolPublisher:
+    recorder = EventRecorder(server, leads=lambda: True, instance="a", clock=lambda: 0.0)
+    return PoolPublisher(server, Store(), recorder.post)
+
+
+def seen(server: Server) -> PoolInventory:
+    return take_inventory([server.pool], NODES, [], ChipUsage(Lister({None: []}), interval=0.0), load_catalog())
+
+
+CONTRADICTORY = {
+    **SPEC,
+    "nodeSelector": {"karpenter.sh/capacity-type": "on-demand"},
+    "price": {"perChipHour": "3.5", "spotPerChipHour": "1.25"},
+}
+
+
+def test_a_contradictory_price_is_told_once_also_by_a_new_process_and_so_is_its_correction() -> None:
+    server = Server(CONTRADICTORY)
+    publisher = publisher_of(server)
+    assert [publisher.publish(seen(server), NOW + second) for second in range(3)] == [1, 0, 0]
+    assert server.statements() == [("Warning", "PriceContradictory")]
+    [body] = server.posted
+    assert body["metadata"]["namespace"] == "default", "where Events of objects without a namespace are"
+    assert body["message"].startswith("Ready is False: ")
+    assert "remove the spot price" in body["message"]
+    ready = next(one for one in server.pool["status"]["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "PriceContradictory")
+    assert publisher_of(server).publish(seen(server), NOW + 10) == 0
+    server.pool["spec"] = SPEC
+    assert publisher_of(server).publish(seen(server), NOW + 20) == 1
+    assert server.statements()[1:] == [("Normal", "NodesReady")]
+
+
+def test_of_two_operators_that_see_the_same_turn_one_says_it() -> None:
+    server = Server(CONTRADICTORY)
+    before = seen(server)
+    assert publisher_of(server).publish(before, NOW) == 1
+    assert publisher_of(server).publish(before, NOW) == 0, "it saw the pool as it was"
+    assert server.statements() == [("Warning", "PriceContradictory")]
+
+
+def test_without_the_right_to_events_the_status_is_written_and_one_event_is_tried() -> None:
+    server = Server(CONTRADICTORY, forbidden=True)
+    publisher = publisher_of(server)
+    assert [publisher.publish(seen(server), NOW + second) for second in range(5)] == [1, 0, 0, 0, 0]
+    assert len(server.posted) == 1

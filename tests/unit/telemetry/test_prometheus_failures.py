@@ -89,6 +89,20 @@ def test_a_failed_query_affects_only_its_own_fields() -> None:
     assert failure.startswith("Prometheus: rates: HTTP Status Code 503")
 
 
+def test_an_element_that_can_not_be_read_ends_its_query_alone() -> None:
+    def answer(path: str) -> str:
+        text = healthy(path)
+        return (
+            text.replace(', {"metric"', ', {"metric": 1}, {"metric"') if "rightpool_chip_busy_ratio" in text else text
+        )
+
+    reading = read(answer)
+    assert reading.up
+    assert reading.samples[KEY].values == {Field.PODS: 1, Field.CHIP_BUSY: 0.5, Field.SAMPLES_PER_SECOND: 150}
+    [failure] = reading.failures
+    assert failure.startswith("Prometheus: gauges by avg: the answer can't be read")
+
+
 def test_gone() -> None:
     reading = read_from(f"http://127.0.0.1:{free_port()}")
     assert (dict(reading.samples), reading.up) == ({}, False)

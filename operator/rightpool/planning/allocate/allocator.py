@@ -18,6 +18,8 @@ class Allocation:
     """One for each evaluated job. The very same object as before where nothing has changed."""
     alone: Mapping[JobKey, Assessment] = field(default_factory=dict, repr=False)
     """What each job would get by itself: an allocator's memory of how it came to the assessments."""
+    supply: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """What each pool had for a job by itself, in the allocator's own terms: its memory of what `fits` depends on."""
 
 
 class Allocator(Protocol):

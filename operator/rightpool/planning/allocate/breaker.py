@@ -110,11 +110,23 @@ class Breaker:
             return Suspected(pool, None, False, found.undone, found.judged, found.next_trial)
         chip = self._chips.get(pool)
         alike = {name for name, key in self._chips.items() if key == chip}
-        of_chip = [(name, outcome) for name in alike for outcome in self._outcomes.get(name, ())]
-        found = self._pattern(of_chip, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
+        found = self._of_chip(chip)
         if found is not None and not self._may_try(found, {at for at in self._under_way if at[0] in alike}):
             return Suspected(pool, chip, False, found.undone, found.judged, found.next_trial)
         return None if self._fleet is None or self._may_try(self._fleet, set(self._under_way)) else self.stop
+
+    def against(self, pool: str) -> Limit | None:
+        """What holds every tenant's jobs, or those of one size, back from a pool; None where nothing does."""
+        everyones = [(pool, outcome) for outcome in self._outcomes.get(pool, ())]
+        for size in JobSize:
+            found = self._against(everyones, size, tenants=SEVERAL)
+            if found is not None:
+                return Suspected(pool, None, False, found.undone, found.judged, found.next_trial)
+        chip = self._chips.get(pool)
+        found = None if chip is None else self._of_chip(chip)
+        if found is not None:
+            return Suspected(pool, chip, False, found.undone, found.judged, found.next_trial)
+        return self.stop
 
     def admit(self, pool: str, tenant: str) -> None:
         """A move to a pool begins."""
@@ -129,6 +141,12 @@ class Breaker:
         alike = [at for at in outcomes if at[1].size is size]
         found = self._pattern(alike, FEWEST_OF_POOL, tenants=tenants)
         return found or self._pattern(outcomes, FEWEST_OF_POOL, tenants=tenants, sizes=SEVERAL)
+
+    def _of_chip(self, chip: str | None) -> _Pattern | None:
+        """What speaks against all pools with a chip."""
+        alike = [name for name, key in self._chips.items() if key == chip]
+        outcomes = [(name, outcome) for name in alike for outcome in self._outcomes.get(name, ())]
+        return self._pattern(outcomes, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
 
     def _pattern(
         self,

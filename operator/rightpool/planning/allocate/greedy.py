@@ -50,7 +50,7 @@ class GreedyAllocator:
 class _Admission:
     """One cycle's admission."""
 
-    __slots__ = ("alone", "evaluated", "fleet", "limits", "previous", "room", "waiting")
+    __slots__ = ("alone", "evaluated", "fleet", "limits", "previous", "room", "same", "supply", "waiting")
 
     def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
         self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
@@ -59,6 +59,9 @@ class _Admission:
             fleet.jobs.values(), fleet.policy, fleet.now, outcomes=fleet.outcomes, pools=fleet.pools
         )
         self.alone: dict[JobKey, Assessment] = {}
+        self.supply: Mapping[str, object] = {}
+        self.same: frozenset[str] = frozenset()
+        """Pools that have for a job by itself what they had in the last cycle."""
         self.waiting: dict[str, int] = {}
         """Jobs without a place that wait for chips of each pool."""
 
@@ -66,6 +69,10 @@ class _Admission:
         """The assessments of all jobs."""
         waiting = self._confirmed()
         fleet, room, old = self.fleet, self.room, {} if self.previous is None else self.previous.alone
+        self.supply = supply = room.supply()
+        if self.previous is not None:
+            before = self.previous.supply
+            self.same = frozenset(name for name, had in supply.items() if before.get(name) == had)
         for key, evaluated in self.evaluated.items():
             if key in waiting:
                 self.alone[key] = waiting[key]
@@ -73,7 +80,7 @@ class _Admission:
             self.alone[key] = self._selected(fleet.jobs[key], evaluated, old.get(key))
         room.touched.clear()
         admitted = self._admitted()
-        return Allocation(self.alone | admitted if admitted else self.alone, self.alone)
+        return Allocation(self.alone | admitted if admitted else self.alone, self.alone, self.supply)
 
     def _confirmed(self) -> dict[JobKey, Assessment]:
         """Migrations that wait to begin: time has passed since they were decided, and others may have got the chips."""
@@ -109,13 +116,16 @@ class _Admission:
 
     def _selected(self, job: Job, evaluated: Evaluated, before: Assessment | None) -> Assessment:
         """What the job would get by itself. before: what it got in the last cycle, kept where nothing has changed."""
+        if before is not None and before.evaluated is not evaluated:
+            before = None
+        if before is not None and self._has_same_room(job, evaluated, before):
+            return before
         fits = self.room.fits(job, evaluated.places)
         back = None
         if job.state.migration is not None and job.state.migration.returns:
             back = self.room.fits(job, (job.state.migration.source.placement,))[0]
         if (
             before is None
-            or before.evaluated is not evaluated
             or before.fits != fits
             or before.way_back != back
             or before.waits_for is not None
@@ -123,6 +133,17 @@ class _Admission:
         ):
             return select(job, evaluated, self.fleet.policy, fits, way_back=back)
         return before
+
+    def _has_same_room(self, job: Job, evaluated: Evaluated, before: Assessment) -> bool:
+        """Whether `fits` would say again what it said: it goes by the pools, by what is promised in them, and by what
+        an evaluation is kept for."""
+        return (
+            job.state.migration is None
+            and before.way_back is None
+            and before.waits_for is None
+            and not any(before.kept)
+            and self.same.issuperset(place.pool for place in evaluated.places)
+        )
 
     def _admitted(self) -> dict[JobKey, Assessment]:
         """Assessments that differ from what each job by itself would get, because others come first."""

@@ -68,7 +68,7 @@ class FleetLimits:
         pools: Mapping[str, Pool] | None = None,
     ) -> None:
         """outcomes: what pools have kept; pools: by name."""
-        jobs = list(jobs)
+        jobs = [job for job in jobs if job.state.migration is not None or job.state.history]
         self._policy = policy
         self._under_way = 0
         self._moves = 0
@@ -93,6 +93,10 @@ class FleetLimits:
     def stop(self) -> BreakerOpen | None:
         """Set where too many of the last moves, on several pools and of several tenants, had to be undone."""
         return self._breaker.stop
+
+    def against(self, pool: str) -> Limit | None:
+        """What holds moves to a pool back, whoever's they are; None where nothing does."""
+        return self._breaker.against(pool)
 
     def concurrency_limit(self) -> Limit | None:
         """Why nothing more may be moved at once; None where it may."""

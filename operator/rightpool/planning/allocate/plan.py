@@ -64,11 +64,11 @@ def _kept(fleet: Fleet, old: Mapping[JobKey, Evaluated]) -> dict[JobKey, Evaluat
         before = old.get(key)
         if before is not None and before.evaluation.now <= fleet.now < before.until and unchanged(before.job, job):
             kept[key] = before
-    held = Counter(id(before.evaluation) for before in kept.values())
+    held = Counter(id(before.evaluation.batch) for before in kept.values())
     return {
         key: before
         for key, before in kept.items()
-        if held[id(before.evaluation)] >= LEAST_KEPT * before.evaluation.size
+        if held[id(before.evaluation.batch)] >= LEAST_KEPT * before.evaluation.batch.size
     }
 
 

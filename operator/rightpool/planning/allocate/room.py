@@ -9,7 +9,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate.openings import Labels, Openings
+from rightpool.planning.allocate.openings import EVERY_NODE, Labels, Openings
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.shape import node_selector
 from rightpool.planning.job import Job, JobKey
@@ -36,8 +36,18 @@ class Room:
         self._strangers: dict[tuple[int, Labels, bool], tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
         self.touched: set[str] = set()
         """Pools of which chips have been taken."""
-        for job in sorted(jobs, key=lambda job: (job.created_at, job.key)):
+        promised = [job for job in jobs if reservation(job)]
+        for job in sorted(promised, key=lambda job: (job.created_at, job.key)):
             self.promise(job)
+
+    def supply(self) -> dict[str, tuple[Pool, Mapping[JobKey, Mapping[str, int]]]]:
+        """All that `fits` depends on beside the job, by pool: the pool, and which of its chips are promised to whom."""
+        promised: dict[str, dict[JobKey, Mapping[str, int]]] = {name: {} for name in self._pools}
+        for key, pools in self._promised.items():
+            for pool, taken in pools.items():
+                if pool in promised:
+                    promised[pool][key] = dict(taken)
+        return {name: (pool, promised[name]) for name, pool in self._pools.items()}
 
     def fits(self, job: Job, places: Sequence[Placement]) -> tuple[bool, ...]:
         """Which of the placements the job could have now, each by itself."""
@@ -227,7 +237,8 @@ def _in_units(pool: Pool, place: Placement) -> tuple[int, int]:
 
 
 def _selected(job: Job) -> Labels:
-    return frozenset(node_selector(job.spec).items())
+    selected = node_selector(job.spec)
+    return frozenset(selected.items()) if selected else EVERY_NODE
 
 
 def _add(chips: dict[str, int], more: Mapping[str, int]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.enumerate import nearest, sizes
-from rightpool.planning.evaluate.evaluation import NOTHING, Evaluated, Evaluation, UnmeasuredOptions
+from rightpool.planning.evaluate.evaluation import NOTHING, Evaluated, Evaluation, EvaluationBatch, UnmeasuredOptions
 from rightpool.planning.evaluate.experience import fleet_experience, ran_last
 from rightpool.planning.evaluate.gates import avoided
 from rightpool.planning.evaluate.intent import Intent
@@ -42,24 +43,32 @@ from rightpool.planning.job import Job, JobKey
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 
+CHUNK: Final = 2_000
+"""Jobs that are evaluated together: with more, columns in the making would be most of the operator's memory."""
+
 
 def evaluate(fleet: Fleet, predictor: Predictor, jobs: Iterable[Job] | None = None) -> dict[JobKey, Evaluated]:
     """Every job's part. jobs: those that are asked about; all of the fleet by default.
 
     A job that can't be evaluated keeps no other from it: that is a defect, and is told where the job is looked at.
     """
-    return _isolated(fleet, predictor, list(fleet.jobs.values() if jobs is None else jobs))
+    asked = list(fleet.jobs.values() if jobs is None else jobs)
+    batch = EvaluationBatch(len(asked))
+    found: dict[JobKey, Evaluated] = {}
+    for start in range(0, len(asked), CHUNK):
+        found |= _isolated(fleet, predictor, asked[start : start + CHUNK], batch)
+    return found
 
 
-def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job]) -> dict[JobKey, Evaluated]:
+def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: EvaluationBatch) -> dict[JobKey, Evaluated]:
     """Halves are tried by themselves where the whole fails."""
     try:
-        return _Evaluating(fleet, predictor).all(jobs)
+        return _Evaluating(fleet, predictor, batch).all(jobs)
     except Exception as error:
         if len(jobs) == 1:
-            return {jobs[0].key: _Evaluating(fleet, predictor).failed(jobs[0], error)}
+            return {jobs[0].key: _Evaluating(fleet, predictor, batch).failed(jobs[0], error)}
         half = len(jobs) // 2
-        return _isolated(fleet, predictor, jobs[:half]) | _isolated(fleet, predictor, jobs[half:])
+        return _isolated(fleet, predictor, jobs[:half], batch) | _isolated(fleet, predictor, jobs[half:], batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,7 @@ class _Part:
 class _Evaluating:
     fleet: Fleet
     predictor: Predictor
+    batch: EvaluationBatch
     register: Register = field(init=False)
     _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
     _unmeasured_options: dict[tuple[object, ...], UnmeasuredOptions] = field(default_factory=dict)
@@ -98,7 +108,7 @@ class _Evaluating:
         shapes = [part.shape for part in measured if part.shape is not None]
         now = self.fleet.now
         running = evaluate_running([part.job for part in measured], shapes, self.register, self.predictor, now)
-        evaluation = Evaluation(self.register, running, now, len(jobs))
+        evaluation = Evaluation(self.register, running, now, self.batch)
         deadline = self.fleet.policy.start_deadline.total_seconds()
         found: dict[JobKey, Evaluated] = {}
         number = 0
@@ -117,7 +127,7 @@ class _Evaluating:
     def failed(self, job: Job, error: Exception) -> Evaluated:
         """Of a job that can't be evaluated."""
         running = evaluate_running([], [], self.register, self.predictor, self.fleet.now)
-        evaluation = Evaluation(self.register, running, self.fleet.now, 1)
+        evaluation = Evaluation(self.register, running, self.fleet.now, self.batch)
         failure = Failure(f"{type(error).__name__}: {error}")
         decision = Decision(Action.HOLD, Reason.OPERATOR_FAILED, evidence=failure)
         return Evaluated(evaluation, job, Intent.NONE, self.fleet.now, decision)

@@ -45,6 +45,14 @@ NOTHING = UnmeasuredOptions(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EvaluationBatch:
+    """Evaluations that were made for one plan. They are renewed together."""
+
+    size: int
+    """How many jobs they are of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """What evaluating some jobs of a fleet together gave. It is kept whole while one of its jobs is kept from it."""
 
@@ -53,8 +61,8 @@ class Evaluation:
     """Of the jobs that were measured."""
     now: float
     """Unix seconds when it was made."""
-    size: int
-    """How many jobs it is of."""
+    batch: EvaluationBatch
+    """What it was made with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

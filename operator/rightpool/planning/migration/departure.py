@@ -96,10 +96,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
 
 def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
     """Whether the program has failed after it was asked to save. It may have been started again since."""
-    if migration.moving.since is None:
-        return False
-    crash = leaving.crash
-    return leaving.failed or (crash is not None and crash.at > migration.phase_since - CLOCK_SKEW_SECONDS)
+    return migration.moving.since is not None and leaving.failed_since(migration.phase_since - CLOCK_SKEW_SECONDS)
 
 
 def _ends(leaving: RevisionState) -> bool:
@@ -160,7 +157,8 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     job = departed(job, migration, now)
     assert job.state.migration is not None
     migration = job.state.migration
-    job = job.with_state(replace(job.state, revision=target))
+    # What was observed is of the Revision that has gone: its count is no work of the one that is to come.
+    job = replace(job, observed=replace(job.observed, track=None)).with_state(replace(job.state, revision=target))
     if edited:
         # What starts there is another program than the one that was measured: nothing can be proven by it.
         outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED

@@ -31,8 +31,12 @@ def with_pause(job: Job, now: float) -> Job:
     before = pause.saved_before if pause.saved_before is not None else pause.since - CLOCK_SKEW_SECONDS
     if saved is not None and saved > before:
         return _set(job, replace(pause, saved_at=saved, stopping=True))
-    if not _runs(job) or now - pause.since > job.spec.checkpoint.timeout.total_seconds():
+    if _failed_since_asked(job, pause):  # what it did since its last save is lost already: nothing is waited for
+        return _set(job, replace(pause, unsaved=Reason.SAVE_FAILED, stopping=True))
+    if not _runs(job):
         return _set(job, replace(pause, stopping=True))
+    if now - pause.since > job.spec.checkpoint.timeout.total_seconds():
+        return _set(job, replace(pause, unsaved=Reason.CHECKPOINT_TIMEOUT, stopping=True))
     return job
 
 
@@ -68,6 +72,13 @@ def _resumed(job: Job, pause: Pause, now: float) -> Job:
 def _runs(job: Job) -> bool:
     child = job.child
     return child is not None and child.running > 0
+
+
+def _failed_since_asked(job: Job, pause: Pause) -> bool:
+    """Whether the program has failed after it was asked to save; one that saves by itself was not asked."""
+    child = job.child
+    asked = job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+    return asked and child is not None and child.failed_since(pause.since - CLOCK_SKEW_SECONDS)
 
 
 def _set(job: Job, pause: Pause | None) -> Job:

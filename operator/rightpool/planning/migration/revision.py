@@ -100,6 +100,10 @@ class RevisionState:
         """Whether the child is there to stay, and its pods run: so many, where some may have run to their end."""
         return self.exists and not self.deleting and 0 < self.running >= replicas - self.completed
 
+    def failed_since(self, at: float) -> bool:
+        """Whether its program has failed since, Unix seconds. It may have been started again."""
+        return self.failed or (self.crash is not None and self.crash.at > at)
+
     @property
     def hindrance(self) -> str | None:
         """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""

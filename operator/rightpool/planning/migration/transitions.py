@@ -11,13 +11,15 @@ between any two instructions continues or undoes on return, and never repeats.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.state import JobState
 from rightpool.planning.accounting.accounting import accounted, finished
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
@@ -38,6 +40,23 @@ if TYPE_CHECKING:
 COMPLETED = "Completed"
 FAILED = "Failed"
 
+# What time alone does not take a step further, and an account without a counterfactual.
+_STANDING: Final = frozenset(
+    {
+        "account",
+        "avoid",
+        "decisions",
+        "finished",
+        "history",
+        "last_move_at",
+        "moves",
+        "progress",
+        "revision",
+        "variation",
+    }
+)
+_UNDER_WAY: Final = attrgetter(*(field.name for field in fields(JobState) if field.name not in _STANDING))
+
 
 def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
     """The job's next persisted state; the very same object where nothing changes.
@@ -55,6 +74,19 @@ def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec
     if seen is not None and (after is not job or worth_keeping(job.state.variation, seen)):
         after = after.with_state(replace(after.state, variation=seen))
     return after
+
+
+def at_rest(job: Job) -> bool:
+    """Whether time alone takes the job no step further: `advance` gives the same for the same job, assessment and
+    policy, whenever it is asked."""
+    return (
+        not any(_UNDER_WAY(job.state))
+        and job.state.account.counterfactual is None
+        and job.trace_request is None
+        and job.observed.threat is None
+        and job.spec.targets.budget is None
+        and not job.spec.suspend
+    )
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:

@@ -107,6 +107,11 @@ def _stopped(job: Job, context: Context) -> Statement:
     saved = ""
     if pause is not None and pause.saved_at is not None:
         saved = f"; its last save was {write_unix_time(floor(pause.saved_at))}"
+    elif pause is not None and pause.unsaved is Reason.SAVE_FAILED:
+        saved = "; it was stopped without a new save, since the program failed after one was asked for"
+    elif pause is not None and pause.unsaved is not None:
+        timeout = span(job.spec.checkpoint.timeout.total_seconds())
+        saved = f"; it was stopped without a new save, since none came within {timeout}"
     if broke:
         return Statement("False", Reason.BUDGET_EXCEEDED, f"{why}{saved}; raise the budget to run the job")
     return Statement("False", Reason.SUSPENDED, f"{why}{saved}; set it to false to run the job")
@@ -124,7 +129,8 @@ def _unplaced(job: Job, context: Context) -> Statement:
 
 def _crashed(crash: Crash) -> str:
     """The program fails and is started again."""
-    times = "once" if crash.count == 1 else f"{crash.count} times"
+    # The Job counts a failure a moment after its pod has ended.
+    times = "once" if crash.count <= 1 else f"{crash.count} times"
     output = f". Its last output: {crash.output}" if crash.output else ""
     return (
         f"{crash}. It has failed {times} and is started again until it has failed more than {crash.allowed} times "

@@ -190,7 +190,7 @@ class ChargebackBooks:
             if books is None:
                 continue
             if version is None:
-                books.dirty = True
+                books.dirty = books.urgent = True  # what has failed is tried again a minute later
             else:
                 books.version = version
 

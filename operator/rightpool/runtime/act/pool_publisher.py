@@ -1,9 +1,12 @@
-"""Publishes discovered pools as AcceleratorPools, and the status of all pools. Unchanged ones are not written."""
+"""Publishes discovered pools as AcceleratorPools, and the status of all pools. Unchanged ones are not written.
+
+What turns in the conditions has an Event, sent after the write that made it true.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pydantic import ValidationError
@@ -12,13 +15,17 @@ from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_c
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError
+from rightpool.cluster.errors import ClusterError, Conflict
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.calibration import verdict
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.planning.allocate.breaker import Outcomes
-from rightpool.runtime.observe.facts import meta
+from rightpool.planning.evidence import Limit
+from rightpool.reporting.decision_texts import limit_text
+from rightpool.reporting.events import Event
+from rightpool.reporting.pool_events import pool_events
+from rightpool.runtime.observe.facts import meta, reference
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations
 from rightpool.runtime.observe.store import Store
 
@@ -35,18 +42,27 @@ logger = logging.getLogger(__name__)
 class PoolPublisher:
     """Writes AcceleratorPools. Only the leader uses it."""
 
-    def __init__(self, client: ClusterClient, store: Store) -> None:
+    def __init__(self, client: ClusterClient, store: Store, post: Callable[[Event], object]) -> None:
+        """post: sends an Event."""
         self._client = client
         self._store = store
+        self._post = post
         self._outcomes: Outcomes = {}
+        self._against: Mapping[str, Limit] = {}
         self._logged: set[tuple[str, str]] = set()
 
-    def publish(self, fleet: PoolInventory, now: float, outcomes: Outcomes | None = None) -> int:
+    def publish(
+        self,
+        fleet: PoolInventory,
+        now: float,
+        outcomes: Outcomes | None = None,
+        against: Mapping[str, Limit] | None = None,
+    ) -> int:
         """Publish all pools; the number of writes. A failed write of one pool does not affect the others.
 
-        outcomes: how moves to each pool ended.
+        outcomes: how moves to each pool ended. against: what holds moves to a pool back.
         """
-        self._outcomes = outcomes or {}
+        self._outcomes, self._against = outcomes or {}, against or {}
         writes = 0
         for name in sorted(fleet.discovered & fleet.inventory.pools.keys()):
             writes += self._guarded(name, self._publish_spec, fleet, now)
@@ -81,17 +97,43 @@ class PoolPublisher:
 
     def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
         stored = fleet.objects[name]
-        status = pool_status(name, fleet, now, self._outcomes.get(name, ()))
+        status = pool_status(name, fleet, now, self._outcomes.get(name, ()), self._against.get(name))
         # What was measured has another writer: as long as no other one applies it, it stays.
         if status == {key: value for key, value in (stored.get("status") or {}).items() if key != "calibration"}:
             return False
-        body = {"metadata": {"name": name, "uid": meta(stored)["uid"]}, "status": status}
-        self._store.assume(ACCELERATOR_POOLS, self._client.apply(ACCELERATOR_POOLS, body, subresource="status"))
+        spec = fleet.specs.get(name)
+        scaled = spec is not None and spec.max_chips is not None
+        events = [
+            *pool_events(
+                reference(ACCELERATOR_POOLS, stored),
+                _conditions(stored),
+                _conditions({"status": status}),
+                scaled=scaled,
+            )
+        ]
+        about = {"name": name, "uid": meta(stored)["uid"]}
+        if events:  # of several operators that see the same turn, one says it
+            about["resourceVersion"] = meta(stored)["resourceVersion"]
+        body = {"metadata": about, "status": status}
+        try:
+            answer = self._client.apply(ACCELERATOR_POOLS, body, subresource="status")
+        except Conflict as error:
+            logger.debug("AcceleratorPool %s: %s", name, error.message)  # the next cycle sees what is stored
+            return False
+        self._store.assume(ACCELERATOR_POOLS, answer)
+        for event in events:
+            self._post(event)
         return True
 
 
-def pool_status(name: str, fleet: PoolInventory, now: float, outcomes: Sequence[MoveOutcome] = ()) -> Mapping[str, Any]:
-    """The status of a stored pool, in wire form.
+def pool_status(
+    name: str,
+    fleet: PoolInventory,
+    now: float,
+    outcomes: Sequence[MoveOutcome] = (),
+    against: Limit | None = None,
+) -> Mapping[str, Any]:
+    """The status of a stored pool, in wire form. against: what holds moves to it back.
 
     It does not depend on the namespaces that this operator watches: several operators, each with namespaces of its own,
     may write the status of the same pool, and must write the same.
@@ -101,7 +143,7 @@ def pool_status(name: str, fleet: PoolInventory, now: float, outcomes: Sequence[
     pool = fleet.inventory.pools.get(name)
     made = [
         Condition(kind.value, status, reason.value, message, generation)
-        for kind, status, reason, message in _verdicts(name, fleet)
+        for kind, status, reason, message in (*_verdicts(name, fleet), _trusted(against, now))
     ]
     conditions = set_conditions(_conditions(stored), made, now)
     total, free = (0, 0) if pool is None else (pool.total, pool.free)
@@ -200,3 +242,9 @@ def _calibrated(name: str, fleet: PoolInventory) -> _Verdict:
     spec = fleet.specs.get(name)
     accelerator = "unknown" if spec is None else spec.accelerator
     return PoolConditionType.CALIBRATED, *verdict(name, kept, accelerator)
+
+
+def _trusted(against: Limit | None, now: float) -> _Verdict:
+    if against is None:
+        return PoolConditionType.TRUSTED, "True", Reason.BREAKER_CLOSED, ""
+    return PoolConditionType.TRUSTED, "False", against.reason, limit_text(against, now)

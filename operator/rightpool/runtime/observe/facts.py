@@ -153,6 +153,17 @@ class ChildFacts:
         return {**identity, "controller": True}
 
 
+def reference(resource: Resource, body: Mapping[str, Any]) -> dict[str, str]:
+    """How an Event names an object without a namespace."""
+    about = meta(body)
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": str(about.get("name", "")),
+        "uid": str(about.get("uid", "")),
+    }
+
+
 def meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """An object's metadata."""
     return body.get("metadata") or {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,6 +61,9 @@ class Store:
         self._children: dict[JobKey, dict[str, ChildFacts]] = {}
         self._pods: dict[JobKey, dict[str, PodFacts]] = {}
         self._revisions: dict[JobKey, tuple[str, Mapping[int, RevisionState]]] = {}  # with the job's uid
+        self._own_pods: dict[
+            JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
+        ] = {}  # of the Revision asked for last
         self._changed = threading.Event()
 
     # --- updates -----------------------------------------------------------------------------------------------------
@@ -138,13 +141,18 @@ class Store:
         if resource is PROFILED_JOBS:
             if self._jobs.get(entry.key) == uid:
                 del self._jobs[entry.key]
-            self._revisions.pop(entry.key, None)
+            self._outdate(entry.key)
         elif (index := self._index_of(resource)) is not None:
             members = index.get(entry.key, {})
             members.pop(uid, None)
             if not members:
                 index.pop(entry.key, None)
-            self._revisions.pop(entry.key, None)
+            self._outdate(entry.key)
+
+    def _outdate(self, key: JobKey) -> None:
+        """Something about the ProfiledJob has changed that its Revisions and pods are derived from."""
+        self._revisions.pop(key, None)
+        self._own_pods.pop(key, None)
 
     def _index(self, resource: Resource, uid: str, entry: _Entry, old: _Entry | None) -> bool:
         """Update the indexes; whether a decision may depend on the change."""
@@ -155,7 +163,7 @@ class Store:
             index.setdefault(entry.key, {})[uid] = entry.facts
             if old is not None and old.facts == entry.facts:
                 return False
-            self._revisions.pop(entry.key, None)
+            self._outdate(entry.key)
             return True
         return old is None or old.facts != entry.facts
 
@@ -202,17 +210,23 @@ class Store:
             children = self._children.get(key, {}).values()
             return next((c for c in children if c.revision == revision and c.named and c.owner != uid), None)
 
-    def pods(self, key: JobKey, revision: int) -> list[PodFacts]:
-        """The pods of a Revision: those that its child controls.
+    def pods(self, key: JobKey, revision: int) -> Sequence[PodFacts]:
+        """The pods of a Revision: those that its child controls. The very same object while nothing about them changes.
 
         Labels are not sufficient, because any user can write them: the operator would trust a foreign pod's metrics and
         send the Revision's token to it.
         """
         with self._lock:
             owner = self._jobs.get(key)
+            known = self._own_pods.get(key)
+            if known is not None and known[0] == owner and known[1] == revision:
+                return known[2]
             children = self._children.get(key, {}).values()
             uids = {child.uid for child in children if child.revision == revision and child.owner == owner}
-            return [pod for pod in self._pods.get(key, {}).values() if pod.revision == revision and pod.owner in uids]
+            pods = self._pods.get(key, {}).values()
+            found = tuple(pod for pod in pods if pod.revision == revision and pod.owner in uids)
+            self._own_pods[key] = (owner, revision, found)
+            return found
 
     def all_pods(self) -> list[PodFacts]:
         """The pods of all Revisions."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FuturesTimeout
 from dataclasses import dataclass, field
@@ -35,6 +35,18 @@ class _Observed:
     window: RevisionWindow
     requested_at: float = -math.inf
     """When its last read was requested."""
+    target: Target | None = None
+    """What is read; None where no pod has an address."""
+    pods: Sequence[PodFacts] = ()
+    """What the target was made of."""
+
+    def target_of(self, pods: Sequence[PodFacts], interval: float) -> Target | None:
+        """The pods with addresses."""
+        if pods is not self.pods or (self.target is not None and self.target.interval != interval):
+            addresses = tuple((pod.name, pod.ip) for pod in pods if pod.ip and not pod.done)
+            self.target = Target(self.window.key, addresses, interval) if addresses else None
+            self.pods = pods
+        return self.target
 
 
 @dataclass(slots=True)
@@ -56,7 +68,7 @@ class Observations:
         """Stop. A running read ends by its own timeouts."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def refresh(self, jobs: Iterable[Job], pods: Callable[[Job, int], Iterable[PodFacts]], now: float) -> None:
+    def refresh(self, jobs: Iterable[Job], pods: Callable[[Job, int], Sequence[PodFacts]], now: float) -> None:
         """Take the samples of a finished read, and start the next one. Windows of all other jobs are dropped."""
         self._collect(0.0)
         targets: list[Target] = []
@@ -73,10 +85,10 @@ class Observations:
                 interval = min(interval, CHECKPOINT_INTERVAL)
             if self._reading is not None or now - observed.requested_at < EARLY * interval:
                 continue
-            addresses = tuple((pod.name, pod.ip) for pod in pods(job, number) if pod.ip and not pod.done)
-            if addresses:
+            target = observed.target_of(pods(job, number), interval)
+            if target is not None:
                 observed.requested_at = now
-                targets.append(Target(observed.window.key, addresses, interval))
+                targets.append(target)
                 requested[observed.window.key] = job.uid
         for uid in self._windows.keys() - alive:
             del self._windows[uid]
@@ -94,9 +106,8 @@ class Observations:
         return observed.window.observe(job, accelerator, now)
 
     def _observed(self, job: Job, number: int) -> _Observed:
-        key = RevisionKey(job.key.namespace, job.key.name, number)
         observed = self._windows.get(job.uid)
-        if observed is None or observed.window.key != key:
+        if observed is None or observed.window.key != (*job.key, number):
             observed = self._windows[job.uid] = _Observed(RevisionWindow.of(job, number))
         return observed
 

@@ -4,7 +4,7 @@ Such an exporter asks the kubelet which pod holds a chip, and says so in labels.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,7 +79,7 @@ class _ByPod:
         self._divided: set[RevisionKey] = set()
         self._found: dict[RevisionKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
 
-    def take(self, what: str, rows: Sequence[Row]) -> None:
+    def take(self, what: str, rows: Iterable[Row]) -> None:
         for labels, value in rows:
             pod = labels.get("exported_pod") or labels.get("pod") or ""
             namespace = labels.get("exported_namespace") or labels.get("namespace") or ""

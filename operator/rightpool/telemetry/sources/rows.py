@@ -1,7 +1,10 @@
 """An answer of Prometheus: rows of labels and a number."""
 
 import math
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypedDict
+
+import msgspec
 
 
 class BadAnswer(Exception):
@@ -12,26 +15,53 @@ class BadAnswer(Exception):
 # every reading.
 Row = tuple[dict[str, str], float]
 
-_TEXT: Final = {str}
+
+class _Point(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    at: float
+    """Unix seconds of the query."""
+    text: str
+    """The value; a number is written as text, because JSON has no NaN."""
 
 
-def rows_of(result: object) -> list[Row]:
-    """The rows of a query's result. Values that are not finite are left out: NaN says that there is nothing to say."""
-    if not isinstance(result, list):
-        raise BadAnswer("the answer is not a vector")
-    rows: list[Row] = []
-    for element in result:
+class _Element(msgspec.Struct, frozen=True, gc=False, rename={"labels": "metric", "point": "value"}):
+    """An element of an instant vector, as it is on the wire."""
+
+    labels: dict[str, str]
+    point: _Point
+
+
+class _Data(TypedDict):
+    result: list[msgspec.Raw]
+
+
+class Answer(TypedDict):
+    """The answer to an instant query, with its elements as they are on the wire."""
+
+    data: _Data
+
+
+# Typed, because a decoder that knows what comes takes half the time of one that does not.
+_ANSWER: Final = msgspec.json.Decoder(Answer)
+_ELEMENT: Final = msgspec.json.Decoder(_Element)
+
+
+def vector_of(body: bytes) -> Answer:
+    """The answer in a body. Raises ValueError where it is none."""
+    return _ANSWER.decode(body)
+
+
+def rows_of(elements: Sequence[msgspec.Raw]) -> Iterator[Row]:
+    """The rows of a query's result. Values that are not finite are left out: NaN says that there is nothing to say.
+
+    One at a time: all of ten thousand jobs would take ten times the memory of the answer. Raises BadAnswer at an
+    element that can't be read.
+    """
+    decode = _ELEMENT.decode
+    for raw in elements:
         try:
-            labels, (at, text) = element["metric"], element["value"]
-            value = float(text)
-            if not math.isfinite(at):
-                raise BadAnswer("a time in the answer is not finite")
-            if type(text) is not str or not _TEXT.issuperset(map(type, labels.values())):
-                raise BadAnswer("a label or a value of the answer is not text")
-        except ValueError:
-            raise BadAnswer("a value of the answer is not a number") from None
-        except (TypeError, KeyError, AttributeError, OverflowError):
-            raise BadAnswer("an element of the answer is not a sample") from None
+            element = decode(raw)
+            value = float(element.point.text)
+        except ValueError as error:
+            raise BadAnswer(f"an element of the answer is no sample: {error}") from None
         if math.isfinite(value):
-            rows.append((labels, value))
-    return rows
+            yield element.labels, value

@@ -35,18 +35,19 @@ AT: Final = "at"
 RATES: Final = "rates"
 QUALITY: Final = "quality"
 MODEL: Final = "model"
-SAMPLES: Final = "samples"
-SAMPLES_PER_SECOND: Final = "samplesPerSecond"
-STEP_SECONDS: Final = "stepSeconds"
+SAMPLES: Final = Field.SAMPLES.value
+SAMPLES_PER_SECOND: Final = Field.SAMPLES_PER_SECOND.value
+STEP_SECONDS: Final = Field.STEP_SECONDS.value
 
 _KEY: Final = "namespace, profiledjob, revision"
 _POD: Final = f"{_KEY}, pod"
 
-# Namespace, job and revision, as labels spell them. Not the Revision's key: there are eighteen rows for each.
+# Namespace, job and revision, as labels spell them. Not the Revision's key: there are nineteen rows for each.
 _LabelKey = tuple[str, str, str]
 _KEY_OF: Final = itemgetter("namespace", "profiledjob", "revision")
-# What a row is about: its metric and part of the step, or the name that the query gave it.
-_Topic = tuple[str, str]
+# Of a metric, or of the name that a query gives its rows: the label that tells its rows apart, and fields by its value.
+_ByValue = tuple[str, Mapping[str, tuple[Field, ...]]]
+_NO_LABEL: Final = ""
 
 
 def gauges_by(aggregate: Aggregate) -> str:
@@ -54,30 +55,44 @@ def gauges_by(aggregate: Aggregate) -> str:
     return f"gauges by {aggregate}"
 
 
-def _topics(aggregate: Aggregate) -> Mapping[_Topic, tuple[Field, ...]]:
-    found: dict[_Topic, tuple[Field, ...]] = {}
+def _gauge_fields(aggregate: Aggregate) -> Mapping[str, _ByValue]:
+    found: dict[str, tuple[str, dict[str, tuple[Field, ...]]]] = {}
     for gauge in GAUGES:
-        if gauge.aggregate is aggregate:
-            for value in gauge.among:
-                found[gauge.metric, value] = (*found.get((gauge.metric, value), ()), gauge.field)
-    return found
+        if gauge.aggregate is aggregate and not _several(gauge):
+            [value] = gauge.among
+            _, fields = found.setdefault(gauge.metric, (gauge.label, {}))
+            fields[value] = (*fields.get(value, ()), gauge.field)
+    return {
+        **found,
+        **_named_fields(gauge.field for gauge in GAUGES if gauge.aggregate is aggregate and _several(gauge)),
+    }
 
 
-# Of each query, the fields of a row.
-_FIELDS: Final[Mapping[str, Mapping[_Topic, tuple[Field, ...]]]] = {
-    PODS: {(PODS, ""): (Field.PODS,)},
-    **{gauges_by(aggregate): _topics(aggregate) for aggregate in Aggregate},
-    RATES: {
-        (SAMPLES_PER_SECOND, ""): (Field.SAMPLES_PER_SECOND,),
-        (STEP_SECONDS, ""): (Field.STEP_SECONDS,),
-        (SAMPLES, ""): (Field.SAMPLES,),
-        **{(rate.field.value, ""): (rate.field,) for rate in LINK_RATES},
-    },
+def _several(gauge: Gauge) -> bool:
+    """Whether series of several values of the label make the field. Prometheus makes one row of them."""
+    return len(gauge.among) > 1
+
+
+def labels_of(gauge: Gauge) -> Mapping[str, str]:
+    """The labels of its row beside those of the Revision."""
+    if _several(gauge):
+        return {FIELD: gauge.field.value}
+    [value] = gauge.among
+    return {"__name__": gauge.metric} | ({gauge.label: value} if value else {})
+
+
+def _named_fields(fields: Iterable[Field]) -> dict[str, _ByValue]:
+    return {field.value: (_NO_LABEL, {"": (field,)}) for field in fields}
+
+
+# Of each query, the fields of a row by what it is about.
+_FIELDS: Final[Mapping[str, Mapping[str, _ByValue]]] = {
+    PODS: {PODS: (_NO_LABEL, {"": (Field.PODS,)})},
+    **{gauges_by(aggregate): _gauge_fields(aggregate) for aggregate in Aggregate},
+    RATES: _named_fields(
+        (Field.SAMPLES_PER_SECOND, Field.STEP_SECONDS, Field.SAMPLES, *(rate.field for rate in LINK_RATES))
+    ),
 }
-_LABELS: Final = {gauge.metric: gauge.label for gauge in GAUGES}
-# Fields that several rows give: the highest counts.
-_HIGHEST: Final = frozenset(gauge.field for gauge in GAUGES if len(gauge.among) > 1)
-assert all(gauge.aggregate is Aggregate.MAX for gauge in GAUGES if gauge.field in _HIGHEST)
 
 
 class SidecarSeries:
@@ -108,7 +123,7 @@ class _ByRevision:
         self._derived: dict[_LabelKey, set[str]] = defaultdict(set)
         self._model: dict[_LabelKey, ModelRows] = defaultdict(ModelRows)
 
-    def take(self, what: str, rows: Sequence[Row]) -> None:
+    def take(self, what: str, rows: Iterable[Row]) -> None:
         """Rows of other Revisions, and about what is no field, are skipped."""
         if what == QUALITY:
             for labels, _ in rows:
@@ -119,17 +134,19 @@ class _ByRevision:
                 if (key := _label_key(labels)) in self._keys:
                     self._model[key].take(labels.get("__name__") or labels.get(FIELD, ""), labels, value)
             return
-        fields = _FIELDS[what]
+        known, values = _FIELDS[what], self._values
         for labels, value in rows:
             try:
-                own = self._values[_KEY_OF(labels)]
+                own = values[_KEY_OF(labels)]
             except KeyError:
                 continue
             name = labels.get("__name__") or labels.get(FIELD) or ""
-            for field in fields.get((name, labels.get(_LABELS.get(name, ""), "")), ()):
-                own[field] = max(value, own.get(field, value)) if field in _HIGHEST else value
-            if name == AT:
-                self._scraped[_label_key(labels)] = value
+            if name in known:
+                label, fields = known[name]
+                for field in fields.get(labels.get(label, ""), ()):
+                    own[field] = value
+            elif name == AT:
+                self._scraped[_KEY_OF(labels)] = value
 
     def readings(self) -> Mapping[RevisionKey, SourceReading]:
         """Only of Revisions of which a pod was scraped: what else is there of others is old."""
@@ -170,11 +187,17 @@ def _queries(scope: Scope) -> tuple[Query, ...]:
 
     def gauge(aggregate: Aggregate) -> str:
         chosen = [entry for entry in GAUGES if entry.aggregate is aggregate]
-        groups = dict.fromkeys((entry.label, entry.faults) for entry in chosen)
-        return " or ".join(
-            gauges(aggregate, label, [entry for entry in chosen if (entry.label, entry.faults) == (label, faults)])
-            for label, faults in groups
-        )
+        groups: dict[tuple[str, bool], list[Gauge]] = {}
+        for entry in chosen:
+            if not _several(entry):
+                groups.setdefault((entry.label, entry.faults), []).append(entry)
+        parts = [gauges(aggregate, label, entries) for (label, _), entries in groups.items()]
+        return " or ".join([*parts, *(several(aggregate, entry) for entry in chosen if _several(entry))])
+
+    def several(aggregate: Aggregate, entry: Gauge) -> str:
+        selector = f'{entry.metric}{{{entry.label}=~"{"|".join(entry.among)}",{of_jobs}}}'
+        each = f"{aggregate} by ({_POD}) ({selector})"
+        return _named(entry.field.value, f"{aggregate} by ({_KEY}) {living(each)}")
 
     def gauges(aggregate: Aggregate, label: str, chosen: Sequence[Gauge]) -> str:
         names = "|".join(sorted({entry.metric for entry in chosen}))

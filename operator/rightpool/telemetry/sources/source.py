@@ -83,7 +83,7 @@ class TargetIndex:
 class Collector(Protocol):
     """Reads the answers of one cycle, one at a time, so that only one is in memory."""
 
-    def take(self, what: str, rows: Sequence[Row]) -> None:
+    def take(self, what: str, rows: Iterable[Row]) -> None:
         """The answer to the query of that name. Not called for a query that failed."""
         ...
 

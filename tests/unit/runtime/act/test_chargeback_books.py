@@ -183,6 +183,19 @@ def test_what_a_deleted_job_has_spent_is_stored_at_once() -> None:
     assert cluster.writes == before + 1
 
 
+def test_what_a_deleted_job_has_spent_is_tried_again_each_minute_until_it_is_stored() -> None:
+    cluster = Cluster()
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0, 20.0), NOW)
+    now = operator.run(fleet(11.0, 21.0), now)
+    cluster.down = True
+    now = operator.run(fleet(11.0), now, 3)
+    cluster.down = False
+    operator.run(fleet(11.0), now, 2)
+    (body,) = cluster.objects.values()
+    assert sum(charge.spent for charge in read_books(body).totals().values()) == 32.0
+
+
 def test_another_writer_is_believed() -> None:
     cluster = Cluster()
     first, second = Operator(cluster), Operator(cluster)

@@ -1,0 +1,175 @@
+"""How long the agent lets XLA record: by what a first look has seen, and by the process' memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rightpool_agent import jax_trace, process  # type: ignore[import-not-found]
+
+from rightpool import contract
+
+
+class Profiler:
+    """XLA's, as far as the agent knows it: `rate` bytes of result a second."""
+
+    def __init__(self, rate: float, clock: Clock) -> None:
+        self.rate, self.clock = rate, clock
+        self.sessions: list[float] = []
+        self.marks: list[dict[str, Any]] = []
+        self._profile_state = SimpleNamespace(session=None)
+        self._profiler_server = None
+        self._profiler = SimpleNamespace(ProfilerSession=lambda options: Open(self), TraceMe=self._mark)
+        self.ProfileOptions = SimpleNamespace
+
+    def _mark(self, name: str, **about: Any) -> Any:
+        self.marks.append({"name": name, **about})
+        return nullcontext()
+
+
+class Open:
+    def __init__(self, profiler: Profiler) -> None:
+        self._profiler, self._began = profiler, profiler.clock.now
+
+    def stop(self) -> bytes:
+        seconds = self._profiler.clock.now - self._began
+        self._profiler.sessions.append(seconds)
+        return bytes(int(self._profiler.rate * seconds))
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(jax_trace, "time", made)
+    monkeypatch.setattr(process, "resident", lambda: 1 << 30)
+    monkeypatch.setattr(process, "most_resident", lambda: 1 << 30)
+    monkeypatch.setattr(process, "memory_left", lambda: None)
+    return made
+
+
+def running(monkeypatch: pytest.MonkeyPatch, clock: Clock, rate: float, **platforms: str) -> Profiler:
+    profiler = Profiler(rate, clock)
+    backends = {name: SimpleNamespace(platform=name) for name in platforms or {"cpu": ""}}
+    monkeypatch.setitem(sys.modules, "jax._src.profiler", profiler)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", SimpleNamespace(_backends=backends))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "jax.version", SimpleNamespace(__version__="0.12.0.1"))  # type: ignore[arg-type]
+    track = SimpleNamespace(function="train", each=1, joined=False, opaque=False)
+    log = SimpleNamespace(dominant=track)
+    monkeypatch.setitem(sys.modules, "rightpool_agent.jax_steps", SimpleNamespace(_log=log))  # type: ignore[arg-type]
+    return profiler
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    assert jax_trace._session is None
+
+
+def followed(clock: Clock, step: float, session: Any, turns: int = 100_000) -> float:
+    """Seconds until the agent ends the trace, which it looks at as its thread does."""
+    began = clock.now
+    for _ in range(turns):
+        clock.now += 0.05
+        if jax_trace.ready(session, int((clock.now - began) / step), clock.now - began):
+            return clock.now - began
+    return float("inf")
+
+
+def test_some_steps(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    profiler = running(monkeypatch, clock, 1e5)
+    session = jax_trace.begin_requested()
+    assert followed(clock, 0.5, session) == pytest.approx(2.6, abs=0.2)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))
+    look, trace = profiler.sessions
+    assert look < 0.11 and (tmp_path / "trace").stat().st_size == int(1e5 * trace)
+    assert profiler.marks == [{"name": contract.TRACE_MARK, "function": "train", "steps": 1}]
+
+
+@pytest.mark.parametrize("requested", [True, False])
+@pytest.mark.parametrize("rate", [1e7, 1e8])
+def test_it_ends_before_it_holds_too_much(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path, rate: float, requested: bool
+) -> None:
+    """Steps of three seconds with a loop of tiny operations, on one thread and on several."""
+    running(monkeypatch, clock, rate)
+    session = jax_trace.begin_requested() if requested else jax_trace.begin()
+    room = jax_trace._REQUESTED_BYTES if requested else jax_trace._MAX_BYTES
+    assert followed(clock, 3.0, session) < room / rate + 0.2
+    written = jax_trace.finish(session, str(tmp_path / "trace"))
+    assert written or not requested, "what there is of a step is shown"
+
+
+def test_it_ends_where_memory_grows(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    """The first look came in a pause, and showed nothing of the operations."""
+    running(monkeypatch, clock, 100.0)
+    session = jax_trace.begin_requested()
+    assert followed(clock, 100.0, session, turns=50) == float("inf")
+    monkeypatch.setattr(process, "resident", lambda: (1 << 30) + jax_trace._GROWTH + 1)
+    assert jax_trace.ready(session, 0, 3.0)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))
+
+
+def test_no_steps(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    profiler = running(monkeypatch, clock, 100.0)
+    session = jax_trace.begin_requested()
+    assert followed(clock, 1e9, session, turns=1000) == float("inf")
+    assert not jax_trace.finish(session, str(tmp_path / "trace")) and session.reason == "NoSteps"
+    assert len(profiler.sessions) == 2 and list(tmp_path.iterdir()) == []
+
+
+def test_the_program_begins_its_own(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    for turns in (0, 3):  # during the first look, and after it
+        profiler = running(monkeypatch, clock, 1e5)
+        session = jax_trace.begin_requested()
+        followed(clock, 1e9, session, turns)
+        jax_trace._make_way()
+        profiler._profile_state.session = "the program's"
+        assert jax_trace.ready(session, 0, 1.0)
+        assert not jax_trace.finish(session, str(tmp_path / "trace")) and session.reason == "ProgramProfiles"
+        assert jax_trace.begin_requested() == "ProgramProfiles" and jax_trace.begin() is None
+
+
+@pytest.mark.parametrize(
+    ("platforms", "reason"),
+    [
+        (("cpu", "cuda"), "JaxOnGPU"),
+        (("rocm",), "JaxOnGPU"),
+        (("gpu",), "JaxOnGPU"),
+        (("METAL",), "UnsupportedFramework"),
+    ],
+)
+def test_platforms_that_are_not_traced(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, platforms: tuple[str, ...], reason: str
+) -> None:
+    """Also those of a program whose steps run on the CPU: the trace would be of the chips as well."""
+    profiler = running(monkeypatch, clock, 1e5, **dict.fromkeys(platforms, ""))
+    assert jax_trace.begin_requested() == reason and jax_trace.begin() is None
+    assert reason in contract.TRACE_REASONS and profiler.sessions == []
+
+
+def test_reasons_without_a_session(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    running(monkeypatch, clock, 1e5)
+    monkeypatch.setattr(process, "memory_left", lambda: 1 << 20)
+    assert jax_trace.begin_requested() == "NoMemory"
+    monkeypatch.setattr(process, "memory_left", lambda: 1 << 40)
+    for version in ("0.7.2", "0.5.3"):
+        monkeypatch.setitem(sys.modules, "jax.version", SimpleNamespace(__version__=version))  # type: ignore[arg-type]
+        assert jax_trace.begin_requested() == "UnsupportedVersion" and jax_trace.begin() is None
+
+
+def test_what_the_system_says_of_memory() -> None:
+    assert 0 < process.resident() <= process.most_resident()
+    left = process.memory_left()
+    assert left is None or left > -(1 << 40)
