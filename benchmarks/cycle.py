@@ -32,7 +32,9 @@ from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence
+from rightpool.runtime.act.policy_publisher import PolicyPublisher
 from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.health import Health
 from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
@@ -164,6 +166,7 @@ def planner_of(
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
     recorder = EventRecorder(cluster, leads=lambda: True, instance="benchmark")
+    statuses = StatusPublisher(cluster, store, recorder.post)
     parts = Parts(
         client=cluster,
         store=store,
@@ -173,7 +176,8 @@ def planner_of(
         executor=Executor(cluster, store, fence, children, sidecars, metrics),
         observations=Observations(reader or Readings(), patience=600.0),
         usage=ChipUsage(cluster, interval=60.0),
-        publisher=PoolPublisher(cluster, store, recorder.post),
+        pool_publisher=PoolPublisher(cluster, store, statuses),
+        policy_publisher=PolicyPublisher(statuses),
         recorder=recorder,
         catalog=load_catalog(),
         decide=Decider(),

@@ -48,6 +48,13 @@ class PoolConditionType(StrEnum):
     CALIBRATED = "Calibrated"  # it was measured on a node of the pool what its chips can do
 
 
+class PolicyConditionType(StrEnum):
+    """Conditions of a PlacementPolicy."""
+
+    READY = "Ready"  # the policy can be read, and holds
+    TRUSTED = "Trusted"  # no pattern of failed moves holds back the fleet
+
+
 class Reason(StrEnum):
     """Why a condition is as it is, or why something was not done."""
 
@@ -175,8 +182,11 @@ class Reason(StrEnum):
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it
     PRICE_FROM_CATALOG = "PriceFromCatalog"  # the catalog gives it
 
+    # PlacementPolicy
+    POLICY_READ = "PolicyRead"  # the policy can be read, and holds
+
     # Trusted; False has the reason that holds moves back
-    BREAKER_CLOSED = "BreakerClosed"  # no pattern of failed moves speaks against the pool
+    BREAKER_CLOSED = "BreakerClosed"  # no pattern of failed moves speaks against the pool, or the fleet
     # FiguresVerified
     TWO_SOURCES = "TwoSources"  # the catalog has them from two sources
     ONE_SOURCE = "OneSource"  # the catalog has them from one source

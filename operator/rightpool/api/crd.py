@@ -38,15 +38,14 @@ def definition(resource: CustomResource) -> dict[str, Any]:
         "additionalPrinterColumns": [_column(column) for column in resource.columns],
         "schema": {"openAPIV3Schema": _root(resource)},
     }
-    if resource.status is not None:
-        subresources: dict[str, Any] = {"status": {}}
-        if resource.scale is not None:
-            subresources["scale"] = {
-                "specReplicasPath": resource.scale.spec_replicas,
-                "statusReplicasPath": resource.scale.status_replicas,
-                "labelSelectorPath": resource.scale.selector,
-            }
-        version["subresources"] = subresources
+    subresources: dict[str, Any] = {"status": {}}
+    if resource.scale is not None:
+        subresources["scale"] = {
+            "specReplicasPath": resource.scale.spec_replicas,
+            "statusReplicasPath": resource.scale.status_replicas,
+            "labelSelectorPath": resource.scale.selector,
+        }
+    version["subresources"] = subresources
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -75,8 +74,7 @@ def _root(resource: CustomResource) -> dict[str, Any]:
         "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},  # so that rules can point to it
         "spec": spec,
     }
-    if resource.status is not None:
-        properties["status"] = structural_schema(resource.status, defaults=False)
+    properties["status"] = structural_schema(resource.status, defaults=False)
     return {
         "description": resource.description,
         "type": "object",

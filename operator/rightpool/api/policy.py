@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from rightpool.api.choices import AdaptationMode
+from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
 from rightpool.api.model import ApiModel
 from rightpool.api.quantities import Duration, Frequency, Ratio, at_least
 
@@ -47,3 +48,13 @@ class PlacementPolicySpec(ApiModel):
 
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
     """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""
+
+
+class PlacementPolicyStatus(ApiModel):
+    """Whether the policy holds, and what holds the fleet back."""
+
+    observed_generation: int | None = None
+    """The metadata.generation that was looked at."""
+
+    conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
+    """Ready, Trusted."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
+from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec, PlacementPolicyStatus
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.record import Record
@@ -55,7 +55,7 @@ class CustomResource:
     namespaced: bool
     description: str
     spec: type[BaseModel]
-    status: type[BaseModel] | type[Record] | None
+    status: type[BaseModel] | type[Record]
     rules: tuple[Rule, ...]
     columns: tuple[PrinterColumn, ...]
     scale: Scale | None = None
@@ -168,7 +168,7 @@ PLACEMENT_POLICY: Final = CustomResource(
     namespaced=False,
     description=f"Fleet-wide safety. There is one, called {POLICY_NAME}; without it the defaults hold.",
     spec=PlacementPolicySpec,
-    status=None,
+    status=PlacementPolicyStatus,
     rules=(
         Rule(
             f"self.metadata.name == '{POLICY_NAME}'",
@@ -182,6 +182,16 @@ PLACEMENT_POLICY: Final = CustomResource(
         ),
         PrinterColumn("Concurrent", ".spec.maxConcurrentMigrations", "integer", "Most migrations at the same time."),
         PrinterColumn("PerHour", ".spec.maxMovesPerHour", "integer", "Most moves that are begun in an hour."),
+        PrinterColumn(
+            "Ready",
+            ".status.conditions[?(@.type=='Ready')].status",
+            description="Whether the policy can be read, and holds.",
+        ),
+        PrinterColumn(
+            "Trusted",
+            ".status.conditions[?(@.type=='Trusted')].status",
+            description="False where failed moves hold back the whole fleet.",
+        ),
         _AGE,
     ),
 )

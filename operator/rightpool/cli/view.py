@@ -26,6 +26,7 @@ from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import JobKey
 from rightpool.reporting.stored_job import StoredJob, first_problem
+from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import (
     PoolInventory,
@@ -115,15 +116,15 @@ class ClusterView:
     def policy(self) -> PlacementPolicySpec:
         """The PlacementPolicy, with defaults if there is none."""
         try:
-            body = self.client.get(PLACEMENT_POLICIES, POLICY_NAME)
-            return PlacementPolicySpec.model_validate(body.get("spec") or {})
+            stored = StoredPolicy.of(self.client.get(PLACEMENT_POLICIES, POLICY_NAME))
         except NotFound:
             return PlacementPolicySpec()
         except Forbidden:
             self.notes.append("the PlacementPolicy can't be read: its defaults are assumed")
-        except ValidationError as error:
-            self.notes.append(f"the PlacementPolicy can't be read, the defaults hold: {first_problem(error)}")
-        return PlacementPolicySpec()
+            return PlacementPolicySpec()
+        if stored.problem is not None:
+            self.notes.append(stored.problem)
+        return stored.spec
 
     def fleet(self, selected: Collection[str] = ()) -> FleetView:
         """The pools with total and free chips. `selected` are the label keys that jobs select nodes by."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.events import EventRecorder
@@ -37,16 +38,18 @@ from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.threat import Threat
 from rightpool.reporting.events import Announcer, Event
 from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.policy_publisher import PolicyPublisher
 from rightpool.runtime.act.pool_publisher import PoolPublisher
 from rightpool.runtime.act.refused_writes import RefusedWrites
 from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported, never_ran
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
-from rightpool.runtime.observe.policy_reader import PolicyReader
+from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.sighting import Sighting
@@ -76,7 +79,8 @@ class Parts:
     executor: Executor
     observations: Observations
     usage: ChipUsage
-    publisher: PoolPublisher
+    pool_publisher: PoolPublisher
+    policy_publisher: PolicyPublisher
     recorder: EventRecorder
     catalog: Catalog
     decide: Decide
@@ -110,7 +114,7 @@ class Planner:
         self._known: set[str] = set()
         self._metrics_recorder = MetricsRecorder(parts.metrics)
         self._leading_since: float | None = None
-        self._policy_reader = PolicyReader(parts.recorder.post)
+        self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
         self._seen: dict[JobKey, _Seen] = {}
         self._refused = RefusedWrites()
@@ -203,7 +207,8 @@ class Planner:
             parts.metrics.telemetry_up.set(parts.observations.up)
         with self._timer.phase("profile"):
             observed = self._observe(live, inventory, now)
-        policy = self._policy_reader.read(parts.store.objects(PLACEMENT_POLICIES))
+        stored_policy = self._stored_policy()
+        policy = self._policy
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.job for key, job in stored.items() if key not in observed and not job.job.deleting}
         kept = kept_outcomes(inventory.objects)
@@ -218,7 +223,8 @@ class Planner:
                     parts.client.submit(parts.executor.expire, job, child)
             limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
             against = {name: limit for name in pools if (limit := limits.against(name)) is not None}
-            parts.publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now), against)
+            parts.pool_publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now), against)
+            parts.policy_publisher.publish(stored_policy, limits.stop, now)
         parts.books.cycle(stored, observed, now)
         self._metrics_recorder.fleet(
             (observed.get(key, job.job) for key, job in stored.items()),
@@ -242,6 +248,14 @@ class Planner:
             inventory = take_inventory(objects, nodes, pods, parts.usage, parts.catalog, inventory)
         self._last_inventory = inventory
         return inventory
+
+    def _stored_policy(self) -> StoredPolicy:
+        """The fleet's policy. `_policy` is what is in force, the very object of before where nothing has changed."""
+        policies = self._parts.store.objects(PLACEMENT_POLICIES)
+        stored = StoredPolicy.of(next((body for body in policies if meta(body).get("name") == POLICY_NAME), None))
+        if stored.spec != self._policy:
+            self._policy = stored.spec
+        return stored
 
     def _observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
         parts = self._parts

@@ -16,7 +16,9 @@ from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import REQUEST_SECONDS, Fence
+from rightpool.runtime.act.policy_publisher import PolicyPublisher
 from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide
 from rightpool.runtime.loop import Parts, Planner
@@ -91,6 +93,7 @@ class Operator:
         recorder = EventRecorder(
             self._client, leads=lambda: self._elector.held_for(REQUEST_SECONDS), instance=settings.identity
         )
+        statuses = StatusPublisher(self._client, self.store, recorder.post)
         self.planner = Planner(
             Parts(
                 client=self._client,
@@ -101,7 +104,8 @@ class Operator:
                 executor=executor,
                 observations=self._observations,
                 usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
-                publisher=PoolPublisher(self._client, self.store, recorder.post),
+                pool_publisher=PoolPublisher(self._client, self.store, statuses),
+                policy_publisher=PolicyPublisher(statuses),
                 recorder=recorder,
                 catalog=load_catalog(),
                 decide=decide,

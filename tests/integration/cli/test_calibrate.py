@@ -24,6 +24,7 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS, PODS
 from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.catalog import load_catalog
 from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
@@ -71,7 +72,9 @@ def inventory(cluster: ClusterClient, name: str) -> PoolInventory:
 
 def publish(cluster: ClusterClient, name: str) -> int:
     """One cycle of the operator's writes to the pool; how many there were."""
-    return PoolPublisher(cluster, Store(), lambda event: None).publish(inventory(cluster, name), time.time())
+    store = Store()
+    statuses = StatusPublisher(cluster, store, lambda event: None)
+    return PoolPublisher(cluster, store, statuses).publish(inventory(cluster, name), time.time())
 
 
 def conditions(cluster: ClusterClient, name: str) -> dict[str, tuple[str, str]]:

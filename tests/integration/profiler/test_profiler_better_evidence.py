@@ -54,7 +54,7 @@ def pages(pod: Pod, phases: list[str]) -> Iterator[tuple[int, Page]]:
         program.stdin.write(phase + "\n")
         program.stdin.flush()
         assert program.stdout.readline() == "done\n"
-        least = 10 * number - 1  # of steps by hand, the last one shows with the next pass
+        least = 10 * number - (phase == "hand")  # of steps by hand, the last one shows with the next pass
         yield 10 * number, pod.page(lambda page, least=least: page.get(contract.STEPS, 0.0) >= least)
     _, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0, err

@@ -66,6 +66,11 @@ def accepted(client: ClusterClient) -> Body | None:
         return None
 
 
+def ready(client: ClusterClient) -> tuple[str, str]:
+    conditions = client.get(PLACEMENT_POLICIES, "default")["status"]["conditions"]
+    return next((one["status"], one["reason"]) for one in conditions if one["type"] == "Ready")
+
+
 def test_a_policy_that_cannot_be_read_says_so_and_that_it_is_corrected(
     start: Start, client: ClusterClient, bad_policy: Body, kubeconfig: Path
 ) -> None:
@@ -79,6 +84,8 @@ def test_a_policy_that_cannot_be_read_says_so_and_that_it_is_corrected(
     eventually(lambda: events() == [("Warning", "InvalidSpec")])
     shown = Kubectl(kubeconfig)("describe", "placementpolicy", "default").partition("Events:")[2]
     assert "the defaults hold until it is corrected: spec.startDeadline" in shown
-    assert operator.logged("PlacementPolicy default can't be read")
+    assert ready(client) == ("False", "InvalidSpec")
+    assert operator.logged("the policy can't be read")
     put(client, {"defaultAdaptationMode": "Auto", "startDeadline": "10m"})
     eventually(lambda: events() == [("Normal", "PolicyRead"), ("Warning", "InvalidSpec")])
+    assert ready(client) == ("True", "PolicyRead")

@@ -122,7 +122,7 @@ def test_there_are_no_floats() -> None:
             ["Accelerator", "Nodes", "Chips", "Free", "$/chip-h", "Ready", "Age"],
             ["Max", "Slice", "Resource"],
         ),
-        ("PlacementPolicy", ["Mode", "Concurrent", "PerHour", "Age"], []),
+        ("PlacementPolicy", ["Mode", "Concurrent", "PerHour", "Ready", "Trusted", "Age"], []),
     ],
 )
 def test_columns(resource: str, narrow: list[str], wide: list[str]) -> None:

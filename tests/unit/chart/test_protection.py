@@ -62,13 +62,13 @@ def test_no_right_is_a_wildcard_or_reaches_secrets(helm: Helm) -> None:
             assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
 
 
-def test_cluster_wide_writes_are_of_pools_alone_where_namespaces_are_named(helm: Helm) -> None:
+def test_cluster_wide_writes_are_of_pools_and_the_policys_status_where_namespaces_are_named(helm: Helm) -> None:
     looking = {"get", "list", "watch"}
     rendered = helm.render({"watchNamespaces": ["research"]})
     written = {
         r for rule in one(rendered, "ClusterRole")["rules"] if set(rule["verbs"]) - looking for r in rule["resources"]
     }
-    assert written == {"acceleratorpools", "acceleratorpools/status"}
+    assert written == {"acceleratorpools", "acceleratorpools/status", "placementpolicies/status"}
     read = {r for rule in one(rendered, "ClusterRole")["rules"] for r in rule["resources"]}
     assert read == written | {"placementpolicies", "nodes"}
 

@@ -15,6 +15,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node import NodeFacts
 from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
 from rightpool.runtime.act.pool_publisher import PoolPublisher, pool_status
+from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.facts import pod_facts
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
 from rightpool.runtime.observe.store import Store
@@ -212,7 +213,8 @@ class Server:
 
 def publisher_of(server: Any) -> PoolPublisher:
     recorder = EventRecorder(server, leads=lambda: True, instance="a", clock=lambda: 0.0)
-    return PoolPublisher(server, Store(), recorder.post)
+    store = Store()
+    return PoolPublisher(server, store, StatusPublisher(server, store, recorder.post))
 
 
 def seen(server: Server) -> PoolInventory:

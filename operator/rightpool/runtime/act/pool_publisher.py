@@ -1,21 +1,16 @@
-"""Publishes discovered pools as AcceleratorPools, and the status of all pools. Unchanged ones are not written.
-
-What turns in the conditions has an Event, sent after the write that made it true.
-"""
+"""Publishes discovered pools as AcceleratorPools, and the status of all pools. Unchanged ones are not written."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
-
-from pydantic import ValidationError
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, Conflict
+from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.calibration import verdict
@@ -23,9 +18,8 @@ from rightpool.hardware.inventory import ProblemKind
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.evidence import Limit
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.events import Event
-from rightpool.reporting.pool_events import pool_events
-from rightpool.runtime.observe.facts import meta, reference
+from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
+from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations
 from rightpool.runtime.observe.store import Store
 
@@ -42,11 +36,10 @@ logger = logging.getLogger(__name__)
 class PoolPublisher:
     """Writes AcceleratorPools. Only the leader uses it."""
 
-    def __init__(self, client: ClusterClient, store: Store, post: Callable[[Event], object]) -> None:
-        """post: sends an Event."""
+    def __init__(self, client: ClusterClient, store: Store, statuses: StatusPublisher) -> None:
         self._client = client
         self._store = store
-        self._post = post
+        self._statuses = statuses
         self._outcomes: Outcomes = {}
         self._against: Mapping[str, Limit] = {}
         self._logged: set[tuple[str, str]] = set()
@@ -98,32 +91,9 @@ class PoolPublisher:
     def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
         stored = fleet.objects[name]
         status = pool_status(name, fleet, now, self._outcomes.get(name, ()), self._against.get(name))
-        # What was measured has another writer: as long as no other one applies it, it stays.
-        if status == {key: value for key, value in (stored.get("status") or {}).items() if key != "calibration"}:
-            return False
         spec = fleet.specs.get(name)
         scaled = spec is not None and spec.max_chips is not None
-        events = [
-            *pool_events(
-                reference(ACCELERATOR_POOLS, stored),
-                _conditions(stored),
-                _conditions({"status": status}),
-                scaled=scaled,
-            )
-        ]
-        about = {"name": name, "uid": meta(stored)["uid"]}
-        if events:  # of several operators that see the same turn, one says it
-            about["resourceVersion"] = meta(stored)["resourceVersion"]
-        body = {"metadata": about, "status": status}
-        try:
-            answer = self._client.apply(ACCELERATOR_POOLS, body, subresource="status")
-        except Conflict as error:
-            logger.debug("AcceleratorPool %s: %s", name, error.message)  # the next cycle sees what is stored
-            return False
-        self._store.assume(ACCELERATOR_POOLS, answer)
-        for event in events:
-            self._post(event)
-        return True
+        return self._statuses.publish(ACCELERATOR_POOLS, stored, status, PoolConditionType, scaled=scaled)
 
 
 def pool_status(
@@ -145,7 +115,7 @@ def pool_status(
         Condition(kind.value, status, reason.value, message, generation)
         for kind, status, reason, message in (*_verdicts(name, fleet), _trusted(against, now))
     ]
-    conditions = set_conditions(_conditions(stored), made, now)
+    conditions = set_conditions(stored_conditions(stored, PoolConditionType), made, now)
     total, free = (0, 0) if pool is None else (pool.total, pool.free)
     chips = ChipTotals(total=total)
     if fleet.usage_known:
@@ -157,16 +127,6 @@ def pool_status(
         outcomes=list(outcomes),
         conditions=conditions,
     ).to_dict()
-
-
-def _conditions(stored: Mapping[str, Any]) -> list[Condition]:
-    """The stored conditions of our types. Those of other writers are dropped, because the list has a maximum length."""
-    conditions = (stored.get("status") or {}).get("conditions") or ()
-    known = [condition for condition in conditions if condition.get("type") in set(PoolConditionType)]
-    try:
-        return list(AcceleratorPoolStatus.model_validate({"conditions": known}).conditions)
-    except ValidationError:
-        return []
 
 
 def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:

@@ -1,7 +1,7 @@
-"""What of a pool's conditions is worth an Event: what turns bad, and what is mended.
+"""What of the conditions of a pool, or of the policy, is worth an Event: what turns bad, and what is mended.
 
 Made from the conditions that are stored and those that replace them, so that the object is the memory: a new process
-repeats nothing, and neither does another operator that writes the same pool.
+repeats nothing, and neither does another operator that writes the same object.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _EMPTY: Final = Reason.NO_NODES.value
 _BEGINNING: Final = Reason.NODES_NOT_READY.value
 
 
-def pool_events(
+def condition_events(
     regarding: Mapping[str, str], before: Iterable[Condition], after: Iterable[Condition], *, scaled: bool
 ) -> Iterator[Event]:
     """Events for the step from the stored conditions to the next. scaled: an autoscaler may bring nodes.
 
-    Another message is no Event, another reason of what is bad is one. That a new pool is well is none.
+    Another message is no Event, another reason of what is bad is one. That a new object is well is none.
     """
     stored = tuple(before)
     for condition in after:

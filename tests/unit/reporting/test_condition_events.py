@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason
-from rightpool.reporting.pool_events import pool_events
+from rightpool.reporting.condition_events import condition_events
 
 POOL = {"apiVersion": "rightpool.dev/v1alpha1", "kind": "AcceleratorPool", "name": "a100", "uid": "u"}
 Statement = tuple[str, bool]
 
 
 def statements(before: Sequence[Condition], after: Sequence[Condition], *, scaled: bool = False) -> list[Statement]:
-    return [(event.reason, event.warning) for event in pool_events(POOL, before, after, scaled=scaled)]
+    return [(event.reason, event.warning) for event in condition_events(POOL, before, after, scaled=scaled)]
 
 
 def ready(status: str, reason: Reason, message: str = "") -> Condition:
@@ -30,7 +30,7 @@ CONTRADICTORY = ready("False", Reason.PRICE_CONTRADICTORY, "remove the spot pric
 
 
 def test_a_turn_to_the_worse_is_a_warning_with_reason_and_message() -> None:
-    [event] = pool_events(POOL, [FINE], [CONTRADICTORY], scaled=False)
+    [event] = condition_events(POOL, [FINE], [CONTRADICTORY], scaled=False)
     assert (event.reason, event.warning) == ("PriceContradictory", True)
     assert event.note == "Ready is False: remove the spot price"
     assert event.regarding == POOL
@@ -96,7 +96,7 @@ LISTS = st.lists(CONDITIONS, max_size=5, unique_by=lambda condition: condition.t
 def test_at_most_one_event_a_condition_and_none_without_a_turn(
     before: list[Condition], after: list[Condition], scaled: bool
 ) -> None:
-    events = list(pool_events(POOL, before, after, scaled=scaled))
+    events = list(condition_events(POOL, before, after, scaled=scaled))
     kinds = [event.subject.partition("=")[0] for event in events]
     assert len(kinds) == len(set(kinds))
     assert statements(after, after, scaled=scaled) == []
