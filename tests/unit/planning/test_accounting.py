@@ -295,3 +295,18 @@ def test_the_books_are_those_of_the_world(events: list[tuple[str, object]]) -> N
             assert account.saved - there.saved_before == pytest.approx(
                 cost - (account.spent - there.spent_before), abs=1e-3
             )
+
+
+@pytest.mark.parametrize("factor", [0.1, 0.5, 0.98, 1.02, 2.0, 10.0])
+def test_goodput_does_not_depend_on_the_speed_of_the_job(factor: float) -> None:
+    """All of its time is useful, before and after it has become slower or faster, however long ago that was written."""
+    world = counting()
+    stay(world, 2.0)
+    written = world.job.state.progress
+    for rate in (1000.0, 1000.0 * factor):
+        world.rates["a100"] = rate
+        stay(world, 1.0)
+    job = world.observed()
+    job = job.with_state(replace(job.state, progress=written))
+    useful = progress_of(job, world.now).useful_seconds
+    assert useful == pytest.approx(world.job.state.account.settled(world.now).chip_seconds, rel=0.02)

@@ -47,8 +47,14 @@ def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgres
     made = replace(known, done=done, since=at, revision=number, counter=counter, rate=rate)
     if rate is None:
         return made
-    gained = (done - (known.rated if same else known.done)) / rate * revision.placement.chips
-    return replace(made, useful_seconds=max(0.0, made.useful_seconds + gained), rated=done)
+    # Where the job has changed its speed since, the time of the slower one stands for both, as far as there was time.
+    seconds = (done - known.done) / (min(rate, known.rate or rate) if same else rate)
+    begun = (known.since if same else None) or revision.since
+    if begun is not None:
+        seconds = min(seconds, max(0.0, at - begun))
+    if same:  # before its rate was known
+        seconds += (known.done - known.rated) / rate
+    return replace(made, useful_seconds=max(0.0, made.useful_seconds + seconds * revision.placement.chips), rated=done)
 
 
 def _converted(job: Job, known: JobProgress, track: Track) -> JobProgress:
