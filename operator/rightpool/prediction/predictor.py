@@ -5,7 +5,7 @@ together. A single job is a fleet of one.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from rightpool.api.estimate import Estimate, Loadings
 from rightpool.api.placement import Placement
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.columns import Bools, Codes, Floats, Ints
-from rightpool.prediction.features import Features
+from rightpool.prediction.features import Features, PastRates
 from rightpool.prediction.layout import Layout
 from rightpool.prediction.machines import Machines
 
@@ -80,6 +80,24 @@ class Destinations:
             seen=np.full(len(rows), np.nan),
             seen_sd=np.full(len(rows), np.nan),
         )
+
+    @classmethod
+    def measured(cls, seen: PastRates, which: Ints) -> "Destinations":
+        """Where jobs were measured, by place among what was seen."""
+        return cls(
+            job=seen.job[which],
+            pool=seen.pool[which],
+            chips=seen.chips[which],
+            per_group=seen.per_group[which],
+            groups=seen.groups[which],
+            current=np.zeros(len(which), dtype=np.bool_),
+            seen=seen.rate[which],
+            seen_sd=np.zeros(len(which)),
+        )
+
+    def take(self, chosen: Ints) -> "Destinations":
+        """These rows alone."""
+        return Destinations(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,16 +126,7 @@ class StepModelPredictor:
         if not other.size:
             return {}
         job = seen.job[other]
-        rows = Destinations(
-            job=job,
-            pool=seen.pool[other],
-            chips=seen.chips[other],
-            per_group=seen.per_group[other],
-            groups=seen.groups[other],
-            current=np.zeros(len(other), dtype=np.bool_),
-            seen=seen.rate[other],
-            seen_sd=np.zeros(len(other)),
-        )
+        rows = Destinations.measured(seen, other)
         usual, _ = _speeds(jobs, tables, rows)
         scaled = step_times(jobs, machines, sizes, rows, np.exp(-usual))
         expected = np.log(jobs.rate[job] * growth(jobs, rows)) - scaled.log

@@ -131,16 +131,7 @@ class SizeModel:
         if not alike.size:
             return replace(model, chance=_normalised(logs))
         job = seen.job[alike]
-        rows = Destinations(
-            job=job,
-            pool=seen.pool[alike],
-            chips=seen.chips[alike],
-            per_group=seen.per_group[alike],
-            groups=seen.groups[alike],
-            current=np.zeros(len(alike), dtype=np.bool_),
-            seen=seen.rate[alike],
-            seen_sd=np.zeros(len(alike)),
-        )
+        rows = Destinations.measured(seen, alike)
         # The rate against that of now: the log of the time per sample, with the batch that goes with the size.
         rest = -np.log(seen.rate[alike] / (jobs.rate[job] * growth(jobs, rows)))
         rest = np.nan_to_num(np.clip(rest, -5.0, 5.0))
@@ -198,7 +189,7 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         loaded, chip_part = _loaded(shares.host[own], loader, shares.work[own] * slowdown[single])
         log[single], chip[single] = np.log(loaded), chip_part
     if linked.size:
-        part = _rows(rows, linked)
+        part = rows.take(linked)
         own, slow = job[linked], slowdown[linked]
         first, second, middle = np.zeros(linked.size), np.zeros(linked.size), np.zeros(linked.size)
         part_of_chip = np.zeros(linked.size)
@@ -334,16 +325,3 @@ def _normalised(logs: Floats) -> Floats:
     chance = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares: Floats = chance / chance.sum(axis=1, keepdims=True)
     return shares
-
-
-def _rows(rows: Destinations, chosen: Ints) -> Destinations:
-    return Destinations(
-        job=rows.job[chosen],
-        pool=rows.pool[chosen],
-        chips=rows.chips[chosen],
-        per_group=rows.per_group[chosen],
-        groups=rows.groups[chosen],
-        current=rows.current[chosen],
-        seen=rows.seen[chosen],
-        seen_sd=rows.seen_sd[chosen],
-    )
