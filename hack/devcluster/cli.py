@@ -1,4 +1,4 @@
-"""The command line: `python -m devcluster up|down|status|images|nodes|env|kubectl|kueue|gpu|build|deps`."""
+"""The command line of `python -m devcluster`; `--help` lists its commands."""
 
 import argparse
 import os
@@ -7,7 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from devcluster import build, cluster, current, deps, gpu, host, images, kueue, monitoring, simulated
+from devcluster import (
+    build,
+    cluster,
+    current,
+    deps,
+    gpu,
+    host,
+    images,
+    kueue,
+    monitoring,
+    network_policies,
+    simulated,
+)
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Supervisor
 from devcluster.progress import Progress
@@ -61,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
+    policies = add("network-policies", _network_policies, "enforce NetworkPolicies by kube-router (needs root)")
+    policies.add_argument("kube_router", type=Path, metavar="KUBE_ROUTER", help="its program")
     chips = add("gpu", _gpu, "offer NVIDIA chips of this machine, or shares of one, to the container node's pods")
     chips.add_argument(
         "offers",
@@ -144,6 +158,12 @@ def _nodes(options: argparse.Namespace, progress: Progress) -> int:
 def _kueue(options: argparse.Namespace, progress: Progress) -> int:
     kueue.up(_existing(options.name), progress)
     progress.say(f"Kueue answers in cluster {options.name}")
+    return 0
+
+
+def _network_policies(options: argparse.Namespace, progress: Progress) -> int:
+    network_policies.up(_existing(options.name), options.kube_router, progress)
+    progress.say(f"NetworkPolicies hold in cluster {options.name}")
     return 0
 
 

@@ -12,6 +12,7 @@ simulated pods). Deleting the namespace deletes bridge, rules, routes and veth p
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,7 @@ def ensure(cluster: Cluster) -> list[str]:
             ip("netns", "add", name)
             made.append(f"namespace {name}")
         ip("-n", name, "link", "set", "lo", "up")
-        _set_sysctls(name)
+        set_sysctls(name, _SYSCTLS)
     made += _ensure_bridge(cluster)
     made += _ensure_veth(
         cluster,
@@ -141,9 +142,12 @@ def _exists(interface: str, namespace: str | None) -> bool:
     return _ip(*side, "link", "show", interface).returncode == 0
 
 
-def _set_sysctls(namespace: str) -> None:
-    """Set kernel parameters in the namespace: /proc/sys/net shows that of the reading process."""
-    script = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in _SYSCTLS.items())
+def set_sysctls(namespace: str, values: Mapping[str, str]) -> None:
+    """Set kernel parameters in the namespace, by their path below /proc/sys, which shows those of the reading process.
+
+    Raises DevclusterError, also where the kernel lacks one.
+    """
+    script = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in values.items())
     command = ["nsenter", f"--net={NAMESPACES / namespace}", "--", "sh", "-ec", script]
     result = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
     if result.returncode != 0:

@@ -39,6 +39,7 @@ class Ports:
     prometheus: int
     kueue_health: int
     kueue_webhook: int
+    kube_router_health: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":
