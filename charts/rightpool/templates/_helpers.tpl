@@ -7,6 +7,12 @@ app.kubernetes.io/name: rightpool
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- /* The pod of `helm test`, which is none of the operator's. */ -}}
+{{- define "rightpool.testSelector" -}}
+app.kubernetes.io/name: rightpool-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "rightpool.labels" -}}
 {{ include "rightpool.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

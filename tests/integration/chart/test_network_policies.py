@@ -19,7 +19,7 @@ from devcluster import cluster as clusters
 from devcluster import deps, host, network_policies, recipes
 from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
-from rightpool.contract import LABEL_JOB, SIDECAR_PORT
+from rightpool.contract import ANNOTATION_TRACE, LABEL_JOB, SIDECAR_PORT
 
 from .release import CHART, NAME, OPERATORS, SYSTEM, Object, Release, Workload, eventually
 from .traffic import Place, Way, listener, open_ways, place
@@ -32,6 +32,7 @@ FIRST, LATER = "first", "later"
 DIRECTLY: Final = "prometheus.url="
 HEALTH, METRICS, PROGRAM, HTTPS = 8080, 9090, 29500, 443
 _SCRAPER: Final = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": MONITORING}}}
+_SOON: Final = {"interval": "1s", "window": "5s"}
 _POOL: Final = {
     "apiVersion": "rightpool.dev/v1alpha1",
     "kind": "AcceleratorPool",
@@ -64,6 +65,7 @@ class Site:
                 }
             },
             "placement": {"pools": {"allow": ["dev"]}},
+            "profiling": _SOON,
         }
         metadata = {"name": name, "namespace": TENANT}
         return {"apiVersion": "rightpool.dev/v1alpha1", "kind": "ProfiledJob", "metadata": metadata, "spec": spec}
@@ -139,8 +141,9 @@ class Site:
 
     def profiled(self, job: str) -> str:
         """The reason of the condition."""
-        conditions = self.release.kubectl.json("get", "profiledjob", job, f"--namespace={TENANT}")["status"]
-        return next((c["reason"] for c in conditions.get("conditions", []) if c["type"] == "Profiled"), "")
+        body = self.release.kubectl.json("get", "profiledjob", job, f"--namespace={TENANT}")
+        conditions = body.get("status", {}).get("conditions", [])
+        return next((c["reason"] for c in conditions if c["type"] == "Profiled"), "")
 
     def metrics(self) -> str:
         """The operator's page, as who scrapes it sees it."""
@@ -230,8 +233,9 @@ def test_the_wanted_ways_and_no_others_are_open(site: Site) -> None:
 def test_profilers_are_read_directly(site: Site) -> None:
     """Of jobs that were started after the policies held. A program that is no training makes no steps."""
     kubectl = site.release.kubectl
-    kubectl.apply([site.job(LATER)])
-    Workload(kubectl, TENANT, "simulated").start()
+    simulated = Workload(kubectl, TENANT, "simulated").body()
+    simulated["spec"]["profiling"] = _SOON
+    kubectl.apply([site.job(LATER), simulated])
     expected = {LATER: "PartialTelemetry", "simulated": "Measured"}
     found: dict[str, str] = {}
 
@@ -242,6 +246,18 @@ def test_profilers_are_read_directly(site: Site) -> None:
     eventually(read, lambda: f"{found}\n{site.release.operators()}", seconds=600)
     stranger = Way(site.named(ELSEWHERE, "stranger"), site.pod_of(LATER), SIDECAR_PORT)
     assert site.opened([stranger]) == set()
+
+
+def test_a_request_reaches_the_profiler(site: Site) -> None:
+    """What it answers is the program's: this one is no training."""
+    kubectl = site.release.kubectl
+    kubectl("annotate", "profiledjob", LATER, f"--namespace={TENANT}", f"{ANNOTATION_TRACE}=now")
+
+    def reason() -> str:
+        trace = kubectl.json("get", "profiledjob", LATER, f"--namespace={TENANT}")["status"].get("trace", {})
+        return str(trace.get("reason", ""))
+
+    eventually(lambda: reason() == "NoAgent", lambda: f"{reason()}\n{site.release.operators()}")
 
 
 def test_prometheus_is_open_where_the_operator_reads_one(site: Site) -> None:

@@ -92,3 +92,14 @@ def test_only_the_profilers_port_is_closed(helm: Helm) -> None:
     }
     assert open_to_all == set(range(1, 65536)) - {contract.SIDECAR_PORT}
     assert "rightpool-profilers" not in names(helm.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")
+
+
+def test_the_installations_test_may_read_the_operators_metrics(helm: Helm) -> None:
+    """Where only some may: else `helm test` fails on every network plugin that enforces policies."""
+    prometheus = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    rendered = helm.render({"networkPolicy": {"enabled": True, "ingressFrom": [prometheus]}})
+    policy = one(rendered, "NetworkPolicy")
+    (metrics,) = (rule for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == "metrics")
+    test = one(rendered, "Pod", "rightpool-test")
+    assert metrics["from"] == [prometheus, {"podSelector": {"matchLabels": test["metadata"]["labels"]}}]
+    assert not policy["spec"]["podSelector"]["matchLabels"].items() <= test["metadata"]["labels"].items()
