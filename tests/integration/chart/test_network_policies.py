@@ -90,10 +90,6 @@ class Site:
     def pod_of(self, job: str) -> Place:
         return self.pod(TENANT, f"--selector={LABEL_JOB}={job}")
 
-    @property
-    def prometheus(self) -> Place:
-        return Place("Prometheus", self.release.cluster.spec.node_ip)
-
     def wanted(self) -> list[Way]:
         spec = self.release.cluster.spec
         operator, job = self.operator, self.pod_of(FIRST)
@@ -134,7 +130,8 @@ class Site:
 
     def to_prometheus(self) -> Way:
         """Unwanted as long as the operator reads none."""
-        return Way(self.operator, self.prometheus, self.release.cluster.spec.ports.prometheus)
+        spec = self.release.cluster.spec
+        return Way(self.operator, Place("Prometheus", spec.node_ip), spec.ports.prometheus)
 
     def opened(self, ways: Iterable[Way]) -> set[str]:
         return open_ways(self.release.kubectl, ways)
@@ -187,11 +184,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def chosen() -> Object:
     """The values of a cluster whose monitoring is in a namespace of its own."""
-    spec = CLUSTER
-    addresses = [f"{spec.service_ip}/32", f"{spec.node_ip}/32"]
+    addresses = [f"{CLUSTER.service_ip}/32", f"{CLUSTER.node_ip}/32"]
     policy = {
         "enabled": True,
-        "apiServer": {"cidrs": addresses, "ports": [HTTPS, spec.ports.api]},
+        "apiServer": {"cidrs": addresses, "ports": [HTTPS, CLUSTER.ports.api]},
         "ingressFrom": [_SCRAPER],
         "profilersIn": [TENANT],
         "profilersFrom": [_SCRAPER],
@@ -249,7 +245,7 @@ def test_profilers_are_read_directly(site: Site) -> None:
 
 
 def test_a_request_reaches_the_profiler(site: Site) -> None:
-    """What it answers is the program's: this one is no training."""
+    """What it answers is the program's: this one is no training, which is known three minutes after its start."""
     kubectl = site.release.kubectl
     kubectl("annotate", "profiledjob", LATER, f"--namespace={TENANT}", f"{ANNOTATION_TRACE}=now")
 
@@ -257,7 +253,7 @@ def test_a_request_reaches_the_profiler(site: Site) -> None:
         trace = kubectl.json("get", "profiledjob", LATER, f"--namespace={TENANT}")["status"].get("trace", {})
         return str(trace.get("reason", ""))
 
-    eventually(lambda: reason() == "NoAgent", lambda: f"{reason()}\n{site.release.operators()}")
+    eventually(lambda: reason() == "NoAgent", lambda: f"{reason()}\n{site.release.operators()}", seconds=600)
 
 
 def test_prometheus_is_open_where_the_operator_reads_one(site: Site) -> None:
