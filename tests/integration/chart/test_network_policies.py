@@ -93,38 +93,38 @@ class Site:
     def wanted(self) -> list[Way]:
         spec = self.release.cluster.spec
         operator, job = self.operator, self.pod_of(FIRST)
-        scraper, stranger = self.named(MONITORING, "scraper"), self.named(ELSEWHERE, "stranger")
+        scraper, foreign = self.named(MONITORING, "scraper"), self.named(ELSEWHERE, "foreign")
         return [
             Way(operator, Place("the API server, by its name", "kubernetes.default.svc"), HTTPS),
             Way(operator, Place("DNS", spec.node_ip), 53),
             Way(operator, Place("the profiler", job.address), SIDECAR_PORT),
             Way(scraper, Place("the operator", operator.address), METRICS),
             Way(scraper, Place("the profiler", job.address), SIDECAR_PORT),
-            Way(stranger, Place("the operator", operator.address), HEALTH),
-            Way(stranger, Place("the program", job.address), PROGRAM),
+            Way(foreign, Place("the operator", operator.address), HEALTH),
+            Way(foreign, Place("the program", job.address), PROGRAM),
             Way(job, Place("the API server, by its name", "kubernetes.default.svc"), HTTPS),
-            Way(job, Place("a stranger", stranger.address), 8000),
+            Way(job, Place("a foreign pod", foreign.address), 8000),
         ]
 
     def unwanted(self) -> list[Way]:
         operator, job = self.operator, self.pod_of(FIRST)
-        stranger, neighbour = self.named(ELSEWHERE, "stranger"), self.named(TENANT, "neighbour")
+        foreign, neighbour = self.named(ELSEWHERE, "foreign"), self.named(TENANT, "neighbour")
         beside = self.named(SYSTEM, "beside")
-        strangers = [
+        refused = [
             way
-            for source in (stranger, neighbour, beside)
+            for source in (foreign, neighbour, beside)
             for way in (
                 Way(source, Place("the profiler", job.address), SIDECAR_PORT),
                 Way(source, Place("the operator", operator.address), METRICS),
             )
         ]
         return [
-            *strangers,
+            *refused,
             Way(job, Place("the operator", operator.address), METRICS),
             Way(operator, Place("the program", job.address), PROGRAM),
-            Way(operator, Place("a stranger", stranger.address), 8000),
-            Way(operator, Place("a stranger", stranger.address), HTTPS),
-            Way(operator, Place("a stranger", stranger.address), SIDECAR_PORT),
+            Way(operator, Place("a foreign pod", foreign.address), 8000),
+            Way(operator, Place("a foreign pod", foreign.address), HTTPS),
+            Way(operator, Place("a foreign pod", foreign.address), SIDECAR_PORT),
             self.to_prometheus(),
         ]
 
@@ -170,7 +170,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site.release.install(CHART, DIRECTLY)
         site.release.until_led()
         pods = [
-            site.bystander(ELSEWHERE, "stranger"),
+            site.bystander(ELSEWHERE, "foreign"),
             site.bystander(TENANT, "neighbour"),
             site.bystander(SYSTEM, "beside", **{"app.kubernetes.io/instance": NAME}),
             site.bystander(MONITORING, "scraper"),
@@ -240,8 +240,8 @@ def test_profilers_are_read_directly(site: Site) -> None:
         return found == expected
 
     eventually(read, lambda: f"{found}\n{site.release.operators()}", seconds=600)
-    stranger = Way(site.named(ELSEWHERE, "stranger"), site.pod_of(LATER), SIDECAR_PORT)
-    assert site.opened([stranger]) == set()
+    foreign = Way(site.named(ELSEWHERE, "foreign"), site.pod_of(LATER), SIDECAR_PORT)
+    assert site.opened([foreign]) == set()
 
 
 def test_a_request_reaches_the_profiler(site: Site) -> None:

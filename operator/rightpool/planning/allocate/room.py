@@ -24,7 +24,7 @@ class Room:
     a job's own: it has room for what fits with them. Nodes that its template does not select have none for it.
     """
 
-    __slots__ = ("_kept", "_openings", "_pools", "_promised", "_strangers", "_version", "touched")
+    __slots__ = ("_kept", "_openings", "_pools", "_promised", "_newcomers", "_version", "touched")
 
     def __init__(self, pools: Mapping[str, Pool], jobs: Iterable[Job] = ()) -> None:
         """jobs: whose promised chips are taken at once, the oldest first."""
@@ -33,7 +33,7 @@ class Room:
         self._promised: dict[JobKey, dict[str, dict[str, int]]] = {}
         self._kept: dict[str, tuple[JobKey, dict[str, int]]] = {}
         self._version = 0
-        self._strangers: dict[tuple[int, Labels, bool], tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
+        self._newcomers: dict[tuple[int, Labels, bool], tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
         self.touched: set[str] = set()
         """Pools of which chips have been taken."""
         promised = [job for job in jobs if reservation(job)]
@@ -122,15 +122,15 @@ class Room:
         """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
         selected = _selected(job)
         key = (id(places), selected, kept)
-        stranger = job.state.revision is None and job.key not in self._promised
-        known = self._strangers.get(key) if stranger else None
+        newcomer = job.state.revision is None and job.key not in self._promised
+        known = self._newcomers.get(key) if newcomer else None
         if known is not None and known[0] == self._version and known[1] is places:
             return known[2]
         found = tuple(
             (not kept or place.pool in self._kept) and self._fits(job, place, selected, kept=kept) for place in places
         )
-        if stranger:
-            self._strangers[key] = (self._version, places, found)
+        if newcomer:
+            self._newcomers[key] = (self._version, places, found)
         return found
 
     def _fits(self, job: Job, place: Placement, selected: Labels, *, kept: bool) -> bool:
