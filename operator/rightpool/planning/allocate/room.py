@@ -24,7 +24,7 @@ class Room:
     a job's own: it has room for what fits with them. Nodes that its template does not select have none for it.
     """
 
-    __slots__ = ("_kept", "_openings", "_pools", "_promised", "_newcomers", "_version", "touched")
+    __slots__ = ("_kept", "_newcomers", "_openings", "_pools", "_promised", "_version", "touched")
 
     def __init__(self, pools: Mapping[str, Pool], jobs: Iterable[Job] = ()) -> None:
         """jobs: whose promised chips are taken at once, the oldest first."""

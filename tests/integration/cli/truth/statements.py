@@ -118,9 +118,9 @@ EXPLAINED: dict[str, tuple[str, str]] = {
 }
 
 
-def of_stranger(scene: Scene) -> tuple[str, str]:
+def of_unseen(scene: Scene) -> tuple[str, str]:
     """Of a job that no operator looks at: from a minute on it is not taken for a new one any more."""
-    born = datetime.fromisoformat(scene.elsewhere.job("stranger")["metadata"]["creationTimestamp"])
+    born = datetime.fromisoformat(scene.elsewhere.job("unseen")["metadata"]["creationTimestamp"])
     if datetime.now(UTC) - born > timedelta(minutes=1, seconds=5):
         return "no operator has looked at the job", "starts on"
     return "nothing yet", "not managed"
@@ -134,7 +134,7 @@ def of_explain(scene: Scene) -> Statements:
             first = text.splitlines()[0]
             yield Statement(f"explain {name}: state", first, first == f"{asker.namespace}/{name}: {known.state}")
             yield Statement(f"explain: state of {name}", listed[name], listed[name]["state"] == known.state)
-            has, has_not = EXPLAINED.get(name) or of_stranger(scene)
+            has, has_not = EXPLAINED.get(name) or of_unseen(scene)
             yield Statement(f"explain {name}: {has}", text, has in " ".join(text.split()))
             yield Statement(f"explain {name}: not {has_not}", text, has_not not in " ".join(text.split()))
             runs = f"Runs on\n  placement    {known.chips} chip" in text

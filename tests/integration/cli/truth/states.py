@@ -86,7 +86,7 @@ WATCHED: Final[dict[str, Known]] = {
 """In the namespace that the operator watches."""
 
 UNWATCHED: Final[dict[str, Known]] = {
-    "stranger": Known("Unseen"),
+    "unseen": Known("Unseen"),
     "foreign": Known("Unmanaged"),
     "last": Known("Finishing", A100, 4),
     "old": Known("Running", A100, 4, measured=True),
@@ -219,7 +219,7 @@ class KnownFleet(Fleet):
 
     def write_unwatched(self, elsewhere: Fleet) -> None:
         """Create every job of UNWATCHED."""
-        elsewhere.create("stranger", placement={"pools": {"allow": [A100]}})
+        elsewhere.create("unseen", placement={"pools": {"allow": [A100]}})
         elsewhere.create("foreign", managedBy="example.com/other", placement={"pools": {"allow": [A100]}})
         for name in ("last", "old"):
             made = elsewhere.create(name, placement={"pools": {"allow": [A100]}})
