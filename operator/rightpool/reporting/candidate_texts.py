@@ -1,6 +1,6 @@
 """Candidates in words: the numbers that decisions rest on, for somebody who is tired."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rightpool.api.choices import Objective
@@ -12,6 +12,7 @@ from rightpool.planning.evaluate.rejection import (
     DeadlineMissed,
     HourTooDear,
     OtherChosen,
+    PoolNotAllowed,
     RejectionReason,
     SamplesTooDear,
     ScalingPoor,
@@ -111,7 +112,8 @@ def _placed_text(candidate: Candidate) -> str:
 
 
 def by_pool(candidates: Iterable[Candidate]) -> str:
-    """Each pool once, with what rules out its best candidate; those that the user does not allow anyway come last."""
+    """Each pool once, with what rules out its best candidate. Pools that placement.pools.allow leaves out come last, in
+    one clause, since there may be many of them and the user knows."""
     first: dict[str, Candidate] = {}
     for candidate in candidates:
         if candidate.rejection is not None:
@@ -123,6 +125,19 @@ def by_pool(candidates: Iterable[Candidate]) -> str:
         rejection = first[name].rejection
         return rejection is not None and rejection.reason is RejectionReason.POOL_DENIED, name
 
-    shown = [_placed_text(first[name]) for name in sorted(first, key=rank)][:MOST_POOLS]
-    rest = len(first) - len(shown)
-    return "; ".join(shown) + (f"; and {rest} more pools" if rest else "")
+    left_out = [name for name in sorted(first) if isinstance(first[name].rejection, PoolNotAllowed)]
+    others = [_placed_text(first[name]) for name in sorted(first.keys() - left_out, key=rank)]
+    shown, rest = others[:MOST_POOLS], len(others) - MOST_POOLS
+    if rest > 0:
+        shown.append(f"and {rest} more pools")
+    if len(left_out) == 1:
+        shown.append(_placed_text(first[left_out[0]]))
+    elif left_out:
+        shown.append(f"{some(left_out)} are not in placement.pools.allow: add there what may be used")
+    return "; ".join(shown)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:MOST_POOLS])
+    return shown if len(names) <= MOST_POOLS else f"{shown} and {len(names) - MOST_POOLS} more"

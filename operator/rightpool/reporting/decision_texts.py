@@ -1,6 +1,6 @@
 """Decisions in words: made last, of the type and numbers of a decision, the job and its candidates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from rightpool.api.action import Action
@@ -34,7 +34,7 @@ from rightpool.planning.evidence import (
 )
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
-from rightpool.reporting.candidate_texts import MOST_POOLS, by_pool, compared, measured, predicted, verdict_text
+from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.foreign_pod_texts import foreign_pod_text
 from rightpool.reporting.rejection_texts import gap_text, place
@@ -130,14 +130,9 @@ def _no_pool_fits(job: Job, assessment: Assessment, evidence: NoPoolFits) -> str
     """No pool can take the job."""
     allowed, there = job.spec.placement.pools.allow, evidence.known
     if allowed and there and not set(allowed) & set(there):
-        absent = f"placement.pools.allow names {_some(allowed)}, and no such pool is there"
-        return f"no pool can take the job: {absent}: there are {_some(there)}"
+        absent = f"placement.pools.allow names {some(allowed)}, and no such pool is there"
+        return f"no pool can take the job: {absent}: there are {some(there)}"
     return f"no pool can take the job: {by_pool(assessment.candidates)}"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MOST_POOLS])
-    return shown if len(names) <= MOST_POOLS else f"{shown} and {len(names) - MOST_POOLS} more"
 
 
 def _no_alternative(assessment: Assessment) -> str:

@@ -93,6 +93,16 @@ def book(tenants: Tenants, release: Release, name: str) -> None:
     kubectl("delete", "profiledjob", name, f"--namespace={tenants.namespace}")
 
 
+def declare_policy(release: Release) -> None:
+    """The operator says at the policy that it holds."""
+    kubectl = release.kubectl
+    metadata = {"name": "default"}
+    kubectl.apply(
+        [{"apiVersion": "rightpool.dev/v1alpha1", "kind": "PlacementPolicy", "metadata": metadata, "spec": {}}]
+    )
+    eventually(lambda: kubectl.json("get", "placementpolicy", "default").get("status") is not None, release.operators)
+
+
 def asked_since(release: Release, since: str) -> set[tuple[str, str, str]]:
     return {right.plain for right in asked(logs(release), USER, since).rights}
 
@@ -104,8 +114,9 @@ def now() -> str:
 
 @pytest.fixture(scope="module")
 def lived(release: Release, tenants: Tenants) -> str:
-    """The time before a job ran through its life cycle and was booked."""
+    """The time before a policy was declared, and a job ran through its life cycle and was booked."""
     began = now()
+    declare_policy(release)
     live(tenants, release, "gang")
     book(tenants, release, "booked")
     return began
