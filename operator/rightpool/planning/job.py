@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rightpool.api.migration import Phase
@@ -28,11 +29,11 @@ class JobKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted."""
+class Observed(NamedTuple):
+    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted. A tuple, because it is
+    made and compared for each job in each cycle, and hardly ever is one new."""
 
-    revisions: Mapping[int, RevisionState] = field(default_factory=dict)
+    revisions: Mapping[int, RevisionState] = MappingProxyType({})
     """Children seen in the cluster, by number."""
 
     profile: Profile | None = None

@@ -136,20 +136,12 @@ class SimulatedJob:
         """The job as the operator has it in this cycle."""
         job, number = self.job, observed_revision(self.job)
         revisions = {number: child.seen(now, self.delays) for number, child in self.children.items()}
-        observed = Observed(revisions=revisions)
+        observed = Observed()
         if number is not None and self.window is not None and self.window.key.revision == number:
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
-            seen = self.window.observe(job, None if pool is None else pool.accelerator, now)
-            observed = Observed(
-                revisions=revisions,
-                profile=seen.profile,
-                diagnosis=seen.diagnosis,
-                variation=seen.variation,
-                checkpoint_at=seen.checkpoint_at,
-                track=seen.track,
-            )
-        return replace(job, observed=observed)
+            observed = self.window.observe(job, None if pool is None else pool.accelerator, now)
+        return replace(job, observed=observed._replace(revisions=revisions))
 
     def store(self, state: JobState) -> None:
         """What is written is read again: nothing else survives."""
