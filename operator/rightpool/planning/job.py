@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -33,9 +33,6 @@ class Observed(NamedTuple):
     """What the cluster and the telemetry show of a job in this cycle. None of it is persisted. A tuple, because it is
     made and compared for each job in each cycle, and hardly ever is one new."""
 
-    revisions: Mapping[int, RevisionState] = MappingProxyType({})
-    """Children seen in the cluster, by number."""
-
     profile: Profile | None = None
     """Of the current Revision."""
 
@@ -50,6 +47,9 @@ class Observed(NamedTuple):
 
     track: Track | None = None
     """Work that the Revision with running pods has counted; None where nothing could be read of it."""
+
+    revisions: Mapping[int, RevisionState] = MappingProxyType({})
+    """Children seen in the cluster, by number."""
 
     checkpoint_error: str | None = None
     """Why the sidecars did not take the request for a save."""
@@ -68,6 +68,9 @@ class Observed(NamedTuple):
 
     template_checked: bool = True
     """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
+
+
+NOT_OBSERVED: Final = Observed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class Job:
     state: JobState = field(default_factory=JobState)
     """What is persisted."""
 
-    observed: Observed = field(default_factory=Observed)
+    observed: Observed = NOT_OBSERVED
     """What is seen now."""
 
     @property

@@ -112,13 +112,7 @@ class RevisionWindow:
         if self._outdated(job, accelerator, now):
             self._build(job, accelerator, now)
         saved = max((at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if at == at), default=None)
-        return Observed(
-            profile=self.profile,
-            diagnosis=self.diagnosis,
-            variation=self.variation,
-            checkpoint_at=saved,
-            track=self.track,
-        )
+        return Observed(self.profile, self.diagnosis, self.variation, saved, self.track)
 
     def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
         """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from rightpool.api.migration import Phase
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.job import Job, Observed
+from rightpool.planning.job import NOT_OBSERVED, Job, Observed
 from rightpool.planning.revision_window import RevisionWindow, observed_revision
 from rightpool.profiles.sample import RevisionKey, Sample
 from rightpool.runtime.observe.facts import PodFacts
@@ -105,7 +105,7 @@ class RevisionWindows:
         number = observed_revision(job)
         feed = self._feeds.get(job.uid)
         if feed is None or number is None or feed.window.key.revision != number:
-            return Observed()
+            return NOT_OBSERVED
         return feed.window.observe(job, accelerator, now)
 
     def _feed(self, job: Job, number: int) -> _Feed:
