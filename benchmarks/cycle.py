@@ -40,7 +40,7 @@ from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
-from rightpool.runtime.observe.windows import Observations
+from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
 from rightpool.workloads.kinds.job import JOBS
 
@@ -174,7 +174,7 @@ def planner_of(
         elector=cluster,
         fence=fence,
         executor=Executor(cluster, store, fence, children, sidecars, metrics),
-        observations=Observations(reader or Readings(), patience=600.0),
+        windows=RevisionWindows(reader or Readings(), patience=600.0),
         usage=ChipUsage(cluster, interval=60.0),
         pool_publisher=PoolPublisher(cluster, store, statuses),
         policy_publisher=PolicyPublisher(statuses),

@@ -86,7 +86,7 @@ def again(before: Fleet, seconds: float = 10.0, noise: float = 0.002) -> Fleet:
             for field, reading in job.observed.profile.readings.items()
         }
         profile = replace(job.observed.profile, readings=readings)
-        jobs[key] = replace(job, observed=replace(job.observed, profile=profile))
+        jobs[key] = replace(job, observed=job.observed._replace(profile=profile))
     return replace(before, jobs=jobs, now=before.now + seconds)
 
 

@@ -108,6 +108,12 @@ class Account(Record):
             return self.spent
         return self.spent + (self.cost_per_hour or 0.0) * ((now - self.since) / 3600)
 
+    def saved_by(self, now: float) -> float:
+        """Dollars saved up to now: `saved` of the settled account."""
+        if self.since is None or now <= self.since:
+            return self.saved
+        return self.saved + self.saving_per_hour * ((now - self.since) / 3600)
+
     def started(self, cost_per_hour: float | None, now: float, chips: int = 0) -> Account:
         """So many chips are held at this price from now on."""
         return replace(self.settled(now), since=now, cost_per_hour=cost_per_hour, chips=chips)

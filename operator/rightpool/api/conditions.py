@@ -230,7 +230,10 @@ class Condition(Record):
 
 def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
     """The condition of this type, if there is one."""
-    return next((condition for condition in conditions if condition.type == kind), None)
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def set_conditions(stored: Iterable[Condition], made: Iterable[Condition], now: float) -> tuple[Condition, ...]:

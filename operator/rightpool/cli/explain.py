@@ -164,7 +164,7 @@ def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     pool = None if job.state.revision is None else pools.get(job.state.revision.placement.pool)
     profile = recorded_profile(stored)
     diagnosis = recorded_diagnosis(stored, profile, None if pool is None else pool.accelerator)
-    return replace(job, observed=replace(job.observed, profile=profile, diagnosis=diagnosis))
+    return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis))
 
 
 def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:

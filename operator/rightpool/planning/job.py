@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -28,12 +29,9 @@ class JobKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted."""
-
-    revisions: Mapping[int, RevisionState] = field(default_factory=dict)
-    """Children seen in the cluster, by number."""
+class Observed(NamedTuple):
+    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted. A tuple, because it is
+    made and compared for each job in each cycle, and hardly ever is one new."""
 
     profile: Profile | None = None
     """Of the current Revision."""
@@ -49,6 +47,9 @@ class Observed:
 
     track: Track | None = None
     """Work that the Revision with running pods has counted; None where nothing could be read of it."""
+
+    revisions: Mapping[int, RevisionState] = MappingProxyType({})
+    """Children seen in the cluster, by number."""
 
     checkpoint_error: str | None = None
     """Why the sidecars did not take the request for a save."""
@@ -67,6 +68,9 @@ class Observed:
 
     template_checked: bool = True
     """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
+
+
+NOT_OBSERVED: Final = Observed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Job:
     state: JobState = field(default_factory=JobState)
     """What is persisted."""
 
-    observed: Observed = field(default_factory=Observed)
+    observed: Observed = NOT_OBSERVED
     """What is seen now."""
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 from rightpool.api.migration import Phase
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, Observed
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.likeness import alike, expected_range
@@ -30,16 +30,6 @@ KEPT_WINDOWS: Final = 1.25
 # After so many windows a rate that still shifts does so for another reason than warming up: evaluation, epochs,
 # neighbours. Waiting for it to hold still would be waiting for ever.
 LONGEST_WARM_UP: Final = 3.0
-
-
-class Observation(NamedTuple):
-    """What is known of a job's current Revision. A tuple, because it is compared for each job in each cycle."""
-
-    profile: Profile | None = None
-    diagnosis: Diagnosis | None = None
-    checkpoint_at: float | None = None
-    track: Track | None = None
-    variation: Variation | None = None
 
 
 @dataclass(slots=True)
@@ -74,8 +64,6 @@ class RevisionWindow:
     """Completes readings of a program that counts steps alone."""
     job: Job | None = None
     """Whose spec and state `count` knows."""
-    observation: Observation = field(default_factory=Observation)
-    """The newest; the very same object while nothing has changed."""
 
     @classmethod
     def of(cls, job: Job, number: int) -> RevisionWindow:
@@ -114,8 +102,9 @@ class RevisionWindow:
             known = max(former.counter or 0.0, former.continues) if former.unit is basis.unit else 0.0
             self.track = Track(basis.unit, continues=known)
 
-    def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
-        """What is known now. accelerator: that of the Revision's pool, None if unknown."""
+    def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observed:
+        """What the samples show now; what the cluster shows is left out. accelerator: that of the Revision's pool, None
+        if unknown."""
         if job is not self.job:
             self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
             self.count.steps_suffice = job.spec.counts_samples is None
@@ -123,10 +112,7 @@ class RevisionWindow:
         if self._outdated(job, accelerator, now):
             self._build(job, accelerator, now)
         saved = max((at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if at == at), default=None)
-        seen = Observation(self.profile, self.diagnosis, saved, self.track, self.variation)
-        if self.observation != seen:
-            self.observation = seen
-        return self.observation
+        return Observed(self.profile, self.diagnosis, self.variation, saved, self.track)
 
     def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
         """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""

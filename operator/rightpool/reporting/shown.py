@@ -49,7 +49,7 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
 def evidence_of(assessment: Assessment | None) -> Evidence:
     """The alternative that the messages compare with: what would be taken, else the best of the others. And how well
     the job scales where it is."""
-    if assessment is None:
+    if assessment is None or assessment.evaluated is None or not assessment.evaluated.measured:
         return {}
     candidate, current = assessment.decision.candidate or assessment.first, assessment.current
     if candidate is None or candidate.throughput is None:

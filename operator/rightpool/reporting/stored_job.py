@@ -28,6 +28,7 @@ _UNREADABLE = ProfiledJobSpec(
     workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
 )
 
+_NO_STATE: Final = JobState()
 _TERMINAL: Final = (ConditionType.COMPLETED, ConditionType.FAILED)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
@@ -104,7 +105,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
     key = JobKey(str(about.get("namespace")), str(about["name"]))
     invalid: str | None = None
     unreadable: str | None = None
-    state = JobState()
+    state = _NO_STATE
     same = previous is not None and previous.job.uid == about["uid"] and previous.job.generation == generation
     if same and previous is not None and previous.job.spec is not _UNREADABLE:
         spec, digest = previous.job.spec, previous.job.workload_hash
@@ -167,7 +168,8 @@ def _state(status: ProfiledJobStatus) -> JobState:
 
 
 def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:
-    """The same spec, made of parts of other jobs' specs where those are equal: most jobs differ in their workload."""
+    """The spec, which was just made and nobody else has, with parts of other jobs' specs in the place of its own where
+    those are equal: most jobs differ in their workload."""
     parts = {}
     for name in ProfiledJobSpec.model_fields:
         part = getattr(spec, name)
@@ -175,7 +177,8 @@ def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:
             parts[name] = _PARTS.setdefault(
                 (type(part), part.model_dump_json(), frozenset(part.model_fields_set)), part
             )
-    return spec.model_copy(update=parts)
+    spec.__dict__.update(parts)  # a copy would have 0.5 kB more: all these fields would count as set
+    return spec
 
 
 def first_problem(error: Exception) -> str:

@@ -52,11 +52,10 @@ from rightpool.runtime.metrics_recorder import MetricsRecorder
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
 from rightpool.runtime.observe.relist import Relister
-from rightpool.runtime.observe.sighting import Sighting
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.usage import ChipUsage
-from rightpool.runtime.observe.windows import Observations
+from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.runtime.phase_timer import PhaseTimer
 
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
@@ -77,7 +76,7 @@ class Parts:
     elector: LeaseElector
     fence: Fence
     executor: Executor
-    observations: Observations
+    windows: RevisionWindows
     usage: ChipUsage
     pool_publisher: PoolPublisher
     policy_publisher: PolicyPublisher
@@ -93,8 +92,6 @@ class _Seen(NamedTuple):
     """What the last cycle saw of a job."""
 
     stored: StoredJob
-    sighting: Sighting
-    """What `job.observed` was made of."""
     job: Job
 
 
@@ -201,10 +198,10 @@ class Planner:
             pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
-            parts.observations.refresh(
+            parts.windows.refresh(
                 (job.job for job in live.values()), lambda job, number: parts.store.pods(job.key, number), now
             )
-            parts.metrics.telemetry_up.set(parts.observations.up)
+            parts.metrics.telemetry_up.set(parts.windows.up)
         with self._timer.phase("profile"):
             observed = self._observe(live, inventory, now)
         stored_policy = self._stored_policy()
@@ -212,7 +209,7 @@ class Planner:
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.job for key, job in stored.items() if key not in observed and not job.job.deleting}
         kept = kept_outcomes(inventory.objects)
-        fleet = Fleet({**ended, **observed}, pools, policy, now, parts.observations.up, kept)
+        fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept)
         with self._timer.phase("plan"):
             assessments = parts.decide(fleet)
         moving = self._carry_out(self._steps(live, fleet, assessments), pools, now)
@@ -267,22 +264,20 @@ class Planner:
             name = None if job.state.revision is None else job.state.revision.placement.pool
             pool = None if name is None else inventory.inventory.pools.get(name)
             revisions = parts.store.revisions(key, job.uid)
-            observation = parts.observations.of(job, None if pool is None else pool.accelerator, now)
-            sighting = Sighting(
-                revisions,
-                observation,
-                parts.executor.checkpoint_error(job),
-                parts.executor.trace_answer(job),
-                self._threat(job, revisions, drained),
-                None if name is None else why_unusable(name, inventory),
-                parts.executor.refusal(job),
-                parts.executor.template_checked(job),
+            observed = parts.windows.of(job, None if pool is None else pool.accelerator, now)._replace(
+                revisions=revisions,
+                checkpoint_error=parts.executor.checkpoint_error(job),
+                trace_answer=parts.executor.trace_answer(job),
+                threat=self._threat(job, revisions, drained),
+                pool_problem=None if name is None else why_unusable(name, inventory),
+                refusal=parts.executor.refusal(job),
+                template_checked=parts.executor.template_checked(job),
             )
             # The very object of the last cycle where nothing about the job has changed: whoever keeps something that
             # was made from it sees that at once.
             before = self._seen.get(key)
-            if before is None or before.stored is not stored or before.sighting != sighting:
-                before = _Seen(stored, sighting, replace(job, observed=sighting.observed))
+            if before is None or before.stored is not stored or before.job.observed != observed:
+                before = _Seen(stored, replace(job, observed=observed))
             seen[key] = before
             jobs[key] = before.job
         self._seen = seen

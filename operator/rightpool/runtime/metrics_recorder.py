@@ -87,7 +87,7 @@ class MetricsRecorder:
         phases: Counter[str] = Counter()
         hourly = saved = 0.0
         for job in jobs:
-            saved += job.state.account.settled(now).saved
+            saved += job.state.account.saved_by(now)
             hourly += job.state.account.cost_per_hour or 0.0
             counted[_state_of(job)] += 1
             if job.state.migration is not None and job.state.pause is None:

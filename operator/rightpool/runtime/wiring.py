@@ -28,7 +28,7 @@ from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.watched import watched
 from rightpool.runtime.observe.watches import Watches
-from rightpool.runtime.observe.windows import Observations
+from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.settings import OperatorSettings
 from rightpool.telemetry.reader import TelemetryReader
 
@@ -84,7 +84,7 @@ class Operator:
         self.metrics = OperatorMetrics(lambda: self._elector.held)
         self._on_lead = on_lead
         self._sidecars = Sidecars()
-        self._observations = Observations(reader)
+        self._windows = RevisionWindows(reader)
         if settings.token_key_file is None:
             logger.warning("no token key file: after a restart, pods that run already take no request for a checkpoint")
         fence = Fence(self._client, self._elector)
@@ -102,7 +102,7 @@ class Operator:
                 elector=self._elector,
                 fence=fence,
                 executor=executor,
-                observations=self._observations,
+                windows=self._windows,
                 usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
                 pool_publisher=PoolPublisher(self._client, self.store, statuses),
                 policy_publisher=PolicyPublisher(statuses),
@@ -127,7 +127,7 @@ class Operator:
         """Stop within seconds. The Lease is released last, when no thread can write any more."""
         self.planner.stop(timeout=8.0)
         self._elector.stop(timeout=3.0)
-        self._observations.close()
+        self._windows.close()
         self._sidecars.close()
         self._client.close()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job, Observed
+from rightpool.planning.job import NOT_OBSERVED, Job
 from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.revision_window import RevisionWindow, observed_revision
 from rightpool.prediction.columns import Floats
@@ -136,25 +136,17 @@ class SimulatedJob:
         """The job as the operator has it in this cycle."""
         job, number = self.job, observed_revision(self.job)
         revisions = {number: child.seen(now, self.delays) for number, child in self.children.items()}
-        observed = Observed(revisions=revisions)
+        observed = NOT_OBSERVED
         if number is not None and self.window is not None and self.window.key.revision == number:
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
-            seen = self.window.observe(job, None if pool is None else pool.accelerator, now)
-            observed = Observed(
-                revisions=revisions,
-                profile=seen.profile,
-                diagnosis=seen.diagnosis,
-                variation=seen.variation,
-                checkpoint_at=seen.checkpoint_at,
-                track=seen.track,
-            )
-        return replace(job, observed=observed)
+            observed = self.window.observe(job, None if pool is None else pool.accelerator, now)
+        return replace(job, observed=observed._replace(revisions=revisions))
 
     def store(self, state: JobState) -> None:
         """What is written is read again: nothing else survives."""
         read = JobState.from_dict(state.to_dict())
-        self.job = replace(self.job, state=replace(read, finished=state.finished), observed=Observed())
+        self.job = replace(self.job, state=replace(read, finished=state.finished), observed=NOT_OBSERVED)
 
     def carry_out(self, command: Command, now: float) -> None:
         """As the executor does: no Revision is created while another one has pods."""

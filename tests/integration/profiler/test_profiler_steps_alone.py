@@ -9,7 +9,8 @@ import pytest
 
 from rightpool import contract
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.revision_window import Observation, RevisionWindow
+from rightpool.planning.job import Observed
+from rightpool.planning.revision_window import RevisionWindow
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.scrape import ScrapeReader
 from tests.integration.profiler.conftest import PATIENCE, Pod
@@ -47,7 +48,7 @@ for line in sys.stdin:
 _ELASTIC = {"minChips": 1, "maxChips": 8, "batch": "Global"}
 
 
-def observed(pod: Pod, source: str) -> Iterator[Observation]:
+def observed(pod: Pod, source: str) -> Iterator[Observed]:
     """What is known after each ten steps."""
     job = running(made=spec(elasticity=_ELASTIC, profiling={"interval": "10s", "window": "1m"}))
     window = RevisionWindow.of(job, 1)

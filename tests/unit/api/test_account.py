@@ -71,3 +71,11 @@ def test_spent_never_shrinks_and_is_never_negative(steps: list[tuple[str, float,
             account = account.stopped(now) if kind == "stop" else account.settled(now)
         assert account.spent >= before >= 0
         assert account.settled(now - 1).spent == account.spent, "a clock that goes back books nothing"
+
+
+@given(st.floats(0, 1e4), st.floats(-1e4, 1e4), st.floats(-10.0, 1e6))
+def test_a_sum_by_itself_is_that_of_the_settled_account(price: float, saving: float, seconds: float) -> None:
+    account = Account(spent=5.0, saved=-2.0, since=1e9, cost_per_hour=price, saving_per_hour=saving, chips=8)
+    for one in (account, account.stopped(1e9)):
+        settled = one.settled(1e9 + seconds)
+        assert (one.spent_by(1e9 + seconds), one.saved_by(1e9 + seconds)) == (settled.spent, settled.saved)

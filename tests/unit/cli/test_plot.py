@@ -139,7 +139,7 @@ def test_a_job_that_was_never_measured_has_an_empty_picture() -> None:
     found = explained()
     nothing = replace(
         found,
-        job=replace(found.job, observed=replace(found.job.observed, profile=None)),
+        job=replace(found.job, observed=found.job.observed._replace(profile=None)),
         assessment=replace(found.assessment, evaluated=None),
     )
     shown = plot_of(nothing)

@@ -45,7 +45,7 @@ TEMPLATE = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
 
 
 # Names that both have, such as `variation`, are what is observed now.
-_OBSERVED = {field.name for field in dataclasses.fields(Observed)}
+_OBSERVED = set(Observed._fields)
 _STATE = {field.name for field in dataclasses.fields(JobState)}
 
 
@@ -72,7 +72,7 @@ def changed(job: Job, **fields: Any) -> Job:
     if state:
         fields["state"] = replace(job.state, **state)
     if observed:
-        fields["observed"] = replace(job.observed, **observed)
+        fields["observed"] = job.observed._replace(**observed)
     return replace(job, **fields)
 
 

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.accounting.progress import progress_of
-from rightpool.planning.revision_window import Observation, RevisionWindow
+from rightpool.planning.job import Observed
+from rightpool.planning.revision_window import RevisionWindow
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.step_count import LOST_READINGS, Basis
 from tests.unit.planning.jobs import NOW, changed, running, spec
 from tests.unit.reporting.test_conditions import condition_of
 
 
-def observed(chips: int = 4, own: float | None = None, **sections: Any) -> Observation:
+def observed(chips: int = 4, own: float | None = None, **sections: Any) -> Observed:
     """After a window in which each pod makes 2 steps a second. own: samples a second that the program counts from the
     middle of the window on."""
     job = running(made=spec(chips, **sections))

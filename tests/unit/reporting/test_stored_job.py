@@ -134,3 +134,12 @@ def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:
     assert read_job(forged(migration=MIGRATION)).job.unreadable is None
     assert read_job(forged(migration={**MIGRATION, "predicted": ESTIMATE})).job.unreadable is None
     assert read_job(forged(history=[ENTRY])).job.unreadable is None
+
+
+def test_specs_share_their_equal_parts_and_keep_what_their_users_wrote() -> None:
+    body, other = profiled_job(), profiled_job()
+    other["spec"]["workload"]["job"]["template"]["metadata"] = {"labels": {"of": "another"}}
+    one, two = read_job(body).job.spec, read_job(other).job.spec
+    assert one.workload != two.workload
+    assert one.elasticity is two.elasticity and one.targets is two.targets
+    assert one.model_fields_set == type(one).model_validate(body["spec"]).model_fields_set

@@ -14,7 +14,7 @@ from rightpool.planning.revision_window import KEPT_WINDOWS, REBUILD_SECONDS
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime.observe.facts import PodFacts
-from rightpool.runtime.observe.windows import Observations
+from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.telemetry.reader import Target, TelemetryReading
 from tests.unit.planning.jobs import changed
 
@@ -42,7 +42,7 @@ class Watched:
         assert job.state.revision is not None
         self.accelerator = fleet.pools[job.state.revision.placement.pool].accelerator
         self.source = Source()
-        self.observations = Observations(self.source, patience=10.0)
+        self.windows = RevisionWindows(self.source, patience=10.0)
         self.now = fleet.now
         self.replicas = job.state.revision.placement.replicas
 
@@ -56,8 +56,8 @@ class Watched:
             Field.CHIP_BUSY: busy,
             **{Field[name]: value for name, value in more.items()},
         }
-        self.observations.refresh([self.job], _pods, self.now)
-        profile = self.observations.of(self.job, self.accelerator, self.now).profile
+        self.windows.refresh([self.job], _pods, self.now)
+        profile = self.windows.of(self.job, self.accelerator, self.now).profile
         assert profile is not None
         return profile
 
@@ -122,13 +122,13 @@ def test_a_drift_updates_the_profile_within_a_window(watched: Watched) -> None:
 def test_a_profile_without_new_readings_becomes_stale(watched: Watched) -> None:
     watched.read(1000.0)
     watched.now += 10 * INTERVAL
-    stale = watched.observations.of(watched.job, watched.accelerator, watched.now).profile
+    stale = watched.windows.of(watched.job, watched.accelerator, watched.now).profile
     assert stale is not None and not stale.complete
 
 
 def test_readings_older_than_the_window_are_dropped(watched: Watched) -> None:
     for _ in range(3 * FULL):
         profile = watched.read(1000.0)
-    [observed] = watched.observations._windows.values()
-    assert profile.window < (len(observed.window.window) - 1) * INTERVAL <= KEPT_WINDOWS * profile.window
+    [feed] = watched.windows._feeds.values()
+    assert profile.window < (len(feed.window.window) - 1) * INTERVAL <= KEPT_WINDOWS * profile.window
     assert profile.complete

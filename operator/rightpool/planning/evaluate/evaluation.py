@@ -87,6 +87,11 @@ class Evaluated:
     """Why the user does not allow where it is, where nothing was measured."""
 
     @property
+    def measured(self) -> bool:
+        """Whether the job was; throughput is predicted of no other."""
+        return self.number >= 0
+
+    @property
     def wanted(self) -> tuple[int, ...]:
         """Entries that would be acted on, in order of preference."""
         return self.unmeasured.wanted if self.number < 0 else self.evaluation.running.wanted[self.number]

@@ -1,6 +1,5 @@
 """The shape of a job: all that its possible placements depend on. Jobs of equal shape are enumerated once."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from rightpool.api.choices import Capacity, ModelState, Objective
@@ -106,5 +105,5 @@ def needs_price(targets: Targets) -> bool:
 def node_selector(spec: ProfiledJobSpec) -> dict[str, str]:
     """Labels of nodes that the user's template asks for, beside those of the pool."""
     pod = spec.workload.template.get("spec")
-    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
-    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}
+    wanted = pod.get("nodeSelector") if isinstance(pod, dict) else None
+    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, dict) else {}

@@ -158,7 +158,7 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     assert job.state.migration is not None
     migration = job.state.migration
     # What was observed is of the Revision that has gone: its count is no work of the one that is to come.
-    job = replace(job, observed=replace(job.observed, track=None)).with_state(replace(job.state, revision=target))
+    job = replace(job, observed=job.observed._replace(track=None)).with_state(replace(job.state, revision=target))
     if edited:
         # What starts there is another program than the one that was measured: nothing can be proven by it.
         outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED

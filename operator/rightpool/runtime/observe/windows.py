@@ -16,8 +16,8 @@ from typing import Final
 
 from rightpool.api.migration import Phase
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.job import Job
-from rightpool.planning.revision_window import Observation, RevisionWindow, observed_revision
+from rightpool.planning.job import NOT_OBSERVED, Job, Observed
+from rightpool.planning.revision_window import RevisionWindow, observed_revision
 from rightpool.profiles.sample import RevisionKey, Sample
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
@@ -31,7 +31,9 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Observed:
+class _Feed:
+    """A window, and what it is filled from."""
+
     window: RevisionWindow
     requested_at: float = -math.inf
     """When its last read was requested."""
@@ -50,7 +52,7 @@ class _Observed:
 
 
 @dataclass(slots=True)
-class Observations:
+class RevisionWindows:
     """Used by the planner's thread only; the read itself runs in another thread."""
 
     reader: TelemetryReader
@@ -58,7 +60,7 @@ class Observations:
     """How long a cycle waits for a read that it started, seconds."""
     up: bool = True
     """Whether the last read reached the source of telemetry."""
-    _windows: dict[str, _Observed] = field(default_factory=dict)  # by uid of the ProfiledJob
+    _feeds: dict[str, _Feed] = field(default_factory=dict)  # by uid of the ProfiledJob
     _requested: dict[RevisionKey, str] = field(default_factory=dict)
     _reading: Future[TelemetryReading] | None = None
     _failures: tuple[str, ...] = ()
@@ -79,37 +81,38 @@ class Observations:
             if number is None:
                 continue
             alive.add(job.uid)
-            observed = self._observed(job, number)
+            feed = self._feed(job, number)
             interval = job.spec.profiling.interval.total_seconds()
             if job.state.migration is not None and job.state.migration.phase is Phase.CHECKPOINTING:
                 interval = min(interval, CHECKPOINT_INTERVAL)
-            if self._reading is not None or now - observed.requested_at < EARLY * interval:
+            if self._reading is not None or now - feed.requested_at < EARLY * interval:
                 continue
-            target = observed.target_of(pods(job, number), interval)
+            target = feed.target_of(pods(job, number), interval)
             if target is not None:
-                observed.requested_at = now
+                feed.requested_at = now
                 targets.append(target)
-                requested[observed.window.key] = job.uid
-        for uid in self._windows.keys() - alive:
-            del self._windows[uid]
+                requested[feed.window.key] = job.uid
+        for uid in self._feeds.keys() - alive:
+            del self._feeds[uid]
         if targets:
             self._requested = requested
             self._reading = self._thread.submit(self.reader.read, targets, now)
             self._collect(self.patience)
 
-    def of(self, job: Job, accelerator: Accelerator | None, now: float) -> Observation:
-        """The observation of a job. `accelerator` is that of its pool, None if unknown."""
+    def of(self, job: Job, accelerator: Accelerator | None, now: float) -> Observed:
+        """What the samples of a job show; what the cluster shows is left out. `accelerator`: that of its pool, None if
+        unknown."""
         number = observed_revision(job)
-        observed = self._windows.get(job.uid)
-        if observed is None or number is None or observed.window.key.revision != number:
-            return Observation()
-        return observed.window.observe(job, accelerator, now)
+        feed = self._feeds.get(job.uid)
+        if feed is None or number is None or feed.window.key.revision != number:
+            return NOT_OBSERVED
+        return feed.window.observe(job, accelerator, now)
 
-    def _observed(self, job: Job, number: int) -> _Observed:
-        observed = self._windows.get(job.uid)
-        if observed is None or observed.window.key != (*job.key, number):
-            observed = self._windows[job.uid] = _Observed(RevisionWindow.of(job, number))
-        return observed
+    def _feed(self, job: Job, number: int) -> _Feed:
+        feed = self._feeds.get(job.uid)
+        if feed is None or feed.window.key != (*job.key, number):
+            feed = self._feeds[job.uid] = _Feed(RevisionWindow.of(job, number))
+        return feed
 
     def _collect(self, timeout: float) -> None:
         if self._reading is None:
@@ -128,9 +131,9 @@ class Observations:
 
     def _append(self, samples: Mapping[RevisionKey, Sample]) -> None:
         for key, sample in samples.items():
-            observed = self._windows.get(self._requested.get(key, ""))
-            if observed is not None and observed.window.key == key:
-                observed.window.append(sample)
+            feed = self._feeds.get(self._requested.get(key, ""))
+            if feed is not None and feed.window.key == key:
+                feed.window.append(sample)
 
     def _log(self, failures: tuple[str, ...]) -> None:
         if failures != self._failures:
