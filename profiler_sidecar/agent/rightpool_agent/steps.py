@@ -131,6 +131,7 @@ class StepLog:
         self.steps = self.samples = 0
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
+        self._decayed_at = self._began = time.perf_counter()
 
     def add(self, track: Track, at: float, rows: int, steps: int = 1) -> None:
         """`steps` steps of `track` ended at `at`, having consumed `rows` samples together."""

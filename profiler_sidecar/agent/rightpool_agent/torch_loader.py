@@ -28,6 +28,7 @@ _MAX_KEPT = 4096  # batches of an iterator that nobody trains with
 waited = 0.0  # seconds
 current: Drawn | None = None  # from what the last batch came
 used = False  # has any batch been drawn since the last step?
+repeats = False  # has a batch been drawn again right after itself?
 _iterators: dict[int, Drawn] = {}
 _ended: list[Drawn] = []  # iterators that are no more, and of which the next step may take
 _inside: set[int] = set()  # threads that wait for a batch: a loader may draw from another one
@@ -39,6 +40,7 @@ class Drawn:
     def __init__(self, iterator: Any) -> None:
         self.drawn: collections.deque[int | None] = collections.deque()  # samples of batches on their way
         self.pending: collections.deque[int | None] = collections.deque(maxlen=_MAX_KEPT)  # handed out, not consumed
+        self.newest: list[Any] = []  # the indexes that were drawn last
         self.uses = 0  # forward passes that train, since the last step
         self.passes = 0  # backward passes since then
         self.fresh = 0  # batches handed out since the last step, to be trained with as far as is seen
@@ -134,11 +136,15 @@ def _leave(key: int) -> None:
 
 
 def _index_drawn(iterator: Any, index: Any) -> None:
+    global repeats
     record = _iterators.get(id(iterator)) or _meet(iterator)
     if getattr(iterator, "_num_workers", 0) == 0:
         record.drawn.clear()  # the one before was never handed out
     rows = len(index) if record.indexed and isinstance(index, list) else None
     record.drawn.append(rows)
+    if rows is not None and rows > 1:  # a single one may be drawn again by chance
+        repeats = repeats or (index == record.newest and index is not record.newest)  # a list may be filled anew
+        record.newest = index
 
 
 def _begun_anew(iterator: Any, _: Any) -> None:
@@ -146,12 +152,14 @@ def _begun_anew(iterator: Any, _: Any) -> None:
     record = _iterators.get(id(iterator))
     if record is not None:
         record.drawn.clear()
+        record.newest = []
 
 
 def forget() -> None:
     """In a forked child: what its parent has drawn is not its own."""
-    global current
+    global current, repeats
     current = None
+    repeats = False
     _inside.clear()
     _ended.clear()
     for record in _iterators.values():

@@ -151,11 +151,12 @@ def _samples(log: StepLog) -> int | None:
     """Samples of all steps so far, if each of them is known."""
     if _split:
         return None
-    if _loader_steps and 2 * _loader_steps >= log.steps:
+    loader_steps = 0 if torch_loader.repeats else _loader_steps
+    if loader_steps and 2 * loader_steps >= log.steps:
         return None if _loader_missed else _loader_rows
     met = [*list(_optimizers.values()), *_gone]
     totals = {one.rows for one in met if one.known and one.steps >= log.steps > 0}
-    return totals.pop() if len(totals) == 1 and not _loader_steps else None
+    return totals.pop() if len(totals) == 1 and not loader_steps else None
 
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:

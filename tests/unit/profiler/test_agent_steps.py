@@ -1,6 +1,10 @@
 """Which of several functions is the step, and how it is counted."""
 
-from rightpool_agent.steps import StepLog, Track  # type: ignore[import-not-found]
+from types import SimpleNamespace
+
+import pytest
+from rightpool_agent import steps  # type: ignore[import-not-found]
+from rightpool_agent.steps import StepLog, Track
 
 
 def play(log: StepLog, *tracks: Track, steps: int, each: float = 0.1, rows: int = 4, start: float = 0.0) -> float:
@@ -82,6 +86,19 @@ def test_a_forked_child_begins_at_zero() -> None:
     assert (log.steps, log.samples, sum(log.counts)) == (0, 0, 0)
     play(log, track, steps=3, start=at + 100)
     assert (log.steps, log.samples, sum(log.counts)) == (3, 12, 2)
+
+
+def test_a_child_forked_late_waits_for_what_trains_as_its_parent_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations before its first step are no steps, however long ago its parent imported the framework."""
+    now = [0.0]
+    monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    log, evaluation, step = StepLog(), Track(1000.0, True, trains=False), Track(1000.0, True)
+    now[0] = 600.0
+    log.reset()
+    at = play(log, evaluation, steps=8, start=600.0)
+    assert log.steps == 0
+    play(log, step, steps=20, start=at)
+    assert (log.steps, log.samples) == (20, 80)
 
 
 def test_a_save_is_found_among_fast_steps() -> None:
