@@ -27,6 +27,7 @@ _UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVAL
 _ABOUT_PRICE: Final = frozenset({ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED})
 _CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
 _CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
+_FOREIGN: Final = frozenset({"calibration"})  # `rightpool calibrate` applies it
 
 _Verdict = tuple[PoolConditionType, Literal["True", "False", "Unknown"], Reason, str]
 
@@ -93,7 +94,9 @@ class PoolPublisher:
         status = pool_status(name, fleet, now, self._outcomes.get(name, ()), self._against.get(name))
         spec = fleet.specs.get(name)
         scaled = spec is not None and spec.max_chips is not None
-        return self._statuses.publish(ACCELERATOR_POOLS, stored, status, PoolConditionType, scaled=scaled)
+        return self._statuses.publish(
+            ACCELERATOR_POOLS, stored, status, PoolConditionType, foreign=_FOREIGN, scaled=scaled
+        )
 
 
 def pool_status(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from rightpool.api.conditions import Condition
 from rightpool.api.kubernetes import Resource
@@ -18,9 +18,6 @@ from rightpool.reporting.condition_events import condition_events
 from rightpool.reporting.events import Event
 from rightpool.runtime.observe.facts import meta, reference
 from rightpool.runtime.observe.store import Store
-
-# What `rightpool calibrate` has measured has another writer: as long as no other one applies it, it stays.
-_ELSEWHERE: Final = frozenset({"calibration"})
 
 logger = logging.getLogger(__name__)
 
@@ -41,13 +38,15 @@ class StatusPublisher:
         status: Mapping[str, Any],
         kinds: type[StrEnum],
         *,
+        foreign: frozenset[str] = frozenset(),
         scaled: bool = False,
     ) -> bool:
         """Whether it was written. Raises ClusterError where the API server refuses it.
 
-        kinds: the types of its conditions. scaled: an autoscaler brings what it has.
+        kinds: the types of its conditions. foreign: fields that another manager applies, which stay as they are.
+        scaled: an autoscaler brings what it has.
         """
-        if status == {key: value for key, value in (stored.get("status") or {}).items() if key not in _ELSEWHERE}:
+        if status == {key: value for key, value in (stored.get("status") or {}).items() if key not in foreign}:
             return False
         regarding = reference(resource, stored)
         before, after = stored_conditions(stored, kinds), stored_conditions({"status": status}, kinds)
@@ -68,7 +67,7 @@ class StatusPublisher:
 
 def stored_conditions(stored: Mapping[str, Any], kinds: type[StrEnum]) -> list[Condition]:
     """The stored conditions of these types. Those of other writers are dropped, because the list has a maximum length.
-    None where they can't be read."""
+    An empty list where they can't be read."""
     conditions = (stored.get("status") or {}).get("conditions") or ()
     try:
         return [Condition.from_dict(one) for one in conditions if one.get("type") in set(kinds)]
