@@ -6,7 +6,7 @@ It starts the devcluster, has its node offer each chip whole, by half and by a q
 and lets ProfiledJobs run one after another on each chip, the chips side by side. Each job begins where it should not
 stay. Exits 1 if a move does not come, comes out otherwise than expected, or a program does not go on from where it was;
 2 without a GPU. It needs root, about 4 minutes for the cluster, and 2 minutes for each job of a chip. With one chip it
-runs the jobs of that one.
+leaves out the jobs that need two.
 
 Programs run from this machine's own files (`--host-root`), by its own Python (`--python`) with PyTorch and JAX. So
 their pods are not `restricted`; the injected sidecar and agent are those of any pod.
@@ -36,7 +36,7 @@ from devcluster.node import PAUSE_IMAGE
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError, named
 from tests.gpu.machine import NO_GPU
-from tests.gpu.move_pools import CASES, CHIPS, Case, offers, pair_document, pool_documents
+from tests.gpu.move_pools import CASES, CHIPS, PRICE_LISTS, Case, chip_of, offers, pair_document, pool_documents
 from tests.gpu.move_results import Result, moves_of, result, shows_loss, table
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -96,7 +96,7 @@ class Machine:
                     },
                 }
             },
-            "placement": {"pools": {"allow": [f"{pool}-{case.chip}" for pool in case.pools]}},
+            "placement": {"pools": {"allow": [f"{pool}-{case.price_list}" for pool in case.pools]}},
             "checkpoint": {"mode": "Signal", "signal": "SIGUSR1", "path": "/ckpt", "timeout": "60s"},
             "profiling": {"interval": "1s", "window": "15s"},
             "adaptation": {"mode": "Auto", "cooldown": "10m"},
@@ -237,11 +237,7 @@ def main() -> int:
     if not model or not chips:
         print(f"this needs NVIDIA chips of one of {', '.join(CHIPS)}, as nvidia-smi -L lists them", file=sys.stderr)
         return NO_GPU
-    cases = [
-        case
-        for case in CASES
-        if case.name in (options.only or [case.name]) and (case.chip < chips if case.sizes is None else chips > 1)
-    ]
+    cases = [case for case in CASES if case.name in (options.only or [case.name]) and (case.sizes is None or chips > 1)]
     progress = Progress()
     running = clusters.up(named("demo"), progress)
     gpu.up(running.spec, offers(chips), progress)
@@ -261,8 +257,8 @@ def main() -> int:
             },
         },
     ]
-    for chip in range(chips):
-        documents += pool_documents(chip, model)
+    for number in range(PRICE_LISTS):
+        documents += pool_documents(number, model)
     if chips > 1:
         documents.append(pair_document(chips, model))
     stage.kubectl.apply(documents)
@@ -270,7 +266,7 @@ def main() -> int:
     results, failures = [], []
     alone = [case for case in cases if case.sizes is not None]
     single = [case for case in cases if case.sizes is None]
-    for together in ([[c for c in single if c.chip == chip] for chip in range(chips)], [alone]):
+    for together in ([[c for c in single if chip_of(c.price_list, chips) == chip] for chip in range(chips)], [alone]):
         lanes = [Lane(stage, machine, those, progress) for those in together if those]
         threads = [threading.Thread(target=lane.run) for lane in lanes]
         for thread in threads:

@@ -22,7 +22,7 @@ CHIPS: Final = {  # data sheets: teraflops of fp32, tf32, bf16; GB/s; GB
 
 @dataclass(frozen=True)
 class Kind:
-    """A pool of one chip. percent: its share of multiprocessors; prices: dollars an hour on the first chip and others.
+    """A pool of one chip. percent: its share of multiprocessors; prices: dollars an hour in each of the price lists.
 
     as_fast_as: what its figures claim, as a share of the whole chip; None: the truth.
     """
@@ -33,7 +33,9 @@ class Kind:
     as_fast_as: float | None = None
 
 
-# On the first chip large shares cost too much for what they do, and on the second small ones.
+# In the first list large shares cost too much for what they do, and in the second small ones. Each list has pools of
+# its own, so that a job sees one list alone.
+PRICE_LISTS: Final = 2
 KINDS: Final = (
     Kind("whole", None, (3.6, 2.4)),
     Kind("half", 50, (1.8, 2.1)),
@@ -44,11 +46,14 @@ KINDS: Final = (
 
 @dataclass(frozen=True)
 class Case:
-    """A job and what should become of it. pools: names of kinds that it may use, where it starts first."""
+    """A job and what should become of it. pools: names of kinds that it may use, where it starts first.
+
+    price_list: number of the one that its pools are of; jobs with `sizes` have a pool of their own.
+    """
 
     name: str
     program: str
-    chip: int
+    price_list: int
     pools: tuple[str, ...]
     undone: bool = False
     sizes: tuple[int, int] | None = None  # chips at the start, and after the move
@@ -71,17 +76,22 @@ CASES: Final = (
 )
 
 
-def pool_documents(chip: int, model: str) -> list[dict[str, Any]]:
-    """The AcceleratorPools of one chip."""
+def chip_of(price_list: int, chips: int) -> int:
+    """The chip that the pools of a price list are of, on a machine with so many."""
+    return min(price_list, chips - 1)
+
+
+def pool_documents(price_list: int, model: str) -> list[dict[str, Any]]:
+    """The AcceleratorPools with these prices."""
     accelerator, peaks, bandwidth, memory = CHIPS[model]
     found = []
     for kind in KINDS:
         spec: dict[str, Any] = {
             "accelerator": accelerator,
             "chipsPerNode": 1,
-            "resourceName": f"{DOMAIN}/{kind.name}-{chip}",
+            "resourceName": f"{DOMAIN}/{kind.name}-{price_list}",
             "nodeSelector": {"kubernetes.io/hostname": NODE_NAME},
-            "price": {"perChipHour": f"{kind.prices[min(chip, 1)]}"},
+            "price": {"perChipHour": f"{kind.prices[price_list]}"},
         }
         if kind.percent is not None:
             compute, copy = SHARES[model][kind.percent]
@@ -94,7 +104,7 @@ def pool_documents(chip: int, model: str) -> list[dict[str, Any]]:
                 "memoryGigabytesPerSecond": f"{bandwidth * copy:.0f}",
                 "teraflops": {name: f"{rate * compute:.1f}" for name, rate in rates},
             }
-        found.append(_pool(f"{kind.name}-{chip}", spec))
+        found.append(_pool(f"{kind.name}-{price_list}", spec))
     return found
 
 
@@ -122,8 +132,10 @@ def _pool(name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def offers(chips: int) -> list[gpu.Offer]:
-    """What the node offers: each kind of each chip, and all chips together."""
+    """What the node offers: each kind in each price list, and all chips together."""
     found = [
-        gpu.Offer(f"{DOMAIN}/{kind.name}-{chip}", (chip,), kind.percent) for chip in range(chips) for kind in KINDS
+        gpu.Offer(f"{DOMAIN}/{kind.name}-{number}", (chip_of(number, chips),), kind.percent)
+        for number in range(PRICE_LISTS)
+        for kind in KINDS
     ]
     return [*found, gpu.Offer(f"{DOMAIN}/pair-2", tuple(range(chips)))] if chips > 1 else found

@@ -7,6 +7,7 @@ is imported, so that `rightpool pools` does not load the modules of the operator
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import select
@@ -32,6 +33,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 
+# Of what is read of a fleet next to nothing is garbage in circles. With Python's own thresholds, looking for it takes a
+# fifth of `top` at 1,000 jobs, and a third of a first plan of 10,000.
+_THRESHOLDS: Final = (50_000, 20, 100)
+
 
 class Command(Protocol):
     """The interface of a command's module."""
@@ -42,6 +47,7 @@ class Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0 success, 1 error, 2 wrong arguments."""
+    gc.set_threshold(*_THRESHOLDS)
     tokens = list(sys.argv[1:] if argv is None else argv)
     chosen = next((token for token in tokens if token in COMMANDS), None)
     arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
