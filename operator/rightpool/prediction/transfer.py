@@ -2,7 +2,7 @@
 
 Where counters of a job are known, they say what it demands: SM activity is demand for arithmetic units, DRAM activity
 for bandwidth, and what neither explains of the time is latency, which no chip shortens. On three slices of one chip
-that has 5% median error where peak FLOP/s has 16% (`python -m benchmarks.prediction --counters`).
+that has 4% median error where peak FLOP/s has 16% (`python -m benchmarks.prediction --counters`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ OTHER_VENDOR_SD: Final = 0.25
 COUNTED: Final = 0.45
 AWAITED: Final = 0.7
 
-# Demand, fitted on slices of one chip with the workload left out. Work on the chip takes
-# ((S/R)^P + (DEMAND·D/B)^P)^(1/P), with S and D the activities of SMs and DRAM, R and B the factors on arithmetic and
-# bandwidth; SMs that are active for less than FULL of the busy time wait for LATENCY times what is missing.
+# Demand, fitted on slices of one chip. Work on the chip takes ((S/R)^P + (M/B)^P)^(1/P), with S the activity of SMs, R
+# and B the factors on arithmetic and bandwidth, and M = DEMAND·D/√(1 - (D/COPY)²), with D the activity of DRAM: the
+# nearer memory is to what a copy reaches, the more of the SMs' activity is waiting for it. SMs that are active for less
+# than FULL of the busy time wait for LATENCY times what is missing.
 FULL: Final = 0.86
 LATENCY: Final = 1.4
-DEMAND: Final = 1.6
-POWER: Final = 2.3
+DEMAND: Final = 1.4
+POWER: Final = 2.0
+COPY: Final = 0.89  # DRAM activity of a device copy on an H200
+_NEAREST: Final = 0.99  # to COPY: above it nothing but memory counts
 
 # Matrix and memory activity without SM activity: how far they move weight between the exponents.
 WEIGHT_SHIFT: Final = 0.30
@@ -82,7 +85,8 @@ class Transfer:
     def demanded(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
         """Log of how much faster the work on the chip is, by what counters say that it demands."""
         arithmetic, bandwidth = self.arithmetic[kind, source, target], self.bandwidth[source, target]
-        first, second = sm_active**POWER, (DEMAND * memory_active) ** POWER
+        room = np.sqrt(1.0 - np.minimum(memory_active / COPY, _NEAREST) ** 2)
+        first, second = sm_active**POWER, (DEMAND * memory_active / room) ** POWER
         total = np.maximum(first + second, 1e-12)
         share = first / total
         time = share * np.exp(-POWER * arithmetic) + (1.0 - share) * np.exp(-POWER * bandwidth)

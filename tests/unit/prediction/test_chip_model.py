@@ -147,3 +147,20 @@ def test_any_catalog_chip_to_any_other_is_finite_or_missing() -> None:
     both = there[:2].all(axis=0)
     widest = np.where(both, tables.variances[0][:2], 0.0).max(axis=0)
     assert (tables.variances[0][3][both] >= widest[both] - 1e-12).all(), "precision unknown"
+
+
+def test_the_nearer_memory_is_to_a_copy_the_more_its_bandwidth_decides() -> None:
+    whole = CATALOG.get("H100-SXM5-80GB")
+    part = replace(
+        whole,
+        key="H100-part",
+        memory_bandwidth=0.688 * whole.memory_bandwidth,
+        peak_flops={name: 0.293 * rate for name, rate in whole.peak_flops.items()},
+    )
+    tables = Transfer.among([whole, part], shipped())
+    busy = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.89, 1.0])
+    zeros, ones = np.zeros(len(busy), np.int64), np.ones(len(busy), np.int64)
+    logs = tables.demanded(zeros + HALF, zeros, ones, np.full(len(busy), 0.97), busy) - tables.beyond[HALF, 0, 1]
+    assert (np.diff(logs) >= 0.0).all()
+    assert math.log(0.293) < logs[0] < math.log(0.31)
+    assert logs[-2:] == pytest.approx([math.log(0.688)] * 2, abs=0.05)
