@@ -1,5 +1,12 @@
-"""`python -m demo`: start a cluster, install the chart, run four stories, and show the objects."""
+"""Start a cluster of one node, install the chart, run four stories, and show the objects.
 
+    make demo        python -m demo
+
+Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
+prints what a shell needs, and `make down` ends it. Exit code 0 only if all four stories happened.
+"""
+
+import argparse
 import sys
 import threading
 from collections.abc import Callable
@@ -11,6 +18,8 @@ from demo.stories import AFTERWARDS, TOGETHER, Story
 from devcluster import cluster, host
 from devcluster.progress import Progress
 from devcluster.spec import DEMO, DevclusterError
+
+_AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 
 
 def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -> dict[str, Job | Exception]:
@@ -46,7 +55,7 @@ def show(stage: Stage, story: Story) -> None:
 
 
 def main() -> int:
-    """Exit code 0 only if all four stories happened."""
+    argparse.ArgumentParser("python -m demo", description=__doc__, formatter_class=_AS_WRITTEN).parse_args()
     progress = Progress(sys.stdout)
     lock = threading.Lock()
 

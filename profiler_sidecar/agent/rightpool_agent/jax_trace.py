@@ -39,6 +39,7 @@ _REQUESTED_BYTES = 12 << 20  # about 300 MB of the program's memory while XLA pu
 _REQUESTED_MAX_BYTES = 256 << 20  # more than the sidecar would read
 _NEEDED = 512 << 20  # bytes of memory that must be left for a requested trace
 _GROWTH = 128 << 20  # bytes beyond all that the process ever had: they are the trace's
+_PATIENCE = 30.0  # seconds that the program waits for the end of a trace of ours
 
 _SINCE = (0, 8)
 
@@ -76,12 +77,15 @@ def install() -> None:
 def _after_making_way(original: Any) -> Any:
     @functools.wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
-        _make_way()
+        lock = _make_way()
         try:
             return original(*args, **kwargs)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
+        finally:
+            if lock is not None:
+                lock.release()
 
     return start
 
@@ -92,12 +96,17 @@ def _forget() -> None:
     _lock, _session = _thread.allocate_lock(), None
 
 
-def _make_way() -> None:
-    """The program begins a trace of its own."""
+def _make_way() -> Any:
+    """The program begins a trace of its own. The lock is held until JAX knows of it: in between, the agent's thread
+    would see no session and begin one. None where the lock can't be had, as in a signal's handler."""
+    lock = _lock
+    if not lock.acquire(timeout=_PATIENCE):
+        return None
     current = _session
     if current is not None:
         current.reason = "ProgramProfiles"
-        _end(current)
+        _end_locked(current)
+    return lock
 
 
 def begin() -> Session | None:
@@ -241,15 +250,19 @@ def _mark() -> None:
 
 def _end(current: Session) -> bytes | None:
     """What the session has recorded; None if it has ended before, or failed."""
-    global _session
     with _lock:
-        if current is not _session:
-            return None
-        _session = None
-        try:
-            body: bytes = current.profiler.stop()
-        except Exception as error:
-            if "nother profil" in str(error):
-                current.reason = "ProgramProfiles"  # the program has begun a session below jax.profiler
-            return None
+        return _end_locked(current)
+
+
+def _end_locked(current: Session) -> bytes | None:
+    global _session
+    if current is not _session:
+        return None
+    _session = None
+    try:
+        body: bytes = current.profiler.stop()
+    except Exception as error:
+        if "nother profil" in str(error):
+            current.reason = "ProgramProfiles"  # the program has begun a session below jax.profiler
+        return None
     return body

@@ -214,13 +214,21 @@ def test_the_program_begins_its_own_trace_meanwhile(pod: Pod, tmp_path: Path, py
 @pytest.mark.parametrize("handler", ["none", "exits"])
 def test_a_program_that_is_ended_in_the_middle(pod: Pod, tmp_path: Path, handler: str) -> None:
     long_trace(pod)
-    before = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))" if handler == "exits" else ""
+    stacks = tmp_path / "stacks"
+    before = f"import faulthandler, signal; faulthandler.register(signal.SIGUSR2, open({str(stacks)!r}, 'w'))\n"
+    if handler == "exits":
+        before += "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))"
     program = Program(pod, tmp_path, before)
     running = program.start()
     assert pod.post({"id": "one", "rank": 0}, path=contract.PATH_TRACE)[0] == 202
     capturing(pod, "one")
     running.send_signal(signal.SIGTERM)
-    out, err = running.communicate(timeout=PATIENCE)
+    try:
+        out, err = running.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGUSR2)
+        pod.until(lambda: stacks.stat().st_size > 0)
+        pytest.fail("the program does not end:\n" + stacks.read_text())
     assert (running.returncode, out, err) == (3 if handler == "exits" else -signal.SIGTERM, "", "")
 
 

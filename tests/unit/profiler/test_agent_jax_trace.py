@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -134,11 +135,62 @@ def test_the_program_begins_its_own(monkeypatch: pytest.MonkeyPatch, clock: Cloc
         profiler = running(monkeypatch, clock, 1e5)
         session = jax_trace.begin_requested()
         followed(clock, 1e9, session, turns)
-        jax_trace._make_way()
+        jax_trace._make_way().release()
         profiler._profile_state.session = "the program's"
         assert jax_trace.ready(session, 0, 1.0)
         assert not jax_trace.finish(session, str(tmp_path / "trace")) and session.reason == "ProgramProfiles"
         assert jax_trace.begin_requested() == "ProgramProfiles" and jax_trace.begin() is None
+
+
+def patched(monkeypatch: pytest.MonkeyPatch, profiler: Profiler, original: Callable[[], None]) -> Callable[[], None]:
+    """The program's way to begin a trace, as the agent leaves it."""
+    monkeypatch.setattr(profiler, "ProfileSession", SimpleNamespace(start=original), raising=False)
+    monkeypatch.setattr("os.register_at_fork", lambda **_: None)
+    jax_trace.install()
+    start: Callable[[], None] = profiler.ProfileSession.start  # type: ignore[attr-defined]
+    return start
+
+
+def test_none_is_begun_while_the_program_begins_its_own(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """The agent's thread comes after our session has ended, and before JAX has one."""
+    profiler = running(monkeypatch, clock, 1e5)
+    answers: list[object] = []
+    agent = threading.Thread(target=lambda: answers.append(jax_trace.begin_requested()))
+
+    def original() -> None:
+        agent.start()
+        agent.join(0.2)
+        profiler._profile_state.session = "the program's"
+
+    patched(monkeypatch, profiler, original)()
+    agent.join()
+    assert answers == ["ProgramProfiles"]
+
+
+def test_the_program_fails_to_begin_its_own(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    profiler = running(monkeypatch, clock, 1e5)
+    start = patched(monkeypatch, profiler, lambda: int("no number"))  # type: ignore[arg-type,return-value]
+    with pytest.raises(ValueError, match="no number"):
+        start()
+    session = jax_trace.begin_requested()
+    assert isinstance(session, jax_trace.Session), "later ones of ours can be had"
+    jax_trace.abandon(session)
+
+
+def test_the_program_begins_its_own_in_a_handler_of_signals(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Where the same thread is in the middle of beginning one."""
+    profiler = running(monkeypatch, clock, 1e5)
+    monkeypatch.setattr(jax_trace, "_PATIENCE", 0.01)
+    begun: list[str] = []
+
+    def original() -> None:
+        begun.append("one")
+        if len(begun) == 1:
+            start()
+
+    start = patched(monkeypatch, profiler, original)
+    start()
+    assert begun == ["one", "one"] and not jax_trace._lock.locked()
 
 
 @pytest.mark.parametrize(
