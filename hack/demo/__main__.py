@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from demo.job import Job, StoryFailed
-from demo.stage import SYSTEM, Stage, logs, prepare
+from demo.stage import SYSTEM, Stage, forget, logs, prepare
 from demo.stories import AFTERWARDS, TOGETHER, Story
 from devcluster import cluster, host
 from devcluster.progress import Progress
@@ -70,6 +70,8 @@ def main() -> int:
             return 1
         running = cluster.up(DEMO, progress)
         stage = prepare(running, progress)
+        for namespace in sorted({story.namespace for story in TOGETHER + AFTERWARDS}):
+            forget(stage, namespace)
         say("telling three stories at once; the lines are what the objects' conditions say")
         results: dict[str, Job | Exception] = {}
         for stories in (TOGETHER, AFTERWARDS):

@@ -107,9 +107,14 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
     stage.kubectl("apply", "--server-side", "--force-conflicts", "-f-", stdin=text)
 
 
-def forget(stage: Stage, namespace: str, name: str) -> None:
-    """Delete the job of an earlier run, so that its status is not mistaken for a new one."""
-    stage.kubectl("delete", "profiledjob", name, "-n", namespace, "--ignore-not-found", "--cascade=foreground")
+def forget(stage: Stage, namespace: str) -> None:
+    """Delete the jobs of an earlier run.
+
+    Their statuses would be mistaken for new ones, and their moves have taught the operator what the pools deliver.
+    """
+    if not stage.kubectl("get", "namespace", namespace, "--ignore-not-found", "--output=name"):
+        return
+    stage.kubectl("delete", "profiledjobs", "--all", "-n", namespace, "--cascade=foreground")
     stage.kubectl("delete", "events", "--all", "-n", namespace)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from demo.__main__ import tell
 from demo.job import Job
-from demo.stage import Stage, prepare
+from demo.stage import Stage, forget, prepare
 from demo.stories import AFTERWARDS, TOGETHER
 from devcluster import cluster
 from devcluster.cluster import Running
@@ -48,4 +48,6 @@ def story_results(stage: Stage) -> StoryResults:
     """Stories that are independent of each other run side by side."""
     since = time.time()
     say: Callable[[str], None] = Progress().say
+    for namespace in sorted({story.namespace for story in TOGETHER + AFTERWARDS}):
+        forget(stage, namespace)
     return StoryResults(since, tell(stage, TOGETHER, say) | tell(stage, AFTERWARDS, say))

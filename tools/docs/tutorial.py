@@ -82,7 +82,7 @@ def _folded(lines: list[str], indent: str) -> str:
 BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "stage": _stage,
     "pools": _shown("rightpool pools"),
-    "scaling": _story("scaling"),
+    "scaling": _story("scaling", "ablation: (?:Placed|Profiled=True)"),
     "scaling-job": _shown("kubectl get pj scaling -o wide"),
     "resnet50": _story("resnet50"),
     "resnet50-explained": _shown("rightpool explain resnet50", "History"),
