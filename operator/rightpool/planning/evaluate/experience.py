@@ -74,8 +74,8 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
         if not job.spec.compares(entry.unit, entry.source.chips, entry.target.chips):
             continue
         change = math.log(after / before)
-        days = max(now - entry.finished_at, 0.0) / DAY
-        variance = (DOUBT_UNKNOWN if entry.doubt is None else entry.doubt) ** 2 + CHANGE_A_DAY**2 * days
+        own = DOUBT_UNKNOWN if entry.doubt is None else entry.doubt
+        variance = own**2 + _changed_since(now - entry.finished_at)
         source, target = _bought_anyhow(entry.source), _bought_anyhow(entry.target)
         if target in known:
             level, doubt = known[target]
@@ -91,6 +91,11 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
     return found
 
 
+def _changed_since(seconds: float) -> float:
+    """Variance of the logarithm of a ratio of rates that was measured so long ago, by what may have changed since."""
+    return CHANGE_A_DAY**2 * max(seconds, 0.0) / DAY
+
+
 def _bought_anyhow(place: Placement) -> Placement:
     """Spot chips are as fast as others."""
     return replace(place, capacity=CapacityType.ON_DEMAND)
@@ -104,9 +109,10 @@ _UNDONE_SD: Final = 0.20
 MOST_COMPARISONS: Final = 5_000
 
 
-def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> list[Comparison]:
+def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> list[Comparison]:
     """What the moves of a fleet say of its chips: rates of one job before and after it went to another kind of chip, at
-    the same size. They are kept in the ledgers of the jobs."""
+    the same size. They are kept in the ledgers of the jobs, and age like what a job itself was measured at.
+    """
     found: list[tuple[float, Comparison]] = []
     for job in jobs:
         for entry in job.state.history:
@@ -122,7 +128,15 @@ def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> list[Com
             kind = HALF if kind == UNKNOWN_PRECISION else kind
             if peak(one, kind) is None or peak(other, kind) is None:
                 continue
-            sd = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
+            own = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
+            # Of each of the two rates. In powers of two of a day: those of one doubt are weighed together.
+            age = _power_of_two((now - entry.finished_at) / DAY) * DAY
+            sd = math.sqrt(own**2 + _changed_since(age) / 2.0)
             found.append((entry.finished_at, Comparison((one, other), kind, (math.log(before), math.log(after)), sd)))
     found.sort(key=lambda pair: pair[0])
     return [comparison for _, comparison in found[-MOST_COMPARISONS:]]
+
+
+def _power_of_two(days: float) -> float:
+    """The largest that is not more; 0 below one."""
+    return 0.0 if days < 1.0 else 2.0 ** math.floor(math.log2(days))
