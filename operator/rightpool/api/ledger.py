@@ -85,7 +85,8 @@ class LedgerEntry(Record):
     """Delivered dollars for a million units."""
 
     doubt: Quantity | None = None
-    """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ."""
+    """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ. Of
+    an Update only where the user changed the size alone; realised follows when it was measured."""
 
     attempts: Annotated[Size, Field(exclude_if=_is_one)] = 1
     """How often in a row the same was tried and held for the same reason; only the last time is kept."""
@@ -95,6 +96,11 @@ class LedgerEntry(Record):
 
     cost: Dollars = 0.0
     """What the move itself cost, dollars: what was paid in lostSeconds."""
+
+    @property
+    def resized(self) -> bool:
+        """Whether the user changed the size alone, so that what was before compares with what is after."""
+        return self.action is Action.UPDATE and self.doubt is not None
 
     @property
     def prediction_error(self) -> float | None:

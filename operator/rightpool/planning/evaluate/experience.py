@@ -23,7 +23,7 @@ CHANGE_A_DAY: Final = 0.15
 # Of a comparison of which no doubt was written down.
 DOUBT_UNKNOWN: Final = 0.05
 # Whatever the outcome, what was realised was measured.
-_PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED})
+_PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED, Outcome.CARRIED_OUT})
 
 
 def ran_last(job: Job) -> Placement | None:
@@ -55,7 +55,8 @@ class Experience:
 
 
 def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
-    """By placement, the newest comparison that leads there from where the job is; an edit by the user ends it.
+    """By placement, the newest comparison that leads there from where the job is. An edit by the user ends it, unless
+    it changed the size alone and the new one was measured.
 
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
@@ -66,7 +67,7 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
         return {}
     known: dict[Placement, tuple[float, float]] = {_bought_anyhow(revision.placement): (0.0, 0.0)}
     for entry in reversed(job.state.history):
-        if entry.action == Action.UPDATE:
+        if entry.action is Action.UPDATE and not (entry.resized and entry.realised_throughput):
             break
         before, after = entry.baseline_throughput, entry.realised_throughput
         if not before or not after or entry.outcome not in _PROVEN:

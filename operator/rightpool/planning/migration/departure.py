@@ -125,7 +125,7 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     source, target = migration.source.placement, migration.target.placement
     if not job.spec.compares(unit, source.chips, target.chips):
         seen = None
-    if seen is not None and migration.promises and not migration.rolling_back:
+    if seen is not None and migration.action is not Action.START and not migration.rolling_back:
         if unit is not migration.unit:  # what was promised is of another unit
             migration = replace(migration, predicted=None, predicted_cost=None)
         elif migration.predicted is not None and migration.baseline:
