@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -75,6 +76,9 @@ class LedgerEntry(Record):
     baseline_throughput: Quantity | None = None
     """Throughput before."""
 
+    healthy_baseline_throughput: Quantity | None = None
+    """Throughput before, had no fault throttled its chips, by prediction. Absent: none did."""
+
     baseline_cost_per_million: Quantity | None = None
     """Dollars for a million units before."""
 
@@ -83,6 +87,9 @@ class LedgerEntry(Record):
 
     realised_cost_per_million: Quantity | None = None
     """Delivered dollars for a million units."""
+
+    throttled: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
 
     doubt: Quantity | None = None
     """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ. Of

@@ -150,6 +150,9 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     source, target = migration.source.placement, migration.target.placement
     if not job.spec.compares(before.unit, source.chips, target.chips):
         return made
+    # A fault that throttled its chips says nothing of the pool: what healthy ones would have done counts.
+    if migration.healthy_baseline is not None and migration.baseline:
+        ratio *= migration.healthy_baseline / migration.baseline
     made = replace(
         made,
         unit=before.unit,

@@ -12,7 +12,7 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.register import Register
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
 
@@ -53,6 +53,9 @@ class Experience:
     sd: float
     """Standard deviation of the logarithm: of the measurements, and of what may have changed since."""
 
+    of_chips: bool = True
+    """Whether it says something of chips and sizes, and not of that pool alone: no fault throttled either place."""
+
 
 def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
     """By placement, the newest comparison that leads there from where the job is. An edit by the user ends it, unless
@@ -61,11 +64,15 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
     are chained. With age they are trusted less, since pools change: one that was throttled is not shunned for ever.
+    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such.
     """
     revision = job.state.revision
     if revision is None or not job.state.history:
         return {}
-    known: dict[Placement, tuple[float, float]] = {_bought_anyhow(revision.placement): (0.0, 0.0)}
+    now_throttled = throttled_now(job)
+    known: dict[tuple[Placement, bool], tuple[float, float]] = {
+        (_bought_anyhow(revision.placement), now_throttled): (0.0, 0.0)
+    }
     for entry in reversed(job.state.history):
         if entry.action is Action.UPDATE and not (entry.resized and entry.realised_throughput):
             break
@@ -77,17 +84,19 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
         change = math.log(after / before)
         own = DOUBT_UNKNOWN if entry.doubt is None else entry.doubt
         variance = own**2 + _changed_since(now - entry.finished_at)
-        source, target = _bought_anyhow(entry.source), _bought_anyhow(entry.target)
+        source = _bought_anyhow(entry.source), entry.healthy_baseline_throughput is not None
+        target = _bought_anyhow(entry.target), entry.throttled
         if target in known:
             level, doubt = known[target]
             known.setdefault(source, (level - change, doubt + variance))
         elif source in known:
             level, doubt = known[source]
             known[target] = (level + change, doubt + variance)
-    found = {}
-    for place, (level, variance) in known.items():
-        experience = Experience(math.exp(level), math.sqrt(variance))
-        found.update({replace(place, capacity=capacity): experience for capacity in CapacityType})
+    found: dict[Placement, Experience] = {}
+    for (place, throttled), (level, variance) in known.items():
+        experience = Experience(math.exp(level), math.sqrt(variance), not (throttled or now_throttled))
+        for capacity in CapacityType:
+            found.setdefault(replace(place, capacity=capacity), experience)
     del found[revision.placement]
     return found
 
@@ -121,6 +130,8 @@ def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool], now: float)
             here, there = pools.get(entry.source.pool), pools.get(entry.target.pool)
             if not before or not after or here is None or there is None or entry.outcome not in _PROVEN:
                 continue
+            if entry.healthy_baseline_throughput is not None or entry.throttled:
+                continue  # of a fault, and not of the chips
             one, other = here.accelerator, there.accelerator
             if one.key == other.key or entry.source.chips != entry.target.chips or entry.action == Action.UPDATE:
                 continue

@@ -11,7 +11,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.accounting.accounting import remeasured
 from rightpool.planning.evaluate.outlook import outlook
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.verification import (
@@ -100,7 +100,9 @@ def with_size_measured(job: Job) -> Job:
     if seen.windows < FEWEST_WINDOWS:
         return job
     cost = measured_cost_per_million(seen.rate, revision.cost_per_hour)
-    measured = replace(last, realised_throughput=seen.rate, realised_cost_per_million=cost)
+    measured = replace(
+        last, realised_throughput=seen.rate, realised_cost_per_million=cost, throttled=throttled_now(job)
+    )
     return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))
 
 
@@ -151,6 +153,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         realised=result.throughput,
         realised_cost=result.cost_per_million,
         doubt=result.doubt,
+        throttled=throttled_now(job),
         message=message,
     )
     job = remeasured(job, now)
