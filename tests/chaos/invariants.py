@@ -2,9 +2,9 @@
 
 Checked at every event:
     two Revisions      pods of two children of one ProfiledJob run at the same time
-    history            a ledger entry changes (but for what its move cost, which grows, and what an edit of the size
-                       brought, which is measured later), or is lost (but for a save that was asked for again and is
-                       counted there), or the ids do not increase
+    history            a ledger entry changes (but for what its move cost, which grows, what an edit of the size
+                       brought, which is measured later, and its message, which goes), or is lost (but for a save that
+                       was asked for again and is counted there), or the ids do not increase
     phase              a migration makes a transition that is not allowed, or ends without a ledger entry
     revision           the number of the Revision decreases, or the child of an ended Revision is created again
     money              `spent` decreases
@@ -299,6 +299,8 @@ def _forbidden(entry: Body, now: Body) -> Iterator[str]:
     for key in sorted({*entry, *now}):
         before, after = entry.get(key), now.get(key)
         if before == after:
+            continue
+        if key == "message" and after is None:
             continue
         if key in _MEASURED_LATER and entry.get("action") == "Update" and before is None:
             continue

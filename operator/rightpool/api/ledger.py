@@ -16,6 +16,8 @@ from rightpool.api.units import WORD, Dollars, Quantity, Size, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_HISTORY: Final = 10
+MAX_MESSAGES: Final = 2
+"""Newest entries that keep their message: it is a third of an entry, and its numbers stand beside it."""
 
 
 class Outcome(StrEnum):
@@ -61,8 +63,8 @@ class LedgerEntry(Record):
     reason: str = ""
     """Why, in one CamelCase word."""
 
-    message: str = ""
-    """The evidence in numbers."""
+    message: Annotated[str, Field(exclude_if=not_)] = ""
+    """The evidence in numbers. Absent of all but the newest two."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput and costs count: Samples or Steps. Absent: Samples."""

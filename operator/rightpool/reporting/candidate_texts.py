@@ -24,7 +24,7 @@ from rightpool.reporting.wording import dollars, number, share
 # Pools named in one message; the rest is in the list of candidates.
 MOST_POOLS: Final = 6
 
-# Below this share of useful time interruptions are worth a word.
+# Below this share of useful time interruptions are worth a word; below this share of a healthy rate, a fault.
 NOTEWORTHY: Final = 0.99
 
 # Their texts hold for the current placement, too, and name none.
@@ -66,7 +66,7 @@ def measured(current: Candidate) -> str:
     text = f"{place(current.placement)} now {verb} {known} {current.unit.plural}/s"
     if current.cost_per_million is not None:
         text += f" for {dollars(current.cost_per_million.median)} per million{_steps(current)}"
-    if rate is not None and current.healthy is not None:
+    if rate is not None and current.healthy is not None and rate.median < NOTEWORTHY * current.healthy:
         held = share(rate.median / current.healthy)
         text += f" (throttled here at {held}: healthy ones would give {number(current.healthy)})"
     return text
