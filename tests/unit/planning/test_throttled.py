@@ -21,7 +21,7 @@ from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, decided_text, entry, find, judged, running
 from tests.unit.planning.world import A10G as EIGHT_A10G
 from tests.unit.planning.world import A100 as EIGHT_A100
-from tests.unit.planning.world import World, candidate, decide, on_a100
+from tests.unit.planning.world import World, candidate, decide, on_a100, variation
 from tests.unit.prediction.fixtures import A100_CHIP, pool
 
 ONE: Final = Placement("a100", 1, 1)
@@ -71,6 +71,16 @@ def test_another_size_of_the_same_pool_may_meet_the_same_fault() -> None:
 def test_a_fault_whose_clocks_nobody_tells_is_doubt_above_all() -> None:
     found = find(judged(on_one({"throttle": 0.6, "chip_busy": 1.0}), TWINS), "twin", 1).throughput
     assert found is not None and found.low < 1000.0 < found.median < 1200.0
+
+
+def test_what_windows_before_the_fault_say_is_not_made_faster_still() -> None:
+    """It did 1,655 for two hours, and is throttled since a window ago."""
+    job = on_one(HOT, variation=variation(1, 1655.0, NOW, windows=24))
+    found = judged(job, TWINS)
+    healthy, now = find(found, "twin", 1).throughput, found.current
+    assert healthy is not None and healthy.median == pytest.approx(1655.0, rel=0.02)
+    assert now is not None and now.throughput is not None and now.throughput.median == 1000.0
+    assert now.throughput.sd > 0.05, "one window"
 
 
 def left(job: Job) -> LedgerEntry:

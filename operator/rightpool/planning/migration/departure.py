@@ -121,7 +121,8 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     for days."""
     variation = job.observed.variation
     unit = migration.unit if variation is None else variation.unit
-    seen = pace(variation, migration.moving.revision, unit, MOST_WINDOWS)
+    # What was before a fault that throttles its chips is not what it leaves.
+    seen = pace(variation, migration.moving.revision, unit, 1 if throttled_now(job) else MOST_WINDOWS)
     source, target = migration.source.placement, migration.target.placement
     # Of an edit nothing was evaluated, so that nothing tells what healthy chips would do.
     slowed = migration.action is Action.UPDATE and throttled_now(job)
