@@ -234,19 +234,19 @@ def _diminished(
     jobs: Features, machines: Machines, sizes: SizeModel, rows: Destinations, slowdown: Floats, log: Floats
 ) -> Floats:
     """How much longer steps take than `log` says, in logarithms: beyond the largest size that was seen, a doubling
-    brings no more than the last one did, as far as that is not noise."""
+    brings no more than the last one did, as far as that is not noise. Each doubling by itself, one after the other."""
     longer = np.zeros(len(log))
     most, last = sizes.reach[1][rows.job], sizes.last
     chosen = np.flatnonzero((np.log2(rows.chips) > most) & last.bounds[rows.job])
     if not chosen.size:
         return longer
     there = rows.take(chosen)
-    chips = np.rint(np.exp2(most[chosen])).astype(np.int64)
+    chips = np.maximum(np.rint(np.exp2(most[chosen])).astype(np.int64), -(-there.chips // 2))
     per_group = np.minimum(there.per_group, chips)
-    largest = replace(there, chips=chips, per_group=per_group, groups=-(-chips // per_group))
-    begin = step_times(jobs, machines, sizes, largest, slowdown[chosen]).log
+    smaller = replace(there, chips=chips, per_group=per_group, groups=-(-chips // per_group))
+    begin = step_times(jobs, machines, sizes, smaller, slowdown[chosen]).log
     doublings = np.log2(there.chips / chips)
-    gain = (np.log(growth(jobs, there) / growth(jobs, largest)) - log[chosen] + begin) / doublings
+    gain = (np.log(growth(jobs, there) / growth(jobs, smaller)) - log[chosen] + begin) / doublings
     more = np.maximum(gain - last.gain[there.job], 0.0)
     noise = 2.0 * (SEEN_SD / last.doublings[there.job]) ** 2
     longer[chosen] = doublings * more / (1.0 + noise / np.maximum(more, SLOPE_SD) ** 2)

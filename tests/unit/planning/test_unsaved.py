@@ -35,8 +35,8 @@ def counted(history: tuple[LedgerEntry, ...]) -> list[tuple[str, str, int]]:
 
 
 def test_the_newest_say_why() -> None:
-    told = [replace(entry(number, "l4", GOOD), message=f"because of {number}") for number in range(5)]
-    assert [each.message for each in ledger(*told)] == ["", "", "", "because of 3", "because of 4"]
+    moves = [replace(entry(number, "l4", GOOD), message=f"because of {number}") for number in range(5)]
+    assert [each.message for each in ledger(*moves)] == ["", "", "", "because of 3", "because of 4"]
 
 
 def test_the_same_is_kept_once() -> None:

@@ -28,9 +28,9 @@ def appended(history: Sequence[LedgerEntry], entry: LedgerEntry) -> tuple[Ledger
     if same is not None:
         history = tuple(kept for kept in history if kept is not same)
         entry = replace(entry, attempts=same.attempts + entry.attempts)
-    told = max(len(history) - MAX_MESSAGES + 1, 0)
-    brief = tuple(replace(old, message="") if old.message else old for old in history[:told])
-    return (*brief, *history[told:], entry)
+    silent = max(len(history) - MAX_MESSAGES + 1, 0)
+    brief = tuple(replace(old, message="") if old.message else old for old in history[:silent])
+    return (*brief, *history[silent:], entry)
 
 
 def _lacked_save(entry: LedgerEntry) -> bool:
