@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from rightpool.api.rules import Rule
 
 MONEY_PATTERN: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
+LARGE_PATTERN: Final = r"^[0-9]{1,24}(\.[0-9]{1,9})?([eE]\+?[0-9]{1,2})?$"
 RATIO_PATTERN: Final = r"^(0(\.[0-9]{1,9})?|1(\.0{1,9})?)$"
 DURATION_PATTERN: Final = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
 TIME_PATTERN: Final = (
@@ -60,6 +61,16 @@ def parse_rate(value: Any) -> Decimal:
     if rate <= 0:
         raise ValueError(f"{value!r} is not above 0")
     return rate
+
+
+def parse_large(value: Any) -> Decimal:
+    """A number above 0 that may have an exponent: "2.1e12"."""
+    if isinstance(value, Decimal):
+        value = str(value)
+    number = _decimal(value, LARGE_PATTERN, 'a number above 0 such as "2.1e12"')
+    if number <= 0:
+        raise ValueError(f"{value!r} is not above 0")
+    return number
 
 
 def parse_duration(value: Any) -> timedelta:
@@ -217,6 +228,10 @@ _RATE_RULE: Final = Rule(
     f"self.matches({_cel(MONEY_PATTERN)}) && double(self) > 0.0",
     'must be a number above 0, in quotes: write "24"',
 )
+_LARGE_RULE: Final = Rule(
+    f"self.matches({_cel(LARGE_PATTERN)}) && double(self) > 0.0",
+    'must be a number above 0, in quotes: write "2.1e12"',
+)
 _FREQUENCY_RULE: Final = Rule(
     f"self.matches({_cel(MONEY_PATTERN)})", 'must be a number, 0 or more, in quotes: write "0.5" for once in two days'
 )
@@ -264,6 +279,9 @@ Frequency = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_pl
 
 Rate = Annotated[Decimal, BeforeValidator(parse_rate), PlainSerializer(_plain, str), _string(24, _RATE_RULE)]
 """A speed above 0."""
+
+Large = Annotated[Decimal, BeforeValidator(parse_large), PlainSerializer(str, str), _string(40, _LARGE_RULE)]
+"""A large number above 0, which may have an exponent."""
 
 _DURATION_IO: Final = (BeforeValidator(parse_duration), PlainSerializer(format_duration, str))
 

@@ -39,6 +39,10 @@ class ModelStatus(Record):
     batch: int | None = None
     """Samples of one optimizer step, all replicas together."""
 
+    step_flops: Quantity | None = None
+    """Floating-point operations of the matrix products of one optimizer step, all replicas together, as counted in the
+    program."""
+
     data_parallel: int | None = None
     """Groups of processes with batches of their own."""
 
@@ -90,6 +94,12 @@ class ProfileStatus(Record):
     power_watts: Figure | None = None
     """Power of one chip, watts."""
 
+    joules_per_sample: Figure | None = None
+    """Energy of all chips for a sample, joules."""
+
+    joules_per_step: Figure | None = None
+    """The same for an optimizer step, where throughput is stepsPerSecond."""
+
     exposed_communication: Share | None = None
     """Share of the step in which chips wait for each other."""
 
@@ -98,6 +108,10 @@ class ProfileStatus(Record):
 
     scaling_efficiency: Share | None = None
     """Throughput / (chips × throughput of one chip)."""
+
+    model_flops_utilization: Share | None = None
+    """FLOP/s of the model / (chips × peak dense FLOP/s at its precision). Absent where FLOPs or precision are not
+    known."""
 
     bottleneck: str | None = None
     """What limits the job now."""

@@ -68,6 +68,7 @@ def _traits(model: ModelStatus | None) -> ModelTraits:
         parameters=model.parameters,
         parameter_bytes=model.parameter_bytes,
         batch=model.batch,
+        step_flops=model.step_flops,
         parallelism=Parallelism(model.data_parallel, model.sharded, model.tensor_parallel, model.pipeline_parallel),
     )
 

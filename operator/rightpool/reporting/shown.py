@@ -40,10 +40,12 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     targets = job.spec.targets
     scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
     poor = scaling is not None and wanted is not None and scaling < float(wanted)
+    utilization, least = None if current is None else current.flops_utilization, targets.min_model_flops_utilization
+    low = None if utilization is None else least is not None and utilization < float(least)
     if targets.deadline is None and targets.budget is None:
-        return (poor,)
+        return poor, low
     rest = forecast(job, None if current is None else current.throughput, now)
-    return poor, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+    return poor, low, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
 
 
 def evidence_of(assessment: Assessment | None) -> Evidence:
@@ -66,4 +68,6 @@ def evidence_of(assessment: Assessment | None) -> Evidence:
         evidence["savings"] = candidate.saving
     if current is not None and current.scaling_efficiency is not None:
         evidence["scalingEfficiency"] = current.scaling_efficiency
+    if current is not None and current.flops_utilization is not None:
+        evidence["modelFlopsUtilization"] = current.flops_utilization
     return evidence

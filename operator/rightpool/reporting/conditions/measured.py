@@ -108,4 +108,10 @@ def efficient(job: Job, context: Context) -> Statement:
     if efficiency is not None and target is not None and efficiency < float(target):
         wanted = f"targets.minScalingEfficiency is {share(float(target))}"
         return Statement("False", Reason.POOR_SCALING, f"{share(efficiency)} of perfect scaling, and {wanted}. {text}")
+    target = job.spec.targets.min_model_flops_utilization
+    utilization = None if current is None else current.flops_utilization
+    if utilization is not None and target is not None and utilization < float(target):
+        wanted = f"targets.minModelFlopsUtilization is {share(float(target))}"
+        low = f"{share(utilization)} of the chips' peak FLOP/s, and {wanted}. {text}"
+        return Statement("False", Reason.LOW_FLOPS_UTILIZATION, low)
     return Statement("True", Reason.EFFICIENT_ENOUGH, text)
