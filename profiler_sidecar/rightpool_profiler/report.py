@@ -26,7 +26,7 @@ PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 _MAX_NUMBER: Final = 1e15
-_MAX_FLOPS: Final = 1e27
+_MAX_FLOPS: Final = 1e18  # more than the operator reads of a pod
 _MAX_STATE: Final = 120
 _MAX_RATIO: Final = 1.1  # slightly above 1 is caused by different clocks; more is invalid
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}")
