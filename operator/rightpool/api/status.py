@@ -18,6 +18,11 @@ from rightpool.api.units import WORD, Figure, Quantity, Share, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_CONDITIONS: Final = 16
+MAX_DERIVED: Final = 32
+
+
+def _none(names: tuple[str, ...]) -> bool:
+    return not names
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,9 @@ class ProfileStatus(Record):
 
     quality: str | None = None
     """How the numbers were won: Measured, Derived or Partial."""
+
+    derived: Annotated[tuple[str, ...], Field(max_length=MAX_DERIVED, exclude_if=_none)] = ()
+    """Names of the fields that are derived, and not measured: such as samples a second from steps."""
 
     @property
     def throughput(self) -> tuple[float, WorkUnit] | None:

@@ -210,6 +210,11 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         bottleneck=None if job.observed.diagnosis is None else job.observed.diagnosis.bottleneck.value,
         model=_model(profile.traits),
         quality=_quality(profile),
+        derived=tuple(
+            field.value
+            for field in FIELDS.values()
+            if (reading := profile.readings.get(field)) is not None and reading.quality is Quality.DERIVED
+        ),
         **values,
     )
 
