@@ -25,7 +25,8 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
-    cost                    {perHour, spent, saved}, dollars up to asOf; null where nothing was spent
+    cost                    {perHour, spent, saved, goodput}, dollars up to asOf; goodput is the useful share of paid
+                            chip time; null where nothing was spent
     history                 as status.history, the newest last, each with its unit
 
 Money is dollars, and all numbers are JSON numbers, also those that the API writes as texts. What is not known is null,
@@ -107,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=plot_file,
         metavar="FILE",
-        help="also draw it, as .svg or .png: roofline, throughput by size, cost against time, parts of a step",
+        help="also draw it, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
     )
     add_watch_argument(parser)
     add_operator_argument(parser)
@@ -274,7 +275,12 @@ def document(found: Explanation) -> dict[str, Any]:
         },
         "migration": plain(wire.get("migration")),
         "recommendation": plain(wire.get("recommendation")),
-        "cost": {"perHour": account.cost_per_hour, "spent": account.spent, "saved": account.saved}
+        "cost": {
+            "perHour": account.cost_per_hour,
+            "spent": account.spent,
+            "saved": account.saved,
+            "goodput": account.goodput,
+        }
         if not account.empty
         else None,
         "history": [entry_document(entry) for entry in job.state.history],
