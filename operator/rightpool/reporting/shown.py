@@ -40,12 +40,11 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     targets = job.spec.targets
     scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
     poor = scaling is not None and wanted is not None and scaling < float(wanted)
-    utilization, least = None if current is None else current.flops_utilization, targets.min_model_flops_utilization
-    low = None if utilization is None else least is not None and utilization < float(least)
+    unknown = targets.min_model_flops_utilization is not None and (current is None or current.flops_utilization is None)
     if targets.deadline is None and targets.budget is None:
-        return poor, low
+        return poor, unknown
     rest = forecast(job, None if current is None else current.throughput, now)
-    return poor, low, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+    return poor, unknown, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
 
 
 def evidence_of(assessment: Assessment | None) -> Evidence:

@@ -242,18 +242,19 @@ class Evaluated:
         price = self.price(placement)
         rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self._useful(placement)
         hourly = math.nan if price is None else price
+        pool = machines.pools[machines.index[placement.pool]]
+        full = full_rate(self.job, placement.chips, pool.accelerator)
         return Row(
             job=self.job,
             home=machines.pools[numbers.home[number]],
-            pool=machines.pools[machines.index[placement.pool]],
+            pool=pool,
             placement=placement,
             now=self.evaluation.now,
             current=here,
             rate=rate,
             cost=hourly / 3600.0 * 1e6 / rate,
             efficiency=float(entries.efficiency[entry]),
-            full=full_rate(self.job, placement.chips, machines.pools[machines.index[placement.pool]].accelerator)
-            or math.nan,
+            full=math.nan if full is None else full * self._useful(placement),
             price=hourly,
             work_left=float(numbers.work_left[number]),
             restart=0.0 if here else float(numbers.restart[number]),

@@ -99,7 +99,7 @@ class Rows:
     efficiency: Floats
     """Throughput / (chips × one-chip throughput)."""
     full: Floats
-    """Units of work a second at the chips' peak FLOP/s; NaN where that is not known."""
+    """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
     """Seconds without progress until that rate is reached."""
 

@@ -117,7 +117,7 @@ class _Columns:
                 least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
                 cost=_cost(price, rate),
                 efficiency=efficiency,
-                full=options.chips[option] * peaks[precision[job], pool] / self.flops[job],
+                full=options.chips[option] * peaks[precision[job], pool] / self.flops[job] * useful,
                 restart=np.zeros_like(restart) if at_home else restart,
             )
 
