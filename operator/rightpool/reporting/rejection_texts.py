@@ -47,8 +47,14 @@ def _(rejection: kinds.PoolNotSelected) -> str:
 def _(rejection: kinds.OtherVendor) -> str:
     return (
         f"{rejection.pool} has {rejection.vendor} chips and the template is taken to run on {rejection.known} alone: "
-        "where it runs on both, name the pool in placement.pools.allow"
+        f"add what differs there to placement.variants with vendor {rejection.vendor}, or name the pool in "
+        "placement.pools.allow where the template runs on both as it is"
     )
+
+
+@rejection_text.register
+def _(rejection: kinds.VariantRefused) -> str:
+    return f"{rejection.pool} has {rejection.vendor} chips, and their variant can't be used: {rejection.refusal}"
 
 
 @rejection_text.register

@@ -7,7 +7,13 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import gives, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.evaluate.pool_gates import capacity_type_gate, no_size, node_selector_gate, pool_gate
+from rightpool.planning.evaluate.pool_gates import (
+    capacity_type_gate,
+    no_size,
+    node_selector_gate,
+    pool_gate,
+    variant_gate,
+)
 from rightpool.planning.evaluate.rejection import Rejection
 from rightpool.planning.evaluate.shape import Shape
 
@@ -32,7 +38,7 @@ def options(shape: Shape, pools: Iterable[Pool], vendor: Vendor) -> tuple[Option
 
 def _of_pool(shape: Shape, pool: Pool, vendor: Vendor) -> list[Option]:
     offered = sizes(shape, pool)
-    denied = pool_gate(shape, pool, vendor) or node_selector_gate(shape, pool)
+    denied = pool_gate(shape, pool, vendor) or variant_gate(shape, pool) or node_selector_gate(shape, pool)
     if denied is None and not offered:
         denied = no_size(shape, pool)
     if denied is not None:

@@ -17,7 +17,8 @@ class RejectionReason(StrEnum):
     """Why a placement was not considered, or not taken. Part of the API: shown by `explain`, never renamed."""
 
     POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
-    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips; placement.pools.allow does not name the pool
+    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips, without a variant for them
+    VARIANT_REFUSED = "InvalidVariant"  # the API server would not take a child with the variant for these chips
     NODE_SELECTOR = "NodeSelector"  # no node of the pool has the labels that the template asks for
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
@@ -85,6 +86,16 @@ class OtherVendor(Rejection):
     pool: str
     vendor: Vendor
     known: Vendor
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRefused(Rejection):
+    """Chips of a vendor whose variant can't be used. refusal: the API server's words, with the field."""
+
+    reason = RejectionReason.VARIANT_REFUSED
+    pool: str
+    vendor: Vendor
+    refusal: str
 
 
 @dataclass(frozen=True, slots=True)
