@@ -18,6 +18,7 @@ from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
+from rightpool.profiles.traits import Parallelism
 
 
 class JobKey(NamedTuple):
@@ -197,6 +198,13 @@ class Job:
         if child is None:
             return None
         return child.blocked if child.exists else self.observed.pool_problem
+
+
+def parallelism_of(job: Job) -> Parallelism:
+    """How the job's work is divided: by its spec, else by what the profiler has seen."""
+    profile, declared = job.observed.profile, job.spec.elasticity.model_parallel
+    seen = Parallelism() if profile is None else profile.traits.parallelism
+    return seen if declared is None else replace(seen, tensor=declared.tensor, pipeline=declared.pipeline)
 
 
 def unit_of(job: Job) -> WorkUnit:

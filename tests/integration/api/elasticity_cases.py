@@ -65,4 +65,32 @@ ELASTICITY_CASES: Final = (
         "spec.elasticity.chipCounts",
         "must ascend without repeats: write [1, 2, 4, 8]",
     ),
+    Case(
+        "least splits the model",
+        JOB,
+        {"spec.elasticity": {"minChips": 6, "batch": "PerChip", "modelParallel": {"tensor": 2, "pipeline": 2}}},
+        "spec.elasticity.minChips",
+        "must be a multiple of ",
+    ),
+    Case(
+        "most splits the model",
+        JOB,
+        {"spec.elasticity": {"maxChips": 10, "batch": "PerChip", "modelParallel": {"tensor": 4}}},
+        "spec.elasticity.maxChips",
+        "must be a multiple of ",
+    ),
+    Case(
+        "a size splits the model",
+        JOB,
+        {"spec.elasticity": {"chipCounts": [6, 8], "batch": "PerChip", "modelParallel": {"tensor": 4}}},
+        "spec.elasticity.chipCounts",
+        "must be a multiple of ",
+    ),
+    Case(
+        "the asked size splits the model",
+        JOB,
+        {"spec.elasticity": {"modelParallel": {"pipeline": 3}}},
+        f"{_J}.replicas",
+        "times chipsPerReplica must be a multiple of elasticity.modelParallel.tensor times pipeline",
+    ),
 )

@@ -128,9 +128,7 @@ def test_names_that_leave_room_for_children_are_admitted(server: Server, name: s
     assert refusals(server, changed(JOB, {"metadata.name": name})) == []
 
 
-@pytest.mark.parametrize(
-    "path", ["spec.targets.latency", "spec.workload.jobSet", "spec.elasticity.modelParallel", "spec.checkpoint.modes"]
-)
+@pytest.mark.parametrize("path", ["spec.targets.latency", "spec.workload.jobSet", "spec.checkpoint.modes"])
 def test_unknown_fields_are_refused_as_kubectl_asks(server: Server, path: str) -> None:
     refused = refusals(server, changed(JOB, {path: {}}))
     assert len(refused) == 1

@@ -8,24 +8,26 @@ from collections.abc import Iterable
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
+from rightpool.hardware.shape import keeps_together
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.evaluate.rejection import (
+from rightpool.planning.evaluate.pool_rejection import (
     CapacityNotWanted,
-    NoRoom,
     NoSize,
     NoSpot,
     OtherVendor,
     PoolDenied,
     PoolNotAllowed,
     PoolNotSelected,
-    Rejection,
     SelectorContradicted,
     SelectorUnmatched,
     SizeNotListed,
+    SizeNotMultiple,
     SizeOutOfBounds,
+    TensorSplit,
     VariantRefused,
 )
+from rightpool.planning.evaluate.rejection import NoRoom, Rejection
 from rightpool.planning.evaluate.shape import Shape
 
 
@@ -71,6 +73,41 @@ def pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | None:
     if there != vendor and pool.name not in shape.allow and shape.variant(there.name) is None:
         return OtherVendor(pool.name, there, vendor)
     return None
+
+
+def whole_pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | None:
+    """What rules the pool out for the job, at any size."""
+    return (
+        pool_gate(shape, pool, vendor)
+        or variant_gate(shape, pool)
+        or tensor_gate(shape, pool)
+        or node_selector_gate(shape, pool)
+    )
+
+
+def tensor_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether chips that share the matrices of a layer can be on one fast link: in one pod, or in one slice."""
+    if shape.tensor == 1:
+        return None
+    largest = 1 if pool.accelerator.part is not None else pool.chips_per_node
+    each = shape.chips_per_replica if shape.fixed else min(shape.tensor, largest)
+    if keeps_together(pool, each, shape.tensor):
+        return None
+    return _tensor_split(shape, pool, each if shape.fixed else largest)
+
+
+def _tensor_split(shape: Shape, pool: Pool, each: int) -> TensorSplit:
+    return TensorSplit(
+        pool.name, each if pool.slice is None else pool.slice.chips, shape.tensor, pool.slice is not None
+    )
+
+
+def parallel_gate(shape: Shape, pool: Pool, placement: Placement) -> Rejection | None:
+    """Whether this placement holds the model in whole groups, each on fast links where it must be."""
+    if placement.chips % shape.multiple:
+        return SizeNotMultiple(placement.chips, shape.tensor, shape.pipeline)
+    each = placement.chips_per_replica
+    return None if keeps_together(pool, each, shape.tensor) else _tensor_split(shape, pool, each)
 
 
 def variant_gate(shape: Shape, pool: Pool) -> Rejection | None:
@@ -121,7 +158,9 @@ def no_size(shape: Shape, pool: Pool) -> Rejection:
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
     parts = pool.accelerator.part is not None
-    return NoSize(pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked, parts)
+    return NoSize(
+        pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked, parts, shape.multiple
+    )
 
 
 def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:
@@ -130,6 +169,7 @@ def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor)
         pool_gate(shape, pool, vendor)
         or capacity_type_gate(shape, pool, placement.capacity)
         or bounds_gate(shape, placement.chips)
+        or parallel_gate(shape, pool, placement)
     )
 
 

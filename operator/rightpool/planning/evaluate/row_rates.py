@@ -12,7 +12,7 @@ from rightpool.planning.evaluate.experience import Experience
 from rightpool.planning.evaluate.outlook import pace_of
 from rightpool.planning.evaluate.register import NONE, Options, Register
 from rightpool.planning.evaluate.row_index import Origins, RowIndex
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, parallelism_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines
@@ -113,6 +113,7 @@ def row_rates(
         machines,
         rates_seen,
         paces,
+        [parallelism_of(job) for job in jobs],
     )
     prediction = predictor.predict(made_from, machines, targets)
     median = prediction.median

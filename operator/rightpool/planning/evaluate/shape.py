@@ -42,6 +42,10 @@ class Shape(NamedTuple):
     fixed: bool
     """Whether it runs in the very pods that are asked for."""
     variants: tuple[VariantShape, ...] = ()
+    tensor: int = 1
+    """Chips that must share a fast link."""
+    pipeline: int = 1
+    """How many such groups hold the model together."""
 
     @classmethod
     def of(cls, job: Job) -> "Shape":
@@ -49,7 +53,7 @@ class Shape(NamedTuple):
         spec = job.spec
         workload, elasticity, placement = spec.workload, spec.elasticity, spec.placement
         pools = placement.pools
-        selector = pools.selector
+        selector, parallel = pools.selector, elasticity.model_parallel
         return cls(
             workload.chips_per_replica,
             workload.replicas,
@@ -63,7 +67,14 @@ class Shape(NamedTuple):
             tuple(sorted(node_selector(job, None).items())),
             spec.fixed,
             _variants(job) if job.variants else (),
+            1 if parallel is None else parallel.tensor,
+            1 if parallel is None else parallel.pipeline,
         )
+
+    @property
+    def multiple(self) -> int:
+        """Chips that hold the model; every size is a multiple of it."""
+        return self.tensor * self.pipeline
 
     def variant(self, vendor: str) -> VariantShape | None:
         """What is used on the chips of this vendor, if not the pod template as it is."""
@@ -108,7 +119,7 @@ class Terms(NamedTuple):
             None if memory is None else float(memory),
             None if hourly is None else float(hourly),
             cost_target(targets),
-            spec.elasticity.state is ModelState.SHARDED,
+            spec.elasticity.state is ModelState.SHARDED and spec.elasticity.model_parallel is None,
         )
 
 

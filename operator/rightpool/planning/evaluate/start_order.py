@@ -14,9 +14,8 @@ from rightpool.planning.evaluate.pool_gates import (
     capacity_type_gate,
     home_vendor,
     no_size,
-    node_selector_gate,
-    pool_gate,
-    variant_gate,
+    parallel_gate,
+    whole_pool_gate,
 )
 from rightpool.planning.evaluate.rejection import (
     Avoided,
@@ -61,14 +60,14 @@ def start_order(start: Start, pools: list[Pool]) -> tuple[list[Placement], list[
     rejected: list[tuple[Placement, Rejection]] = []
     for pool in pools:
         offered = sizes(start.shape, pool)
-        shape = start.shape
-        barred = pool_gate(shape, pool, vendor) or variant_gate(shape, pool) or node_selector_gate(shape, pool)
+        barred = whole_pool_gate(start.shape, pool, vendor)
         for placement in _placements(start, pool, offered):
             rejection = (
                 barred
                 or capacity_type_gate(start.shape, pool, placement.capacity)
                 or (None if offered else no_size(start.shape, pool))
                 or bounds_gate(start.shape, placement.chips)
+                or parallel_gate(start.shape, pool, placement)
                 or _terms_gate(start, pool, placement)
             )
             if rejection is None:
