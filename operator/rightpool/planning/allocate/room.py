@@ -19,7 +19,7 @@ _TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINI
 
 # Which placements are asked for, with the labels that the templates for their chips select, and whether what is kept
 # free counts.
-_Asked = tuple[int, Labels, tuple[tuple[tuple[str, str], ...], ...], bool]
+_Asked = tuple[int, Labels, tuple[tuple[str, tuple[tuple[str, str], ...]], ...], bool]
 
 
 class Room:
@@ -128,7 +128,7 @@ class Room:
     def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
         """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
         selected = _selected(job, None)
-        key = (id(places), selected, tuple(variant.nodes for variant in job.variants), kept)
+        key = (id(places), selected, tuple((variant.vendor, variant.nodes) for variant in job.variants), kept)
         newcomer = job.state.revision is None and job.key not in self._promised
         known = self._newcomers.get(key) if newcomer else None
         if known is not None and known[0] == self._version and known[1] is places:
