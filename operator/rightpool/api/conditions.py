@@ -150,6 +150,7 @@ class Reason(StrEnum):
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # the best saving is under adaptation.minSavings
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
+    POOL_UNPROVEN = "PoolUnproven"  # no move to that pool has delivered yet, and as many as may try it are under way
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     SUPERSEDED = "Superseded"  # the user changed the spec while a Migration was under way
 
