@@ -102,9 +102,10 @@ def _unfinished(job: Job, migration: Migration, now: float) -> Job:
     if not migration.promises and not migration.rolling_back:
         return _leaving(job, migration, now)
     message = f"the pods of r{migration.moving.revision} have ended, and Kubernetes does not say how; nothing is moved"
-    migration = replace(migration, message=message, failure_message=message if migration.rolling_back else None)
-    outcome = Outcome.FAILED if migration.rolling_back else Outcome.HELD
-    return end_migration(job, migration, outcome, Reason.FINISHING, now)
+    if not migration.rolling_back:
+        return end_migration(job, replace(migration, message=message), Outcome.HELD, Reason.FINISHING, now)
+    migration = replace(migration, failure_message=f"{migration.failure_message}; {message}")
+    return end_migration(job, migration, Outcome.FAILED, Reason.FINISHING, now)
 
 
 def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
