@@ -40,6 +40,10 @@ BARS: Final = {
     "right moves made within 2 h": Bar(least=0.95),
     "right moves undone": Bar(most=0.02),
     "wrong moves undone within 6 h": Bar(least=0.95),
+    # At most five before their verdicts make a pattern, then one after 1, 2, 4, 8, 16 and 32 hours.
+    "jobs moved to a bad pool in three days": Bar(most=11.0, share=False),
+    # A trial comes after twice as long as the last one.
+    "wait for a mended pool ÷ time it was bad": Bar(most=1.0, share=False),
     "moved for a deadline in time, slack 15%": Bar(most=0.01),
     "moved for a deadline in time, slack 30%": Bar(most=0.01),
     "true misses repaired in time": Bar(least=0.95),

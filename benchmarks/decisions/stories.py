@@ -6,6 +6,7 @@ A story returns the counts of its measures: (events, cases) for a share, (amount
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,6 +15,7 @@ import numpy as np
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
+from rightpool.planning.job import JobKey
 from rightpool.simulation.simulated_job import SimulatedJob
 from rightpool.simulation.simulator import Simulator
 
@@ -91,6 +93,35 @@ def worse(noise: str, seed: int, count: int) -> Counts:
     moved = [job for job in jobs if trace.left[job.job.key]]
     back = sum(any(moved.rolled_back for moved in trace.left[job.job.key][:2]) for job in moved)
     return {"wrong moves undone within 6 h": [(back, max(len(moved), 1))]}
+
+
+def bad_pool(noise: str, seed: int, count: int) -> Counts:
+    """A week with the limits that a fleet has by default. A pool delivers 40% less than it promises, and is mended
+    after three days. Readings are a minute apart, which this is not about."""
+    pools = [pool("base", A100, 3.00), pool("lame", A100, 2.25)]
+    maker = Maker(seed, noise, pools, 7.0 * DAY)
+    trace, simulator = Trace(), world(pools, {"defaultAdaptationMode": "Auto"})
+    simulator.watch = trace
+    mended = BEGAN + 3.0 * DAY * HOUR
+    jobs = []
+    for number in range(count):
+        job = maker.job("base", 4, adaptation=OFTEN, profiling={"interval": "1m", "window": "10m"})
+        job.job = replace(job.job, key=JobKey(f"team-{number % 4}", job.job.key.name))
+        job.step = 60.0
+        usual = job.rate
+        job.rate = lambda place, usual=usual: (  # type: ignore[misc]
+            usual(place) * (0.6 if place.pool == "lame" and simulator.now < mended else 1.0)
+        )
+        jobs.append(job)
+    simulator.add(jobs)
+    simulator.run(BEGAN + 7.0 * DAY * HOUR)
+    came = [moved.at for job in jobs for moved in trace.left[job.job.key] if moved.target.pool == "lame"]
+    harmed = sum(at < mended for at in came)
+    waited = min((at for at in came if at >= mended), default=simulator.now) - mended
+    return {
+        "jobs moved to a bad pool in three days": [(harmed, 1.0)],
+        "wait for a mended pool ÷ time it was bad": [(waited, mended - BEGAN)],
+    }
 
 
 def _deadline(
@@ -259,6 +290,7 @@ def _truly_saved(simulator: Simulator, job: SimulatedJob, home: Placement, price
 STORIES: Final[Mapping[str, Story]] = {
     "saving": saving,
     "worse": worse,
+    "bad pool": bad_pool,
     "in time": in_time,
     "late": late,
     "crowded": crowded,

@@ -63,6 +63,7 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"  # spec.suspend is true
     STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
+    PODS_NOT_ENDING = "PodsNotEnding"  # pods were to end and are still there, and nothing is started beside them
     FOREIGN_POD = "ForeignPod"  # a foreign pod has the job's labels, and nothing is started beside it
     OPERATOR_FAILED = "OperatorFailed"  # the operator failed on this job because of a defect
     INVALID_SPEC = "InvalidSpec"  # the stored spec cannot be read, which admission should have prevented
@@ -151,6 +152,7 @@ class Reason(StrEnum):
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # the best saving is under adaptation.minSavings
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
+    POOL_UNPROVEN = "PoolUnproven"  # no move to that pool has delivered yet, and as many as may try it are under way
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     SUPERSEDED = "Superseded"  # the user changed the spec while a Migration was under way
 

@@ -41,6 +41,9 @@ class MoveOutcome(Record):
     tenant: Annotated[str, _HASH]
     """Hash of the job's namespace."""
 
+    started_at: UnixTime
+    """When it was decided on: what failed before that was known then."""
+
     finished_at: UnixTime
     """When it was over."""
 

@@ -21,7 +21,7 @@ class CircuitBreaker(ApiModel):
     """How many of the last moves are looked at."""
 
     max_rolled_back_share: Ratio = Field(default="0.5", validate_default=True)
-    """Share of them that may have been rolled back."""
+    """Share of them that may have been rolled back. 1: the circuit breaker is off."""
 
 
 class PlacementPolicySpec(ApiModel):

@@ -298,7 +298,7 @@ class AcceleratorPoolStatus(ApiModel):
     outcomes: Annotated[list[MoveOutcome], Field(max_length=MAX_OUTCOMES, json_schema_extra=ATOMIC)] = Field(
         default_factory=list
     )
-    """How the last moves to the pool ended, of a day at most."""
+    """How the last moves to the pool ended. They stand until newer ones take their place."""
 
     calibration: Calibration | None = None
     """What its chips were measured to do. It stands before the catalog and spec.chip."""

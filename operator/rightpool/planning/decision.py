@@ -90,6 +90,7 @@ REASONS: Final = {
             Reason.MIGRATION_LIMIT_REACHED,
             Reason.MOVE_RATE_LIMIT_REACHED,
             Reason.POOL_SUSPECTED,
+            Reason.POOL_UNPROVEN,
             Reason.CIRCUIT_BREAKER_OPEN,
             Reason.CHECKPOINT_TIMEOUT,
             Reason.SAVE_FAILED,

@@ -122,6 +122,14 @@ class Suspected(Limit):
 
 
 @dataclass(frozen=True, slots=True)
+class Unproven(Limit):
+    """No move of a job of its size to the pool has delivered yet, and as many as may try that are under way."""
+
+    reason = Reason.POOL_UNPROVEN
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveMissing(Limit):
     """No save came `attempts` times in a row, and the next one is asked for at `next_at`, Unix seconds."""
 

@@ -31,6 +31,7 @@ from rightpool.planning.evidence import (
     Suspected,
     TooManyAnHour,
     TooManyAtOnce,
+    Unproven,
 )
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
@@ -326,6 +327,11 @@ def limit_text(limit: Limit, now: float) -> str:
             return (
                 f"{limit.undone} of the last {limit.judged} moves{whose} to {where} had to be undone; "
                 f"{_trial(limit.next_trial, now)}"
+            )
+        case Unproven(pool):
+            return (
+                f"no move of a job of this size to {pool} has delivered yet; those that try it are under way, and "
+                "others wait for the first verdict"
             )
         case SaveMissing(attempts, next_at):
             times = "once" if attempts == 1 else f"{attempts} times in a row"

@@ -9,6 +9,7 @@ from typing import Final
 from rightpool.api.migration import Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
 from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
@@ -40,6 +41,8 @@ class Simulator:
     """Unix seconds."""
     watch: Watch | None = None
     jobs: dict[JobKey, SimulatedJob] = field(default_factory=dict)
+    outcomes: Outcomes = field(default_factory=dict)
+    """How moves to each pool ended, as the statuses of the pools keep it."""
     _plan: Plan | None = None
 
     def add(self, jobs: Iterable[SimulatedJob]) -> None:
@@ -61,10 +64,11 @@ class Simulator:
             simulated.live(self.pools, now)
         pools = {name: pool.seen() for name, pool in self.pools.items()}
         jobs = {key: simulated.observed(pools, now) for key, simulated in self.jobs.items()}
-        fleet = Fleet(jobs, pools, self.policy, now)
+        fleet = Fleet(jobs, pools, self.policy, now, outcomes=self.outcomes)
         self._plan = plan(fleet, self.predictor, self.allocator, self._plan)
         for key, job in jobs.items():
             self._step(self.jobs[key], job)
+        self.outcomes = outcomes_of(jobs.values(), self.outcomes, now)
 
     def restart_operator(self) -> None:
         """All that the operator has in memory is gone."""

@@ -149,7 +149,8 @@ def test_what_pools_have_kept_counts_when_the_jobs_are_gone() -> None:
     kept = outcomes_of(jobs, {}, NOW)
     assert isinstance(refused(FleetLimits([], auto_policy(), NOW, outcomes=kept), "team-9", "a10g"), Suspected)
     assert outcomes_of(jobs, kept, NOW) == kept, "counted once"
-    assert outcomes_of([], kept, NOW + 2 * 86_400.0) == {}
+    month = NOW + 30 * 86_400.0
+    assert outcomes_of([], kept, month) == kept, "pools forget nothing but for what is newer"
     many = ledger(*[BAD] * 100, pools=1)
     assert len(outcomes_of(many, kept, NOW)["a10g"]) == MAX_OUTCOMES
 
@@ -181,3 +182,90 @@ def test_another_pool_is_taken_where_the_best_is_suspected() -> None:
     alone = {"a100": A100, first.target.pool: cheap[first.target.pool]}
     held = plan(replace(fleet([job], alone), outcomes=bad)).assessments[job.key]
     assert held.decision.reason is Reason.POOL_SUSPECTED
+
+
+def admitted(limits: FleetLimits, tenants: list[str], target: Placement) -> list[str]:
+    """Which tenants' jobs may begin a move, one after another in one cycle."""
+    begun = []
+    for number, tenant in enumerate(tenants):
+        job = of(tenant, str(number))
+        if limits.refusal(Intent.SAVE, job, target) is None:
+            limits.admit(job, target, demanded=False)
+            begun.append(tenant)
+    return begun
+
+
+def test_a_pool_where_nothing_was_delivered_yet_is_tried_by_few() -> None:
+    there = Placement("a10g", 4, 1)
+    policy = auto_policy(maxConcurrentMigrations=50)
+    limits = FleetLimits([], policy, NOW)
+    assert admitted(limits, ["team-0"] * 25 + ["team-1"] * 25, there) == ["team-0", "team-0", "team-1"]
+    refusal = limits.refusal(Intent.SAVE, of("team-2"), there)
+    assert refusal is not None and refusal.reason is Reason.POOL_UNPROVEN
+    assert "no move of a job of this size to a10g has delivered yet" in limit_text(refusal, NOW)
+    assert admitted(limits, ["team-2"], Placement("t4", 4, 1)) == ["team-2"], "another pool is another matter"
+    failed = FleetLimits(ledger(BAD, pools=1), policy, NOW)
+    assert len(admitted(failed, ["team-0", "team-1"] * 25, there)) == 3, "one failure is neither proof nor a pattern"
+
+
+def test_a_pool_that_has_delivered_is_not_slowed() -> None:
+    policy = auto_policy(maxConcurrentMigrations=50)
+    limits = FleetLimits(ledger(GOOD, pools=1), policy, NOW)
+    assert len(admitted(limits, ["team-0", "team-1"] * 25, Placement("a10g", 4, 1))) == 50
+    gangs = FleetLimits(ledger(GOOD, pools=1), policy, NOW)
+    assert len(admitted(gangs, ["team-0", "team-1"] * 25, Placement("a10g", 16, 4))) == 3, "it has proven no network"
+    off = FleetLimits([], auto_policy(maxConcurrentMigrations=50, circuitBreaker={"maxRolledBackShare": "1"}), NOW)
+    assert len(admitted(off, ["team-0"] * 50, Placement("a10g", 4, 1))) == 50, "who does not want to know is not slowed"
+
+
+def suspicion(limits: FleetLimits) -> Suspected:
+    found = limits.against("a10g")
+    assert isinstance(found, Suspected)
+    return found
+
+
+def test_failures_of_moves_that_were_under_way_together_count_as_one() -> None:
+    """Ten moves begin at once; their verdicts come over two hours. Then each trial counts by itself."""
+    began = NOW - 20 * 3600.0
+
+    def failed(name: str, started: float, finished: float, tenant: str) -> Job:
+        history = (entry(BAD, finished, started_at=started),)
+        return replace(running(name=name, history=history), key=JobKey(tenant, name))
+
+    burst = [failed(str(n), began, began + 900.0 + 700.0 * n, f"team-{n % 2}") for n in range(10)]
+    last = began + 900.0 + 700.0 * 9
+    assert suspicion(FleetLimits(burst, auto_policy(), NOW)).next_trial == last + 3600.0
+    trial = failed("trial", last + 3600.0, last + 5000.0, "team-7")
+    assert suspicion(FleetLimits([*burst, trial], auto_policy(), NOW)).next_trial == last + 5000.0 + 2 * 3600.0
+
+
+@pytest.mark.parametrize("hours", [12.0, 23.9, 24.2, 30 * 24.0])
+def test_suspicion_stays_until_a_trial_delivers(hours: float) -> None:
+    """Also when the failures are long ago, their jobs are gone, and the operator was started anew."""
+    kept = outcomes_of(ledger(*[BAD] * 10, pools=1), {}, NOW)
+    later = NOW + hours * 3600.0
+    limits = FleetLimits([], auto_policy(), later, outcomes=kept)
+    assert isinstance(limits.against("a10g"), Suspected)
+    assert admitted(limits, ["team-0", "team-1", "team-9"] * 7, Placement("a10g", 4, 1)) == ["team-0"]
+    tried = running(name="tried", history=(entry(GOOD, later - 60.0),))
+    mended = FleetLimits([tried], auto_policy(maxConcurrentMigrations=50), later, outcomes=kept)
+    assert mended.against("a10g") is None
+    begun = admitted(mended, ["team-0", "team-1", "team-8"] * 10, Placement("a10g", 4, 1))
+    assert begun.count("team-8") == 10
+    assert begun.count("team-0") == begun.count("team-1") == 1, "whose own jobs failed there tries with one first"
+
+
+def test_what_is_kept_of_one_tenant_is_not_pushed_out_by_the_moves_of_others() -> None:
+    own = ledger(BAD, BAD, age=7200.0, pools=1, tenants=1)
+    others = [
+        replace(
+            running(name=f"good-{n}", history=(entry(GOOD, NOW - 3600.0 + n),)), key=JobKey(f"other-{n % 3}", str(n))
+        )
+        for n in range(90)
+    ]
+    kept = outcomes_of([*own, *others], {}, NOW)
+    assert len(kept["a10g"]) == MAX_OUTCOMES
+    limits = FleetLimits([], auto_policy(), NOW - 3600.0 + 90.0, outcomes=kept)
+    limits.admit(of("team-0"), Placement("a10g", 4, 1), demanded=False)
+    assert isinstance(refused(limits, "team-0", "a10g"), Suspected)
+    assert refused(limits, "other-1", "a10g") is None

@@ -23,7 +23,7 @@ from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
-from rightpool.planning.migration.revision import Crash, RevisionState
+from rightpool.planning.migration.revision import Crash, EndingPod, RevisionState
 from rightpool.planning.migration.transitions import advance
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample
@@ -34,6 +34,7 @@ from tests.unit.planning.jobs import changed
 TEMPLATE = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
 A100 = Placement("a100", 8, 1)
 A10G = Placement("a10g", 8, 2)
+GRACE = 30.0
 ALLOWED = 6  # failures of a child's pods
 PRICES = {"a100": 5.0, "a10g": 1.0}
 
@@ -88,6 +89,8 @@ class Child:
     succeeded: bool = False
     failed: bool = False
     stuck: bool = False  # its pods never run
+    silent: bool = False  # its pods never run, and do not say why
+    deleted_at: float | None = None
     stuck_since: float | None = None
     started_at: float | None = None
     finishing: bool = False  # its pods have ended, and the Job does not say so yet
@@ -114,6 +117,8 @@ class World:
     spread: float = 0.01  # of the samples/s in a window, to either side
     throttled_pools: set[str] = field(default_factory=set)  # whose chips a fault holds at half of the usual clocks
     stuck_pools: set[str] = field(default_factory=set)
+    silent_pools: set[str] = field(default_factory=set)
+    nodes_lost: bool = False  # what is ended there stays
     gone_pools: set[str] = field(default_factory=set)
     created: list[int] = field(default_factory=list)
     loading: float = 0.0  # seconds from when pods run until their first step
@@ -155,6 +160,9 @@ class World:
                 unschedulable_since=c.stuck_since,
                 finishing=c.finishing,
                 crash=c.crash,
+                ending=EndingPod(f"job-r{n}-0", "node-1", c.deleted_at + GRACE)
+                if c.deleted_at is not None and c.pods
+                else None,
             )
             for n, c in self.children.items()
         }
@@ -208,17 +216,20 @@ class World:
                 return
             self.created.append(number)
             stuck = command.ref.placement.pool in self.stuck_pools
+            silent = command.ref.placement.pool in self.silent_pools
             self.places[number] = command.ref.placement
             self.children[number] = Child(
                 command.ref.placement.replicas,
                 suspended=suspended,
                 stuck=stuck,
+                silent=silent,
                 workload_hash=self.job.workload_hash,
             )
         elif isinstance(command, EndRevision):
             child = self.children.get(command.revision)
             if child is not None and not child.succeeded:
                 child.deleting = True
+                child.deleted_at = self.now if child.deleted_at is None else child.deleted_at
         elif isinstance(command, RequestCheckpoint) and self.fails:
             self.fail(command)
         elif isinstance(command, RequestCheckpoint) and self.answers:
@@ -243,6 +254,8 @@ class World:
             child = self.children[number]
             self._work(number, child, seconds)
             if child.deleting:
+                if self.nodes_lost and child.pods:
+                    continue
                 if child.pods:
                     child.pods = child.running = 0
                 else:
@@ -253,7 +266,7 @@ class World:
                 child.started_at = None
                 continue
             child.started_at = child.started_at or self.now
-            child.running = 0 if child.stuck else child.pods
+            child.running = 0 if child.stuck or child.silent else child.pods
             child.stuck_since = (child.stuck_since or self.now) if child.stuck else None
             child.pods = child.replicas
 

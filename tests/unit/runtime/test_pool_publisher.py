@@ -91,8 +91,8 @@ def test_a_pool_says_that_moves_to_it_are_held_back() -> None:
 
 def test_outcomes_of_moves_are_kept_in_the_status_and_read_back() -> None:
     outcomes = (
-        MoveOutcome("m1", "t1", NOW - 60, JobSize.ONE_POD, undone=True),
-        MoveOutcome("m2", "t2", NOW - 30, JobSize.SEVERAL_PODS, undone=False),
+        MoveOutcome("m1", "t1", NOW - 660, NOW - 60, JobSize.ONE_POD, undone=True),
+        MoveOutcome("m2", "t2", NOW - 630, NOW - 30, JobSize.SEVERAL_PODS, undone=False),
     )
     fleet = inventory_of({}, (), [])
     status = pool_status("a100", fleet, NOW, outcomes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.revision import EndingPod, RevisionState
 from rightpool.runtime.observe.facts import child_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
 from rightpool.workloads.kinds.registry import KINDS
@@ -56,6 +56,40 @@ def test_a_pod_that_has_run_to_its_end_is_not_waited_for() -> None:
 )
 def test_since_when_kubernetes_finds_no_node(reason: str, since: Any, known: float | None) -> None:
     assert seen(pod(), waiting("pod-2", reason, since)).unschedulable_since == known
+
+
+@pytest.mark.parametrize(
+    ("ready", "phase", "more", "blocks"),
+    [
+        ("False", "Pending", {}, True),
+        ("True", "Pending", {}, False),
+        ("False", "Succeeded", {}, False),
+        ("False", "Running", {"deletionTimestamp": SINCE}, False),
+    ],
+)
+def test_a_node_that_does_not_set_up_volumes_or_network_is_an_obstacle(
+    ready: str, phase: str, more: Body, blocks: bool
+) -> None:
+    """A slow image is none: it is pulled once these are there. The pod shows ContainerCreating in both cases."""
+    creating = [{"name": "trainer", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    conditions = [{"type": "PodReadyToStartContainers", "status": ready}]
+    body = pod(
+        phase=phase, ready=False, metadata=more, status={"conditions": conditions, "containerStatuses": creating}
+    )
+    state = seen(body)
+    assert (state.blocked is not None) is blocks
+    assert not state.refused
+    if state.blocked is not None:
+        assert "volumes and network" in state.blocked
+
+
+def test_which_pod_was_to_be_gone_first() -> None:
+    later = pod(uid="pod-2", metadata={"name": "late", "deletionTimestamp": "2027-01-15T08:10:00Z"})
+    first = pod(uid="pod-3", metadata={"name": "first", "deletionTimestamp": SINCE})
+    assert seen(pod(), later, first).ending == EndingPod("first", "node-1", 1_800_000_000.0)
+    assert seen(pod()).ending is None
+    gone = revision_states("uid-1", [], [made for body in (first,) if (made := pod_facts(body)) is not None])
+    assert gone[1].ending is not None, "also where its Job is gone"
 
 
 def test_a_pod_that_has_a_node_waits_for_none() -> None:

@@ -57,7 +57,7 @@ class FleetPicture:
     offers: Offers
     fleet: FleetView | None
     outcomes: Outcomes
-    """Of the last day's moves."""
+    """Of the last moves to each pool."""
     breaker: str | None
     """Why no job is moved; None where the breaker is closed."""
     quiet: str | None

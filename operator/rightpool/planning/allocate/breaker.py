@@ -1,17 +1,21 @@
-"""The breaker: where moves have failed no more of them go, except for one at a time that tries.
+"""The breaker: few moves at once go where none has delivered yet, and one at a time where they have failed.
 
 Outcomes count for what they came from. Those of one tenant on one pool keep that tenant from it; those of several
 tenants keep everybody from the pool; those of several pools of one chip, from that chip. Failures of jobs of one size
 keep those of that size away: what is wrong with a network says nothing of jobs that do not use it. Only failures on
 several pools and of several tenants stop the fleet: jobs that slow themselves say nothing of anybody else's.
+
+What speaks against a pool stands until a move there has delivered, however long that takes: pools keep their outcomes.
+Against a chip and the fleet the last day counts, because the next move may have to do with none of what failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
@@ -20,19 +24,24 @@ from rightpool.api.outcome import MAX_OUTCOMES, JobSize, MoveOutcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
+from rightpool.planning.evidence import BreakerOpen, Limit, Suspected, Unproven
 from rightpool.planning.job import Job
 
-# It forgets after a day: what was wrong may have been repaired.
-BREAKER_MEMORY_SECONDS: Final = 86_400.0
+DAY: Final = 86_400.0
 # What the clock of the operator that wrote an entry may be ahead of this one's.
 CLOCK_SKEW_SECONDS: Final = 60.0
 # One undone move out of one is no pattern, of a fleet three out of three are none.
 FEWEST_OF_POOL: Final = 2
 FEWEST_OF_FLEET: Final = 4
-# When one move may try again: after this long, twice as long after each failure.
-FIRST_TRIAL_SECONDS: Final = 3600.0
 SEVERAL: Final = 2
+# When one move may try again: after this long, and twice as long after each trial that fails. So a pool that is mended
+# is not shunned for longer than it was bad, and one that stays bad harms fewer and fewer jobs.
+FIRST_TRIAL_SECONDS: Final = 3600.0
+LONGEST_TRIAL_SECONDS: Final = 7.0 * DAY
+# How many moves may be under way where none has delivered yet. As many of one tenant as make a pattern: fewer would
+# find out later, more would find out nothing else. And one of another tenant, whose jobs may be healthier.
+UNPROVEN_OF_TENANT: Final = FEWEST_OF_POOL
+UNPROVEN_OF_POOL: Final = UNPROVEN_OF_TENANT + 1
 
 _WORSE: Final = frozenset(
     {Reason.SOURCE_NOT_HELD, Reason.NO_ROOM_TO_RETURN, Reason.RETURN_DOES_NOT_PAY, Reason.START_DEADLINE_EXCEEDED}
@@ -42,27 +51,40 @@ Outcomes = Mapping[str, tuple[MoveOutcome, ...]]
 """Outcomes by the pool that the moves went to, the oldest first."""
 
 
+class Going(NamedTuple):
+    """A move that is being made."""
+
+    pool: str
+    size: JobSize
+    tenant: str
+
+    @classmethod
+    def of(cls, job: Job, target: Placement) -> Going:
+        """A job's move to a placement."""
+        return cls(target.pool, JobSize.of(target), tenant_of(job))
+
+
 def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tuple[MoveOutcome, ...]]:
-    """What jobs show of the last day, with what pools have kept of it; the newest of each pool."""
+    """What jobs show of the last day, with what pools have kept."""
     found: dict[str, dict[str, MoveOutcome]] = {
-        pool: {outcome.move: outcome for outcome in outcomes if _counts(outcome, now)}
+        pool: {outcome.move: outcome for outcome in outcomes if _seen(outcome.finished_at, now)}
         for pool, outcomes in kept.items()
     }
     for job in jobs:
         for entry in job.state.history:
             undone = _undone(entry)
-            if undone is None or now - entry.finished_at > BREAKER_MEMORY_SECONDS:
+            if undone is None or now - entry.finished_at > DAY or not _seen(entry.finished_at, now):
                 continue
             made = MoveOutcome(
-                _hash(f"{job.uid}/{entry.id}"), tenant_of(job), entry.finished_at, JobSize.of(entry.target), undone
+                move=_hash(f"{job.uid}/{entry.id}"),
+                tenant=tenant_of(job),
+                started_at=entry.started_at,
+                finished_at=entry.finished_at,
+                size=JobSize.of(entry.target),
+                undone=undone,
             )
-            if _counts(made, now):
-                found.setdefault(entry.target.pool, {})[made.move] = made
-    return {
-        pool: tuple(sorted(outcomes.values(), key=lambda outcome: (outcome.finished_at, outcome.move)))[-MAX_OUTCOMES:]
-        for pool, outcomes in found.items()
-        if outcomes
-    }
+            found.setdefault(entry.target.pool, {})[made.move] = made
+    return {pool: _newest(outcomes.values()) for pool, outcomes in found.items() if outcomes}
 
 
 def tenant_of(job: Job) -> str:
@@ -71,82 +93,104 @@ def tenant_of(job: Job) -> str:
 
 
 class Breaker:
-    """What the outcomes of the last day allow. under_way: moves that are being made, by pool and tenant."""
+    """What the outcomes of moves allow."""
 
-    __slots__ = ("_chips", "_fleet", "_now", "_outcomes", "_policy", "_under_way")
+    __slots__ = ("_against", "_chips", "_now", "_outcomes", "_policy", "_proven", "_under_way", "stop")
+
+    stop: BreakerOpen | None
+    """What stops the whole fleet, but for one move at a time that tries; None where nothing does."""
 
     def __init__(
         self,
         outcomes: Outcomes,
         pools: Mapping[str, Pool],
         policy: PlacementPolicySpec,
-        under_way: Iterable[tuple[str, str]],
+        under_way: Iterable[Going],
         now: float,
     ) -> None:
-        self._outcomes, self._policy, self._now = outcomes, policy, now
+        self._outcomes, self._policy, self._now = outcomes, policy.circuit_breaker, now
         self._chips = {name: pool.accelerator.key for name, pool in pools.items()}
         self._under_way = list(under_way)
-        everything = [(pool, outcome) for pool, listed in outcomes.items() for outcome in listed]
-        self._fleet = self._pattern(everything, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
+        self._proven = {
+            (pool, outcome.size) for pool, listed in outcomes.items() for outcome in listed if not outcome.undone
+        }
+        self._against: dict[tuple[str, JobSize, str | None], tuple[_Finding, ...]] = {}
+        fleet = self._of_pools(outcomes)
+        self.stop = None
+        if fleet is not None:
+            allowed = float(self._policy.max_rolled_back_share)
+            self.stop = BreakerOpen(fleet.undone, fleet.judged, allowed, fleet.next_trial)
 
-    @property
-    def stop(self) -> BreakerOpen | None:
-        """What stops the whole fleet, but for one move at a time that tries; None where nothing does."""
-        if self._fleet is None:
-            return None
-        allowed = float(self._policy.circuit_breaker.max_rolled_back_share)
-        return BreakerOpen(self._fleet.undone, self._fleet.judged, allowed, self._fleet.next_trial)
-
-    def refusal(self, target: Placement, tenant: str) -> Limit | None:
-        """Why a tenant's job may not be moved to a pool now; None where it may, or where it is the one that tries."""
-        pool, size = target.pool, JobSize.of(target)
-        own = [(pool, outcome) for outcome in self._outcomes.get(pool, ()) if outcome.tenant == tenant]
-        found = self._against(own, size)
-        if found is not None and not self._may_try(found, {(pool, tenant)}):
-            return Suspected(pool, None, True, found.undone, found.judged, found.next_trial)
-        everyones = [(pool, outcome) for outcome in self._outcomes.get(pool, ())]
-        found = self._against(everyones, size, tenants=SEVERAL)
-        if found is not None and not self._may_try(found, {at for at in self._under_way if at[0] == pool}):
-            return Suspected(pool, None, False, found.undone, found.judged, found.next_trial)
-        chip = self._chips.get(pool)
-        alike = {name for name, key in self._chips.items() if key == chip}
-        found = self._of_chip(chip)
-        if found is not None and not self._may_try(found, {at for at in self._under_way if at[0] in alike}):
-            return Suspected(pool, chip, False, found.undone, found.judged, found.next_trial)
-        return None if self._fleet is None or self._may_try(self._fleet, set(self._under_way)) else self.stop
+    def refusal(self, move: Going) -> Limit | None:
+        """Why a move may not begin now; None where it may, or where it is the one that tries."""
+        for found in self._findings(move.pool, move.size, move.tenant):
+            if self._now < found.limit.next_trial or any(found.covers(at) for at in self._under_way):
+                return found.limit
+        return self._paced(move)
 
     def against(self, pool: str) -> Limit | None:
         """What holds every tenant's jobs, or those of one size, back from a pool; None where nothing does."""
+        found = [finding.limit for size in JobSize for finding in self._findings(pool, size, None)]
+        own = [limit for limit in found if isinstance(limit, Suspected) and limit.chip is None]
+        return next(iter(own or found), None)
+
+    def admit(self, move: Going) -> None:
+        """A move begins."""
+        self._under_way.append(move)
+
+    def _paced(self, move: Going) -> Unproven | None:
+        """That others try the pool first. A policy that lets all moves fail does not want to know."""
+        if (move.pool, move.size) in self._proven or self._policy.max_rolled_back_share >= 1:
+            return None
+        trying = [at for at in self._under_way if at.pool == move.pool and (at.pool, at.size) not in self._proven]
+        own = sum(at.tenant == move.tenant for at in trying)
+        waits = own >= UNPROVEN_OF_TENANT or len(trying) >= UNPROVEN_OF_POOL
+        return Unproven(move.pool) if waits else None
+
+    def _findings(self, pool: str, size: JobSize, tenant: str | None) -> tuple[_Finding, ...]:
+        """What speaks against moves of a tenant's jobs of a size to a pool, the narrowest first; tenant: None for what
+        does whoever's they are. Many jobs of a fleet ask for the same."""
+        key = pool, size, tenant
+        if key not in self._against:
+            self._against[key] = tuple(self._made(pool, size, tenant))
+        return self._against[key]
+
+    def _made(self, pool: str, size: JobSize, tenant: str | None) -> Iterator[_Finding]:
         everyones = [(pool, outcome) for outcome in self._outcomes.get(pool, ())]
-        for size in JobSize:
-            found = self._against(everyones, size, tenants=SEVERAL)
-            if found is not None:
-                return Suspected(pool, None, False, found.undone, found.judged, found.next_trial)
+        if tenant is not None:
+            for found in self._of_size(size, [at for at in everyones if at[1].tenant == tenant]):
+                yield _Finding(found.against(pool, own=True), {pool}, tenant)
+        for found in self._of_size(size, everyones, tenants=SEVERAL):
+            yield _Finding(found.against(pool), {pool})
         chip = self._chips.get(pool)
-        found = None if chip is None else self._of_chip(chip)
-        if found is not None:
-            return Suspected(pool, chip, False, found.undone, found.judged, found.next_trial)
-        return self.stop
+        alike = {name for name, key in self._chips.items() if key == chip}
+        of_chip = self._of_pools(alike)
+        if of_chip is not None:
+            yield _Finding(of_chip.against(pool, chip), alike)
+        if self.stop is not None:
+            yield _Finding(self.stop)
 
-    def admit(self, pool: str, tenant: str) -> None:
-        """A move to a pool begins."""
-        self._under_way.append((pool, tenant))
-
-    def _may_try(self, pattern: _Pattern, scope: set[tuple[str, str]]) -> bool:
-        """Whether one move may try now: none is trying, and the last failure was long enough ago."""
-        return self._now >= pattern.next_trial and not any(at in scope for at in self._under_way)
-
-    def _against(self, outcomes: list[tuple[str, MoveOutcome]], size: JobSize, *, tenants: int = 1) -> _Pattern | None:
-        """What speaks against jobs of a size on a pool: failures of jobs of that size, or of several sizes."""
+    def _of_size(
+        self, size: JobSize, outcomes: list[tuple[str, MoveOutcome]], *, tenants: int = 1
+    ) -> Iterator[_Pattern]:
+        """What speaks against jobs of a size on a pool: failures of jobs of that size, and of jobs of several sizes."""
         alike = [at for at in outcomes if at[1].size is size]
-        found = self._pattern(alike, FEWEST_OF_POOL, tenants=tenants)
-        return found or self._pattern(outcomes, FEWEST_OF_POOL, tenants=tenants, sizes=SEVERAL)
+        for found in (
+            self._pattern(alike, FEWEST_OF_POOL, tenants=tenants),
+            self._pattern(outcomes, FEWEST_OF_POOL, tenants=tenants, sizes=SEVERAL),
+        ):
+            if found is not None:
+                yield found
 
-    def _of_chip(self, chip: str | None) -> _Pattern | None:
-        """What speaks against all pools with a chip."""
-        alike = [name for name, key in self._chips.items() if key == chip]
-        outcomes = [(name, outcome) for name in alike for outcome in self._outcomes.get(name, ())]
-        return self._pattern(outcomes, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
+    def _of_pools(self, pools: Iterable[str]) -> _Pattern | None:
+        """What speaks against all of these pools: failures of the last day, on several and of several tenants."""
+        recent = [
+            (pool, outcome)
+            for pool in pools
+            for outcome in self._outcomes.get(pool, ())
+            if self._now - outcome.finished_at < DAY
+        ]
+        return self._pattern(recent, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
 
     def _pattern(
         self,
@@ -161,40 +205,66 @@ class Breaker:
 
         pools, tenants, sizes: of how many the failures have to be.
         """
-        breaker = self._policy.circuit_breaker
-        allowed, window = float(breaker.max_rolled_back_share), breaker.window
+        allowed, window = float(self._policy.max_rolled_back_share), self._policy.window
         judged: list[tuple[str, MoveOutcome]] = []
-        failures = 0
-        for at in sorted(outcomes, key=lambda at: (at[1].finished_at, at[1].move)):
-            if failures and not at[1].undone:
-                judged, failures = [at], 0
+        rounds, last = 0, 0.0
+        for at in sorted(outcomes, key=lambda at: _when(at[1])):
+            outcome = at[1]
+            if rounds and not outcome.undone:
+                judged, rounds = [at], 0
                 continue
             judged = [*judged, at][-window:]
+            if not outcome.undone:
+                continue
             undone = [at for at in judged if at[1].undone]
-            pattern = len(judged) >= min(fewest, window) and len(undone) > allowed * len(judged)
-            of_pools, of_tenants = {pool for pool, _ in undone}, {outcome.tenant for _, outcome in undone}
-            enough = len(of_pools) >= pools and len(of_tenants) >= tenants
-            if at[1].undone and pattern and enough and len({outcome.size for _, outcome in undone}) >= sizes:
-                failures += 1
-        if not failures:
+            found = (
+                len(judged) >= min(fewest, window)
+                and len(undone) > allowed * len(judged)
+                and len({pool for pool, _ in undone}) >= pools
+                and len({outcome.tenant for _, outcome in undone}) >= tenants
+                and len({outcome.size for _, outcome in undone}) >= sizes
+            )
+            if found and (not rounds or outcome.started_at >= last):
+                rounds += 1  # moves that began before the last failure was known are of the same round
+            last = outcome.finished_at
+        if not rounds:
             return None
-        undone = [at for at in judged if at[1].undone]
-        return _Pattern(len(undone), len(judged), failures, max(outcome.finished_at for _, outcome in undone))
+        return _Pattern(sum(at[1].undone for at in judged), len(judged), rounds, last)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """Of the last `judged` moves `undone` were undone; `failures` since that was a pattern, the newest at `last`."""
+    """Of the last `judged` moves `undone` were undone; `rounds` of failures since that was a pattern, the newest ended
+    at `last`."""
 
     undone: int
     judged: int
-    failures: int
+    rounds: int
     last: float
 
     @property
     def next_trial(self) -> float:
         """Unix seconds from which one move may try."""
-        return self.last + min(FIRST_TRIAL_SECONDS * 2.0 ** (self.failures - 1), BREAKER_MEMORY_SECONDS)
+        return self.last + min(FIRST_TRIAL_SECONDS * 2.0 ** (self.rounds - 1), LONGEST_TRIAL_SECONDS)
+
+    def against(self, pool: str, chip: str | None = None, *, own: bool = False) -> Suspected:
+        """What it says of a pool."""
+        return Suspected(pool, chip, own, self.undone, self.judged, self.next_trial)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What speaks against some moves, of which one at a time may try."""
+
+    limit: Suspected | BreakerOpen
+    pools: Collection[str] | None = None
+    """Which pools they go to; None for all."""
+    tenant: str | None = None
+    """Whose they are; None for everybody's."""
+
+    def covers(self, move: Going) -> bool:
+        """Whether a move is one of them."""
+        return (self.pools is None or move.pool in self.pools) and self.tenant in (None, move.tenant)
 
 
 def _undone(entry: LedgerEntry) -> bool | None:
@@ -209,9 +279,26 @@ def _undone(entry: LedgerEntry) -> bool | None:
     return None
 
 
-def _counts(outcome: MoveOutcome, now: float) -> bool:
-    """Not older than a day; what is still to come nobody has seen, and it would hold all others back until then."""
-    return now - BREAKER_MEMORY_SECONDS < outcome.finished_at <= now + CLOCK_SKEW_SECONDS
+def _seen(finished_at: float, now: float) -> bool:
+    """What is still to come nobody has seen, and it would hold all others back until then."""
+    return finished_at <= now + CLOCK_SKEW_SECONDS
+
+
+def _newest(outcomes: Iterable[MoveOutcome]) -> tuple[MoveOutcome, ...]:
+    """The newest ones, as many of each tenant and size: what speaks against one must not be pushed out by the others'
+    moves."""
+    ranked: list[tuple[int, MoveOutcome]] = []
+    of_group: Counter[tuple[str, JobSize]] = Counter()
+    for outcome in sorted(outcomes, key=_when, reverse=True):
+        group = outcome.tenant, outcome.size
+        of_group[group] += 1
+        ranked.append((of_group[group], outcome))
+    ranked.sort(key=lambda entry: entry[0])  # of equal rank the newest stay first
+    return tuple(sorted((outcome for _, outcome in ranked[:MAX_OUTCOMES]), key=_when))
+
+
+def _when(outcome: MoveOutcome) -> tuple[float, str]:
+    return outcome.finished_at, outcome.move
 
 
 def _hash(text: str) -> str:

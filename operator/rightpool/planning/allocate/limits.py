@@ -18,7 +18,7 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Outcomes, outcomes_of, tenant_of
+from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
@@ -72,7 +72,7 @@ class FleetLimits:
         self._policy = policy
         self._under_way = 0
         self._moves = 0
-        going: list[tuple[str, str]] = []
+        going: list[Going] = []
         for job in jobs:
             migration = job.state.migration
             # One that is stopped holds nothing, and may be for days.
@@ -81,7 +81,7 @@ class FleetLimits:
                 self._under_way += 1
                 self._moves += migration.created_at > now - HOUR and not migration.demanded
                 if not migration.demanded:
-                    going.append(((migration.abandoned or migration.target).placement.pool, tenant_of(job)))
+                    going.append(Going.of(job, (migration.abandoned or migration.target).placement))
             for entry in job.state.history:
                 if entry.finished_at > now + CLOCK_SKEW_SECONDS:
                     continue  # nobody has seen it: it would hold all others back until then
@@ -115,14 +115,14 @@ class FleetLimits:
             return concurrency_limit
         if self._moves >= self._policy.max_moves_per_hour:
             return TooManyAnHour(self._moves)
-        return self._breaker.refusal(target, tenant_of(job))
+        return self._breaker.refusal(Going.of(job, target))
 
     def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
         """A move begins. demanded: by the user's own edit."""
         self._under_way += 1
         self._moves += not demanded
         if not demanded:
-            self._breaker.admit(target.pool, tenant_of(job))
+            self._breaker.admit(Going.of(job, target))
 
 
 def asks_first(job: Job) -> bool:

@@ -31,6 +31,9 @@ VERIFICATION_LIMIT_WINDOWS = 6
 VERIFICATION_LIMIT_SECONDS = 1_800.0
 # Windows that are incomplete do not count; a verdict is given after this multiple of the most windows at the latest.
 LONGEST_VERIFICATION = 1.5
+# How long a migration waits where nothing is known to be in the way, or its queue is. It takes a place among the moves
+# at once, and keeps chips to go back to.
+LONGEST_WAIT_SECONDS = 86_400.0
 
 
 def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
@@ -53,19 +56,22 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
             migration = replace(migration, doubt=_doubt_of_size(job, migration))
             return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return with_phase(job, migration, Phase.WARMING_UP, now)
-    overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
+    waited = now - migration.phase_since
+    overdue = waited > policy.start_deadline.total_seconds()
+    # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
+    given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
     hindrance = job.obstacle or state.hindrance or "no reason known"
     if job.queued:
         hindrance = f"queue {job.spec.queue_name} has not admitted it"
     why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {hindrance}"
     if migration.rolling_back or migration.action is Action.UPDATE:
         # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
-        return _not_started(job, migration, why, now) if overdue and job.obstacle is not None else job
+        return _not_started(job, migration, why, now) if given_up else job
     if migration.action is Action.START:
-        if not overdue or job.obstacle is None:
+        if not given_up:
             return job
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
-        if state.exists:
+        if state.exists and job.obstacle is not None:
             job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, why, now)
         return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
@@ -121,8 +127,11 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     state = job.revision(migration.target.revision)
     if state.failed:
         return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
-    if job.queued:
-        return job  # its queue has stopped it: the time for the verdict begins anew when it runs again
+    if job.queued:  # its queue has stopped it: the time for the verdict begins anew when it runs again
+        if now - (migration.running_at or migration.phase_since) <= LONGEST_WAIT_SECONDS:
+            return job
+        message = f"queue {job.spec.queue_name} has stopped it, and a day was not enough for a verdict; the job stays"
+        return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
     resumed = state.started_at or 0.0
     profile = job.observed.profile
     if profile is None or not verifiable(migration, profile):

@@ -23,6 +23,9 @@ from rightpool.profiles.steadiness import pace
 if TYPE_CHECKING:
     from rightpool.planning.evaluate.assessment import Assessment
 
+# Kubernetes says within seconds how a child has ended whose pods have.
+FINISHING_SECONDS = 600.0
+
 DEPARTURE = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
 
 
@@ -61,8 +64,8 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     if (edited or job.spec.suspend) and not migration.rolling_back:
         return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
-    if leaving.finishing:
-        return job  # to start it anew elsewhere would do its last part twice
+    if leaving.finishing:  # to start it anew elsewhere would do its last part twice
+        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now)
     if migration.action is Action.START:
         if leaving.all_running(migration.moving.placement.replicas):
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
@@ -95,6 +98,17 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     # some of its nodes for long does not go on where it is.
     leaves = not migration.promises and not migration.rolling_back
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
+
+
+def _unfinished(job: Job, migration: Migration, now: float) -> Job:
+    """Its pods have ended, and nobody says how. What the user demands goes on; else it may have completed."""
+    if not migration.promises and not migration.rolling_back:
+        return _leaving(job, migration, now)
+    message = f"the pods of r{migration.moving.revision} have ended, and Kubernetes does not say how; nothing is moved"
+    if not migration.rolling_back:
+        return end_migration(job, replace(migration, message=message), Outcome.HELD, Reason.FINISHING, now)
+    migration = replace(migration, failure_message=f"{migration.failure_message}; {message}")
+    return end_migration(job, migration, Outcome.FAILED, Reason.FINISHING, now)
 
 
 def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:

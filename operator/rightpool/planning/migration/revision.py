@@ -33,6 +33,17 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
+class EndingPod:
+    """A pod that is being ended and is still there."""
+
+    name: str
+    node: str | None
+
+    due: float
+    """Unix seconds when its grace period is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionState:
     """What the cluster shows of a Revision's child."""
 
@@ -85,6 +96,9 @@ class RevisionState:
 
     foreign_pod: str | None = None
     """A living pod with the Revision's labels that is none of its child's: only who made it can end it."""
+
+    ending: EndingPod | None = None
+    """Of the pods that are being ended, that which is to be gone first."""
 
     started_at: float | None = None
     """Unix seconds when Kubernetes last began to run it. None while it never has, or is suspended."""

@@ -13,9 +13,11 @@ from rightpool.planning.approval import approves, recommendation_id
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
 from rightpool.planning.migration.unsaved import unsaved
+from rightpool.planning.unended import unended
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.decision_texts import decision_text, limit_text
 from rightpool.reporting.foreign_pod_texts import foreign_pod_text
+from rightpool.reporting.unended_texts import unended_text
 from rightpool.reporting.wording import chips
 
 _MOVING: Final = {
@@ -50,6 +52,9 @@ def migrating(job: Job, context: Context) -> Statement | None:
         reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
         if migration.rolling_back:
             reason, why = Reason.ROLLING_BACK, str(migration.failure_message)
+        stuck = unended(job, context.now) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
+        if stuck is not None:
+            reason, waits = Reason.PODS_NOT_ENDING, f". {unended_text(stuck)}"
         return Statement("True", reason, f"{way}, {migration.phase.value}: {why}{waits}")
     if job.state.revision is None or job.state.finished is not None:
         return None

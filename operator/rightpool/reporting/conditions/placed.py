@@ -14,15 +14,25 @@ from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash
 from rightpool.planning.migration.transitions import COMPLETED
+from rightpool.planning.unended import unended
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed, pods
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.foreign_pod_texts import foreign_pod_text
-from rightpool.reporting.wording import chips, dollars, span
+from rightpool.reporting.unended_texts import unended_text
+from rightpool.reporting.wording import chips, dollars, instant, span
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
 CRASH_SECONDS: Final = 900.0
+# A start that takes longer, and says nothing, will not end by itself. Large images and checkpoints take less.
+SILENT_SECONDS: Final = 3600.0
+
+_SILENT: Final = (
+    "nothing is known to be in the way. See `kubectl describe` of its Job and pods, a readinessProbe that fails, and "
+    "that Kubernetes' controllers and scheduler run"
+)
+_SOON: Final = "how is told in a moment, else see that Kubernetes' Job controller runs"
 
 
 def placed(job: Job, context: Context) -> Statement:
@@ -35,6 +45,9 @@ def placed(job: Job, context: Context) -> Statement:
     if job.state.finished is not None:
         reason = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
         return Statement("False", reason, "the job has ended and holds no chips")
+    stuck = unended(job, context.now)
+    if stuck is not None and not _all_run(job):
+        return Statement("False", Reason.PODS_NOT_ENDING, unended_text(stuck))
     if job.deleting or job.stops:
         return _stopped(job, context)
     if context.problem is not None and not _all_run(job):
@@ -54,7 +67,7 @@ def placed(job: Job, context: Context) -> Statement:
         message = f"{place}: queue {job.spec.queue_name} has not admitted it{again} yet"
         return Statement("False", Reason.WAITING_FOR_QUOTA, message)
     if state.finishing:
-        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; how is told in a moment")
+        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; {_SOON}")
     earlier = sorted(revision.revision for revision in job.observed.revisions.values() if revision.earlier)
     if earlier:
         message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
@@ -78,6 +91,11 @@ def placed(job: Job, context: Context) -> Statement:
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
         return Statement("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
+    began = state.started_at or job.state.revision.created_at
+    if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
+        return Statement(
+            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {_SILENT}"
+        )
     return Statement("False", Reason.STARTING, f"{place}: {running}")
 
 

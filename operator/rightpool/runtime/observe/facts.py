@@ -73,6 +73,7 @@ class PodFacts:
     """Whether all its containers are ready."""
 
     deleting: bool
+
     ip: str | None
     node: str | None
 
@@ -107,6 +108,9 @@ class PodFacts:
 
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """Those that let it stay on a node that others are evicted from."""
+
+    due: float | None = None
+    """Unix seconds when a pod that is being deleted is to be gone, its grace period included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,8 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     phase = status.get("phase")
     done = phase in ("Succeeded", "Failed")
     blocked, refused = (None, False) if done else _blocked(status)
+    if blocked is None and not done and spec.get("nodeName") and not metadata.get("deletionTimestamp"):
+        blocked = _unprepared(status)
     return PodFacts(
         uid=str(metadata["uid"]),
         namespace=sys.intern(str(metadata.get("namespace"))),
@@ -213,6 +219,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         refused=refused,
         disrupted=not done and _is_true(status.get("conditions") or (), "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
+        due=_moment(metadata.get("deletionTimestamp")),
     )
 
 
@@ -330,6 +337,15 @@ def _blocked(status: Mapping[str, Any]) -> tuple[str | None, bool]:
         if reason in _STUCK or (reason == _CRASHING and container.get("name") in OURS):
             return f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": "), True
     return None, False
+
+
+def _unprepared(status: Mapping[str, Any]) -> str | None:
+    """That a pod's node lacks its volumes or network. An image that is being pulled is slow, and no obstacle: that
+    begins when these are there."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodReadyToStartContainers" and condition.get("status") == "False":
+            return "the node has not set up the pod's volumes and network; the pod's Events say what is missing"
+    return None
 
 
 def _last_end(status: Mapping[str, Any]) -> ContainerEnd | None:

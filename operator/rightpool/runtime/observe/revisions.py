@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from rightpool.planning.migration.revision import Crash, RevisionState
+from rightpool.planning.migration.revision import Crash, EndingPod, RevisionState
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
 
 MAX_REASON = 700
@@ -43,6 +43,8 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
     moments = [pod.bound_at for pod in paid if pod.bound_at is not None]
     bound_at = sum(moments) / len(moments) if moments and len(moments) == len(paid) else None
     foreign = min((pod.name for pod in active if not pod.named), default=None)
+    overdue = [EndingPod(pod.name, pod.node, pod.due) for pod in active if pod.due is not None]
+    ending = min(overdue, key=lambda pod: (pod.due, pod.name), default=None)
     if child is None:
         return RevisionState(
             revision=number,
@@ -52,6 +54,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
             bound_at=bound_at,
             earlier=earlier,
             foreign_pod=foreign,
+            ending=ending,
         )
     own = [pod for pod in active if pod.owner == child.uid]
     # Who suspends or ends a child ends its pods, and so does a child that fails or succeeds. Its queue does it unasked.
@@ -90,6 +93,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         failure=_cut(failure),
         earlier=earlier,
         foreign_pod=foreign,
+        ending=ending,
         started_at=child.state.started_at,
         finishing=child.state.ending or (not own and any(pod.succeeded and pod.owner == child.uid for pod in pods)),
     )

@@ -1,0 +1,225 @@
+"""No state without an exit: what never answers ends the migration in time, or is told with what to do about it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Condition, Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
+from rightpool.planning.migration.arrival import LONGEST_WAIT_SECONDS
+from rightpool.planning.migration.departure import FINISHING_SECONDS
+from rightpool.planning.migration.transitions import advance
+from rightpool.planning.unended import UNENDED_SECONDS
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.migrating import migrating
+from rightpool.reporting.conditions.placed import placed
+from rightpool.reporting.events import Announcer
+from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.test_transitions_properties import EVENTS, happen
+from tests.unit.planning.world import A10G, A100, World, candidate, decide, moved, on_a100
+
+HOUR = 3600.0
+
+
+def reach(world: World, phase: Phase, *, back: bool = False) -> World:
+    """Until the migration is in this phase."""
+    for _ in range(400):
+        migration = world.job.state.migration
+        if migration is not None and migration.phase is phase and migration.rolling_back is back:
+            return world
+        world.live()
+        world.cycle()
+    raise AssertionError(f"never {phase}")
+
+
+def wait(world: World, seconds: float, step: float = 600.0) -> None:
+    """Time passes in which nothing is decided."""
+    until = world.now + seconds
+    while world.now < until:
+        world.live(step)
+        world.cycle()
+
+
+def placed_says(world: World) -> tuple[Reason | str, str]:
+    """What Placed says."""
+    statement = placed(world.observed(), context(world))
+    return statement.reason, statement.message
+
+
+def context(world: World) -> Context:
+    return Context(None, None, True, world.now)
+
+
+def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:
+    world = on_a100()
+    world.stuck_pools, world.silent_pools = {"a10g"}, {"a100"}
+    reach(moved(world), Phase.STARTING, back=True)
+    wait(world, LONGEST_WAIT_SECONDS - 2 * HOUR)
+    assert world.job.state.migration is not None, "it may only be slow"
+    wait(world, 4 * HOUR)
+    assert world.job.state.migration is None
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED)
+    assert "on the way back: not running after 600 s: no reason known" in entry.message
+    reason, message = placed_says(world)
+    assert reason is Reason.START_DEADLINE_EXCEEDED
+    assert "0 of 1 pods run since" in message and "kubectl describe" in message
+
+
+def test_an_update_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:
+    world = on_a100()
+    world.silent_pools = {"a100"}
+    world.job = replace(world.job, workload_hash="h2")
+    world.cycle(decide(Action.UPDATE, A100, 1000.0))
+    reach(world, Phase.STARTING)
+    wait(world, LONGEST_WAIT_SECONDS + HOUR)
+    assert world.job.state.migration is None
+    assert world.job.state.history[-1].reason is Reason.START_DEADLINE_EXCEEDED
+    assert placed_says(world)[0] is Reason.START_DEADLINE_EXCEEDED
+
+
+def test_a_way_back_that_its_queue_never_admits_is_over_after_a_day() -> None:
+    world = on_a100(queue_name="research")
+    world.admits = False
+    reach(moved(world), Phase.STARTING, back=True)
+    wait(world, LONGEST_WAIT_SECONDS + HOUR)
+    assert world.job.state.migration is None
+    assert "queue research has not admitted it" in world.job.state.history[-1].message
+    assert placed_says(world)[0] is Reason.WAITING_FOR_QUOTA
+    world.admits = True
+    wait(world, 60.0, 5.0)
+    assert placed_says(world)[0] is Reason.RUNNING, "it has kept its place in the queue"
+
+
+def test_a_job_that_its_queue_stops_before_the_verdict_is_not_waited_for_longer_than_a_day() -> None:
+    world = on_a100(queue_name="research")
+    reach(moved(world), Phase.WARMING_UP)
+    world.admits = False
+    wait(world, LONGEST_WAIT_SECONDS - HOUR)
+    assert world.job.state.migration is not None
+    wait(world, 2 * HOUR)
+    assert world.job.state.migration is None
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.WAITING_FOR_QUOTA)
+    assert world.job.state.revision is not None and world.job.state.revision.placement == A10G
+
+
+def test_pods_that_do_not_end_are_told_with_the_remedy() -> None:
+    """The node is lost: what may still write to the checkpoint has no second one beside it."""
+    world = on_a100()
+    world.nodes_lost = True
+    reach(moved(world), Phase.DRAINING)
+    wait(world, UNENDED_SECONDS, 5.0)
+    assert placed_says(world)[0] is Reason.STARTING
+    wait(world, 60.0, 5.0)
+    job = world.observed()
+    reason, message = placed_says(world)
+    assert reason is Reason.PODS_NOT_ENDING
+    assert "kubectl delete node node-1" in message
+    assert "kubectl delete pod job-r1-0 --grace-period=0 --force" in message
+    moving = migrating(job, context(world))
+    assert moving is not None and (moving.status, moving.reason) == ("True", Reason.PODS_NOT_ENDING)
+    assert message in moving.message
+    before = (Condition("Placed", "True", Reason.RUNNING.value),)
+    after = (Condition("Placed", "False", reason, message),)
+    events = list(Announcer().events({}, job, job, before, after))
+    assert [(event.reason, event.warning) for event in events] == [("PodsNotEnding", True)]
+    wait(world, 10 * HOUR)
+    assert world.created == [1], "one writer"
+    world.nodes_lost = False
+    world.settle()
+    assert world.job.state.history[-1].outcome is Outcome.VERIFIED
+
+
+def test_a_child_that_is_not_deleted_is_told() -> None:
+    world = moved(on_a100())
+    reach(world, Phase.DRAINING)
+    world.children[1].deleting, world.children[1].deleted_at = False, None
+    world.now += UNENDED_SECONDS + 1.0
+    statement = migrating(world.observed(), context(world))
+    assert statement is not None and statement.reason is Reason.PODS_NOT_ENDING
+    assert "finalizers" in statement.message
+
+
+@pytest.mark.parametrize("action", [Action.MOVE, Action.UPDATE])
+def test_a_child_of_which_nobody_says_how_it_has_ended_is_not_waited_for_for_ever(action: Action) -> None:
+    world = on_a100()
+    world.answers = False
+    if action is Action.UPDATE:
+        world.job = replace(world.job, workload_hash="h2")
+        world.cycle(decide(Action.UPDATE, A100, 1000.0))
+    else:
+        moved(world)
+    reach(world, Phase.CHECKPOINTING)
+    world.children[1].finishing = True
+    wait(world, FINISHING_SECONDS - 30.0, 5.0)
+    assert world.job.state.migration is not None and world.job.state.migration.phase is Phase.CHECKPOINTING
+    wait(world, 120.0, 5.0)
+    if action is Action.UPDATE:
+        assert len(world.created) == 2, "who demands it does not wait"
+        return
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason, world.created) == (Outcome.HELD, Reason.FINISHING, [1])
+    reason, message = placed_says(world)
+    assert reason is Reason.FINISHING and "Job controller" in message
+
+
+POOLS = st.sets(st.sampled_from(["a100", "a10g"]))
+SILENCE = st.fixed_dictionaries(
+    {"silent_pools": POOLS, "stuck_pools": POOLS, "nodes_lost": st.booleans(), "admits": st.booleans()}
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from([Action.MOVE, Action.UPDATE, Action.START]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, 100.0, 900.0]),
+    SILENCE,
+    st.floats(0.0, 2 * HOUR),
+    st.sampled_from([frozenset(), frozenset({"finishing"}), frozenset({"silent"}), frozenset({"suspended"})]),
+    st.lists(EVENTS, max_size=3),
+)
+def test_a_world_that_never_answers_leaves_no_migration_without_a_word(
+    action: Action,
+    queued: bool,
+    answers: bool,
+    rate: float | None,
+    silence: dict[str, object],
+    seconds: float,
+    halted: frozenset[str],
+    events: list[tuple[str, object]],
+) -> None:
+    """From any state: nothing changes any more but the time. Within a week the migration is over, or it is said what
+    keeps it and who can do something about it."""
+    world = on_a100(**({"queue_name": "research"} if queued else {}))
+    world.answers = answers
+    world.rates = {"a100": 1000.0} | ({} if rate is None else {"a10g": rate})
+    for name, value in silence.items():
+        setattr(world, name, value)
+    if action is Action.UPDATE:
+        world.job = replace(world.job, workload_hash="h2")
+    world.cycle(decide(action, A100 if action is Action.UPDATE else A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    wait(world, seconds, max(seconds / 200.0, 5.0))
+    for event in events:
+        happen(world, event)
+    for child in world.children.values():
+        child.finishing = child.finishing or "finishing" in halted
+        child.suspended = child.suspended or "suspended" in halted
+        if "silent" in halted:
+            child.running = 0
+    frozen = world.observed().observed._replace(profile=None, variation=None)
+    for _ in range(7 * 48):
+        world.now += HOUR / 2
+        job = replace(world.job, observed=frozen)
+        world.persist(advance(job, None, world.policy, world.now, MigrationTexts()))
+        if world.job.state.migration is None:
+            return
+    statement = migrating(replace(world.job, observed=frozen), context(world))
+    assert statement is not None
+    assert statement.reason is Reason.PODS_NOT_ENDING or "The job is stopped" in statement.message
