@@ -106,6 +106,18 @@ def test_the_agent_names_whose_calls_make_the_steps(mark: dict[str, Any], module
     assert found.parts[COMPUTE] == pytest.approx(0.3), "by whole runs either way"
 
 
+def test_a_trace_between_two_calls_holds_whole_ones() -> None:
+    """As the program's own thread takes it on a GPU, whose operations name no run."""
+    events = [span("gemm", 100 * run, 100 * run + 60, hlo_module="jit_step") for run in range(6)]
+    planes = {"/device:GPU:0": {"Stream #14(Compute)": events}}
+    mark = span(contract.TRACE_MARK, 700, 701, function="step", steps=10, calls=6)
+    found, _ = converted(xspace({**planes, "/host:CPU": {"python": [mark]}}))
+    assert (found.on, found.steps, found.seconds) == ("device", 60, pytest.approx(560e-6))
+    assert found.parts[COMPUTE] == pytest.approx(360 / 560)
+    unknown = span(contract.TRACE_MARK, 700, 701, function="step", steps=10)
+    assert converted(xspace({**planes, "/host:CPU": {"python": [unknown]}}))[0].steps is None
+
+
 def test_steps_are_never_guessed() -> None:
     events = steps(op("dot.1", 0, 30))
     assert converted(host(events))[0].steps is None, "nobody says which function makes them"
