@@ -90,14 +90,14 @@ class Session(jax_trace.Session):
         return None
 
     def make_way(self) -> None:
-        """Before another thread, or the program itself, ends the session."""
-        if self.thread == _thread.get_ident():
-            _drain()
-            return
-        self.given_up = True
-        deadline = time.monotonic() + _WAY
-        while jax_trace.session_of_process() is self and time.monotonic() < deadline:
-            time.sleep(0.01)
+        """Before the program's own trace ends the session; another thread lets the one that began it do so."""
+        self.reason = "ProgramProfiles"
+        if self.thread != _thread.get_ident():
+            self.given_up = True
+            deadline = time.monotonic() + _WAY
+            while jax_trace.session_of_process() is self and time.monotonic() < deadline:
+                time.sleep(0.01)
+        _drain()
 
     def leave(self) -> None:
         """The interpreter goes: no session must outlive it."""
@@ -107,14 +107,14 @@ class Session(jax_trace.Session):
     def _begin(self) -> None:
         _drain()
         reason = jax_trace.open_session(self)
-        if reason:
-            self._close(reason)
+        if reason or self.given_up:  # the agent's thread has not seen that it was begun
+            self._close(reason or self.reason)
 
     def _go_on(self, each: int) -> None:
         took = time.monotonic() - self.began
         self.steps += each
         if self.given_up:
-            self._close("NoSteps")
+            self._close(self.reason)
         elif self.looking:
             self._look_longer()
         elif (
@@ -151,7 +151,8 @@ class Session(jax_trace.Session):
     def _end(self, reason: str) -> None:
         self.reason = reason
         self.ended = True
-        _want(None)
+        if wanted is self:
+            _want(None)
 
 
 def begin_requested() -> Session | str:

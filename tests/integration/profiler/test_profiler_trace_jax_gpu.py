@@ -109,7 +109,7 @@ time.sleep = sleep
     as_gpu.until(lambda: as_gpu.metrics().get(contract.STEPS, 0) >= begun)
     go.touch()
     answer = served(as_gpu, "one")
-    assert answer["state"] == contract.TRACE_FAILED, answer
+    assert (answer["state"], answer["reason"]) == (contract.TRACE_FAILED, "ProgramProfiles")
     program.end(running)
 
 

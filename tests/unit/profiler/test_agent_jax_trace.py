@@ -224,6 +224,21 @@ def test_the_program_itself_takes_that_of_a_gpu(
     assert sys.modules["rightpool_agent.jax_steps"].between is None
 
 
+def test_the_agent_gives_up_while_the_program_begins(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """It does not know of the session yet, so the program's thread ends it."""
+    profiler = running(monkeypatch, clock, 1e5, cuda="")
+    monkeypatch.setattr(jax_gpu_trace, "time", clock)
+    steps = sys.modules["rightpool_agent.jax_steps"]
+    first = jax_trace.begin_requested()
+    array = SimpleNamespace(block_until_ready=lambda: jax_trace.abandon(first))
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(live_arrays=lambda: [array]))  # type: ignore[arg-type]
+    track = steps._log.dominant
+    for _ in range(10):
+        clock.now += 1.0
+        first.called(track)
+    assert first.ended and first.reason == "NoSteps" and len(profiler.sessions) == 1
+
+
 def test_pytorch_on_the_same_gpu(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     """Its kernels would still run when the session ends."""
     running(monkeypatch, clock, 1e5, cuda="")

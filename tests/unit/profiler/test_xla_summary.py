@@ -196,6 +196,17 @@ def test_recorded_traces_agree_with_the_shares_of_the_diagnosis(name: str) -> No
     assert found.parts == pytest.approx(known)
 
 
+def test_a_recorded_trace_of_a_gpu() -> None:
+    """Ten steps of a program on an H100, JAX 0.11.2, which sends a batch in each: graphs of kernels, and copies."""
+    data = gzip.decompress((FIXTURES / "gpu_h100.xplane.pb.gz").read_bytes())
+    found, _ = converted(data)
+    known = shares(reader.read(data))
+    assert known is not None and found.parts == pytest.approx(known)
+    assert found.on == "device" and 0 < found.parts[MEMCPY] < found.parts[COMPUTE] < found.parts[IDLE]
+    (matrix, copies) = ({one.name: one for one in found.kinds}[kind] for kind in ("matrix", "copy"))
+    assert matrix.share > 0.5 * found.parts[COMPUTE] and copies.count == 20
+
+
 @pytest.mark.skipif(not os.environ.get("RIGHTPOOL_SHARED"), reason="fixtures of the shared folder")
 def test_a_capture_by_the_profilers_server() -> None:
     data = (Path(os.environ["RIGHTPOOL_SHARED"]) / "fixtures" / "xprof_cpu_remote.xplane.pb").read_bytes()
