@@ -61,6 +61,8 @@ class MigrationTexts:
             return f"{delivered}; there is no baseline to compare with"
         # What was measured in a few windows is not all that counts.
         likely = "likely " if abs(result.likely - result.ratio) >= LIKELY else ""
+        if result.dearer:
+            return f"{delivered}: no faster than before, which cost less"
         if result.verdict is Verdict.WORSE:
             worse = f"{likely}{result.likely - 1:.0%} worse than before"
             return f"{delivered}: {worse}, beyond the {result.tolerance:.0%} that such spans may differ"

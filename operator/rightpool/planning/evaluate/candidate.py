@@ -21,6 +21,8 @@ class Candidate:
     """Dollars; None where the price is unknown."""
     cost_per_million: Estimate | None
     """Dollars per million units."""
+    healthy: float | None = None
+    """Where the job is: units of work a second without the fault that throttles its chips. None where there is none."""
     useful: float = 1.0
     """Share of the time that is not lost to interruptions of spot capacity; cost_per_million has it in."""
     scaling_efficiency: float | None = None

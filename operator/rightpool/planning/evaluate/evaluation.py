@@ -201,6 +201,7 @@ class Evaluated:
             throughput=rate,
             cost_per_hour=price,
             cost_per_million=None if rate is None or price is None else cost_per_million(rate, price / useful),
+            healthy=None if asked < 0 else _known(prediction.healthy[asked]),
             useful=useful,
             scaling_efficiency=_known(entries.efficiency[entry]),
             score=_known(entries.score[entry]) if compares else None,

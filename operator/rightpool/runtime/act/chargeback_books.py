@@ -251,7 +251,7 @@ def _before_edit(job: Job) -> float | None:
     last = job.state.history[-1]
     if last.action is not Action.UPDATE or last.outcome is not Outcome.CARRIED_OUT or last.unit is not WorkUnit.SAMPLES:
         return None
-    if last.source.pool != revision.placement.pool or last.target != revision.placement:
+    if last.resized or last.source.pool != revision.placement.pool or last.target != revision.placement:
         return None
     before = last.baseline_throughput
     return None if not before else before / last.source.chips

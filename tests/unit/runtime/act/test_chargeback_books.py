@@ -249,6 +249,7 @@ def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
         ({"baseline_throughput": None}, None),
         ({"source": Placement("a100", 2, 1)}, 0.25),
         ({"unit": WorkUnit.STEPS}, None),
+        ({"source": Placement("a100", 2, 1), "doubt": 0.05}, None),
     ],
 )
 def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None) -> None:
