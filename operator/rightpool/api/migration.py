@@ -34,6 +34,7 @@ _REPAIRS: Final = frozenset(
         Reason.BUDGET_EXCEEDED,
         Reason.DEADLINE_MISSED,
         Reason.MIN_SCALING_EFFICIENCY_MISSED,
+        Reason.MIN_FLOPS_UTILIZATION_MISSED,
     }
 )
 

@@ -21,6 +21,7 @@ _FOR_GOOD: Final = {
     Reason.PLACEMENT_DISALLOWED: "where it was is not allowed any more",
     Reason.MAX_COST_PER_HOUR_EXCEEDED: "where it was, targets.maxCostPerHour does not hold",
     Reason.MIN_SCALING_EFFICIENCY_MISSED: "where it was, targets.minScalingEfficiency does not hold",
+    Reason.MIN_FLOPS_UTILIZATION_MISSED: "where it was, targets.minModelFlopsUtilization does not hold",
 }
 
 _MEND_SAVE: Final = (

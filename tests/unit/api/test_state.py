@@ -326,6 +326,7 @@ def test_fields_are_found_by_their_unit() -> None:
         "computeActive",
         "matrixActive",
         "memoryBandwidth",
+        "modelFlopsUtilization",
         "exposedCommunication",
         "inputWait",
         "scalingEfficiency",

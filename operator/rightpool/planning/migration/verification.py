@@ -36,7 +36,12 @@ _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
 _FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
 # Certain before the move. Going back would only bring about again what it was made for.
 _FOR_GOOD = frozenset(
-    {Reason.PLACEMENT_DISALLOWED, Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.MIN_SCALING_EFFICIENCY_MISSED}
+    {
+        Reason.PLACEMENT_DISALLOWED,
+        Reason.MAX_COST_PER_HOUR_EXCEEDED,
+        Reason.MIN_SCALING_EFFICIENCY_MISSED,
+        Reason.MIN_FLOPS_UTILIZATION_MISSED,
+    }
 )
 
 
