@@ -162,6 +162,22 @@ PARTS: Final = (
 # is idle.
 PART_LAUNCH: Final = "launch"
 
+# Kinds of operations of a trace, by their names.
+KIND_MATRIX: Final = "matrix"
+KIND_ELEMENTWISE: Final = "elementwise"
+KIND_REDUCTION: Final = "reduction"
+KIND_COPY: Final = "copy"
+KIND_COMMUNICATION: Final = "communication"
+KIND_OTHER: Final = "other"
+TRACE_KINDS: Final = (
+    KIND_MATRIX,
+    KIND_ELEMENTWISE,
+    KIND_REDUCTION,
+    KIND_COPY,
+    KIND_COMMUNICATION,
+    KIND_OTHER,
+)
+
 TRACE_ALL: Final = "all"  # in place of a rank, in the annotation and in the request to the sidecar: all ranks
 
 # States of a trace that a user asked for, as the sidecar answers.

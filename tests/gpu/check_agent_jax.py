@@ -1,14 +1,10 @@
 """Runs a JAX program on this machine's GPU with the agent and a sidecar, and compares their values.
 
-    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.check_agent_jax [--steps 2500] [--trace [--runs 3]]
+    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.check_agent_jax [--steps 2500]
 
 Needs jax with CUDA, nvidia-smi, and `pynvml` (nvidia-ml-py) for the chip counters. Compares the program's result, exit
-code, steps, samples and step time, and shows that no trace is taken of it, which the agent does not do on a GPU. Exits
-1 if something disagrees, 2 without a GPU.
-
-With --trace it measures instead how a trace affects the program: the agent is told that GPUs may be traced; a thread
-takes the same session without the agent; the program takes one by jax.profiler itself. Prints how each run ended, and
-its step time after the trace as a ratio to the one before it.
+code, steps, samples and step time, and shows that no trace is taken of it that nobody has asked for. Exits 1 if
+something disagrees, 2 without a GPU. What traces on request do to a program is for check_trace_jax.
 """
 
 from __future__ import annotations
@@ -26,15 +22,15 @@ from rightpool import contract
 from tests.gpu import machine
 from tests.gpu.pod import Checks, Page, Pod, bare_environment, labelled
 
-# Prints the same result in each run; beside it, and not compared, its times. A trace is asked for by the argument.
+# Prints the same result in each run; beside it, and not compared, its times.
 PROGRAM = """
-import hashlib, json, os, sys, tempfile, threading, time
+import hashlib, json, sys, time
 import jax, jax.numpy as jnp, numpy as np
 from jax._src import profiler
 
 ROWS = 3072  # as no parameter has
-steps, how = int(sys.argv[1]), sys.argv[2]
-sessions, sizes = [], []
+steps = int(sys.argv[1])
+sessions = []
 original = profiler._profiler.ProfilerSession
 
 class Counted:
@@ -43,13 +39,6 @@ class Counted:
         self.session = original(*options)
         sessions.append(time.perf_counter())
     def __getattr__(self, name): return getattr(self.session, name)
-    def stop(self):
-        body = self.session.stop()
-        sizes.append(len(body))
-        return body
-    def stop_and_export(self, *where):
-        self.session.stop_and_export(*where)
-        sizes.append(-1)
 
 profiler._profiler.ProfilerSession = Counted
 
@@ -69,35 +58,17 @@ batch = {"x": jax.random.normal(keys[8], (ROWS, 4096), jnp.bfloat16), "y": jnp.z
 batches = [batch, jax.tree.map(jnp.copy, batch)]
 weights = jax.block_until_ready(step(weights, batch))
 
-def session():
-    "What the agent's thread does."
-    options = profiler.ProfileOptions()
-    options.python_tracer_level, options.host_tracer_level, options.enable_hlo_proto = 0, 2, False
-    current = profiler._profiler.ProfilerSession(options)
-    time.sleep(0.5)
-    current.stop()
-
-if how == "agent":
-    tracer = sys.modules["rightpool_agent.jax_trace"]
-    tracer._PLATFORMS += ("gpu", "cuda", "rocm")
 times = [time.perf_counter()]
 for n in range(steps):
-    if n == steps // 2 and how == "thread": threading.Thread(target=session).start()
-    if n == steps // 2 and how == "program": jax.profiler.start_trace(tempfile.mkdtemp())
     weights = step(weights, batches[n % 2])
     if n % 10 == 9:
         jax.block_until_ready(weights)
         times.append(time.perf_counter())
-    if n == steps // 2 + 9 and how == "program": jax.profiler.stop_trace()
 result = hashlib.sha256(b"".join(np.asarray(w).tobytes() for w in weights)).hexdigest()
 tens = [b - a for a, b in zip(times, times[1:])]
-middle = lambda some: sorted(some)[len(some) // 2] / 10 if some else None
-began = sessions[0] if sessions else times[-1]
+middle = lambda some: sorted(some)[len(some) // 2] / 10
 print(json.dumps({"result": result, "steps": steps, "samples": ROWS * steps, "step": middle(tens),
-    "sessions": len(sessions), "sizes": sizes,
-    "cupti": "libcupti" in open("/proc/self/maps").read(),
-    "before": middle([t for t, end in zip(tens, times[1:]) if end < began]),
-    "after": middle([t for t, end in zip(tens, times[1:]) if end > began + 3])}), flush=True)
+    "sessions": len(sessions)}), flush=True)
 """
 # Autotuning may select different kernels in each run, with different results.
 _FLAGS = "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
@@ -122,19 +93,17 @@ class Ended:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2500)
-    parser.add_argument("--trace", action="store_true", help="what a trace does to the program")
-    parser.add_argument("--runs", type=int, default=3, help="of each way of tracing")
     options = parser.parse_args()
     machine.require("jax")
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "program.py"
         script.write_text(PROGRAM)
         command = (str(script), str(options.steps))
-        bare = run_bare(*command, "none")
+        bare = run_bare(*command)
         if bare.code:
             print(f"the program does not run here, without the agent: exit code {bare.code}\n{bare.errors[-2000:]}")
             return 1
-        return traces(bare, options.runs, *command) if options.trace else check(bare, *command)
+        return check(bare, *command)
 
 
 def run_bare(*command: str) -> Ended:
@@ -164,7 +133,7 @@ def run_with_agent(pod: Pod, *command: str) -> tuple[Ended, Page, list[machine.R
 def check(bare: Ended, *command: str) -> int:
     """Compare runs with and without the agent."""
     with Pod() as pod:
-        ended, page, readings = run_with_agent(pod, *command, "none")
+        ended, page, readings = run_with_agent(pod, *command)
         last = pod.page()
     checks = Checks()
     checks.true("exit code", ended.code == 0, f"{ended.code}")
@@ -188,31 +157,6 @@ def check(bare: Ended, *command: str) -> int:
     used, room = labelled(page, contract.CHIP_MEMORY_USED), 0.02 * readings[-1].memory_total
     checks.near("memory in use, GiB", readings[-1].memory_used / 2**30, (used or [0])[0] / 2**30, room / 2**30)
     return 1 if checks.failed else 0
-
-
-def traces(bare: Ended, runs: int, *command: str) -> int:
-    """Run with a trace by each method, in turn. Returns 0 always, because the report is for people."""
-    print("| traced by | run | ends with | same result | sessions | bytes | CUPTI loaded | step time after it |")
-    print("|---|---|---|---|---|---|---|---|")
-    for run in range(1, runs + 1):
-        for how in ("none", "program", "thread", "agent"):
-            if how == "agent":
-                with Pod() as pod:
-                    ended, _, _ = run_with_agent(pod, *command, how)
-            else:
-                ended = run_bare(*command, how)
-            printed = ended.printed
-            ratio = (
-                f"{printed['after'] / printed['before']:.3f}" if printed.get("before") and printed.get("after") else "–"
-            )
-            print(
-                f"| {how} | {run} | {ended.code} | {ended.result == bare.result} | {printed.get('sessions', '–')} "
-                f"| {printed.get('sizes', '–')} | {printed.get('cupti', '–')} | {ratio} |",
-                flush=True,
-            )
-            if ended.code:
-                print(ended.errors[-3000:], file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,9 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], int, int]] = {
     "ddp_straggler": (("Straggler",), 2, 30),
     "ddp_starved": (("InputBound",), 2, 30),
     "ddp_no_peer_access": (("CommunicationBound",), 2, 32),
+    "ddp_gradients": (("CommunicationBound",), 2, 32),
+    "fsdp_no_peer_access": (("CommunicationBound",), 2, 32),
+    "jax_mesh": (("Compute",), 2, 32),
     "fsdp_tiny": (("CommunicationBound", "HostBound"), 2, 32),
 }
 
@@ -210,12 +213,16 @@ def run_torch(name: str, seconds: float) -> None:
     elif name == "ddp_starved":
         rows = loader(1024, 32, 0.002)
         train(wrapped(mlp(1024, 4)), lambda: next(rows).to(device), every=1)
-    elif name == "ddp_no_peer_access":
+    elif name in ("ddp_no_peer_access", "ddp_gradients"):
         train(wrapped(mlp(2 * size, 8)), fixed(16, 2 * size))
     elif name == "fsdp_tiny":
         from torch.distributed.fsdp import FullyShardedDataParallel
 
         train(FullyShardedDataParallel(mlp(1024, 24)), fixed(4, 1024))
+    elif name == "fsdp_no_peer_access":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        train(FullyShardedDataParallel(mlp(2 * size, 8)), fixed(16, 2 * size), every=2)
     else:
         raise SystemExit(f"{name}: unknown")
     if distributed:
@@ -226,8 +233,9 @@ def run_jax(name: str, seconds: float) -> None:
     import jax
     import jax.numpy as jnp
 
-    width, rows, layers = (4096, 8192, 8) if name == "jax_matmul" else (64, 8, 30)
-    dtype = jnp.bfloat16 if name == "jax_matmul" else jnp.float32
+    large = name in ("jax_matmul", "jax_mesh")
+    width, rows, layers = (4096, 8192, 8) if large else (64, 8, 30)
+    dtype = jnp.bfloat16 if large else jnp.float32
 
     def loss(weights: Any, x: Any) -> Any:
         for weight in weights:
@@ -241,6 +249,11 @@ def run_jax(name: str, seconds: float) -> None:
     keys = jax.random.split(jax.random.key(0), layers + 1)
     weights = [jax.random.normal(key, (width, width), dtype) * 0.02 for key in keys[:-1]]
     x = jax.random.normal(keys[-1], (rows, width), dtype)
+    if name == "jax_mesh":
+        mesh = jax.sharding.Mesh(jax.devices(), ("data",))
+        placed = jax.sharding.NamedSharding
+        weights = jax.device_put(weights, placed(mesh, jax.sharding.PartitionSpec()))
+        x = jax.device_put(jnp.concatenate([x] * len(jax.devices())), placed(mesh, jax.sharding.PartitionSpec("data")))
     steps = 0
     jax.block_until_ready(step(weights, x))
     until = time.monotonic() + seconds

@@ -107,9 +107,9 @@ class Run:
         _, gpus, self._seconds = _ALL[name]
         launch: list[str] = []
         more = {contract.ENV_INTERVAL: str(int(_INTERVAL))}
-        if name == "ddp_no_peer_access":
+        if name.endswith("_no_peer_access"):
             more["NCCL_P2P_DISABLE"] = "1"
-        if gpus > 1:
+        if gpus > 1 and not name.startswith("jax_"):
             launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
         of_library = "labelled_jax.py" if name.startswith("jax_") else "labelled_models.py"
         script = of_library if name in MODELS else "labelled_programs.py"

@@ -1,6 +1,6 @@
-"""How much longer a step takes with the agent in the program, for four kinds of programs on the GPU.
+"""How much longer a step takes with the agent in the program, for five kinds of programs on the GPU.
 
-    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.overhead [--pairs 7] [--seconds 1]
+    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.overhead [--pairs 10] [--seconds 1] [--only NAME …]
 
 Needs torch with CUDA, and `pynvml` (nvidia-ml-py), which is a part of the cost. A pair is two processes, one with the
 agent and a sidecar and one without, that take turns on the GPU, three each, in an order that changes; in between they
@@ -27,15 +27,19 @@ PROGRAM = """
 import sys, time
 import torch
 
-def transformer():
+def encoder(layers, rows):
     layer = torch.nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True, norm_first=True, dropout=0.0)
-    net = torch.nn.TransformerEncoder(layer, 8, enable_nested_tensor=False).cuda().bfloat16()
+    net = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False).cuda().bfloat16()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5, fused=True)
-    batch = torch.randn(64, 512, 1024, device="cuda", dtype=torch.bfloat16)
+    batch = torch.randn(rows, 512, 1024, device="cuda", dtype=torch.bfloat16)
     def step():
         net(batch).float().pow(2).mean().backward()
         optimizer.step(); optimizer.zero_grad()
     return step
+
+def transformer(): return encoder(8, 64)
+
+def short(): return encoder(2, 22)
 
 def small():
     net = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(64)]).cuda().bfloat16()
@@ -88,7 +92,7 @@ def measure(step, seconds):
         steps += 10
     return (time.perf_counter() - began) / steps
 
-steps = {make.__name__: make() for make in (transformer, launches, graph, whole)}
+steps = {name: globals()[name]() for name in sys.argv[1:]}
 
 def turn(name, seconds): return measure(steps[name], float(seconds))
 
@@ -111,6 +115,7 @@ for line in sys.stdin:
 _TURNS = 3
 _WORDS = {
     "transformer": "a transformer, bound by the GPU",
+    "short": "a small one, bound by the GPU",
     "launches": "many small kernels, bound by their launches",
     "graph": "its passes as a CUDA graph, then the optimizer",
     "whole": "all of it as a CUDA graph",
@@ -119,8 +124,9 @@ _WORDS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1, help="of a turn")
+    parser.add_argument("--only", nargs="+", default=list(_WORDS), choices=_WORDS)
     options = parser.parse_args()
     machine.require("torch")
     pairs: list[dict[bool, dict[str, float]]] = []
@@ -129,22 +135,25 @@ def main() -> int:
         script = Path(folder) / "program.py"
         script.write_text(PROGRAM)
         for _ in range(options.pairs):
-            runs = {agent: Run(script, pod.environment() if agent else bare_environment()) for agent in (True, False)}
+            runs = {
+                agent: Run(script, options.only, pod.environment() if agent else bare_environment())
+                for agent in (True, False)
+            }
             try:
                 for run in runs.values():
                     run.wait_until_ready()
-                pairs.append(take_turns(runs, options.seconds))
+                pairs.append(take_turns(runs, options.only, options.seconds))
                 readings.append(runs[True].ask("reading"))
             finally:
                 for run in runs.values():
                     run.end()
     print("| step | without the agent | with it: × without |")
     print("|---|---|---|")
-    for name, words in _WORDS.items():
+    for name in options.only:
         bare = statistics.median(pair[False][name] for pair in pairs)
         ratios = sorted(pair[True][name] / pair[False][name] for pair in pairs)
         low, high = interval(ratios)
-        print(f"| {words} | {bare * 1e3:.3f} ms | {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) |")
+        print(f"| {_WORDS[name]} | {bare * 1e3:.3f} ms | {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) |")
     print(f"a reading of NVML, once a second: {statistics.median(readings) * 1e3:.1f} ms of processor time")
     return 0
 
@@ -152,9 +161,13 @@ def main() -> int:
 class Run:
     """A process that does what it is asked for, and is stopped in between."""
 
-    def __init__(self, script: Path, environment: dict[str, str]) -> None:
+    def __init__(self, script: Path, names: list[str], environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(script)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), *names],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def wait_until_ready(self) -> None:
@@ -177,10 +190,10 @@ class Run:
         self._process.communicate()
 
 
-def take_turns(runs: dict[bool, Run], seconds: float) -> dict[bool, dict[str, float]]:
+def take_turns(runs: dict[bool, Run], names: list[str], seconds: float) -> dict[bool, dict[str, float]]:
     """The median step time of each kind, with and without the agent."""
     found: dict[bool, dict[str, float]] = {True: {}, False: {}}
-    for name in _WORDS:
+    for name in names:
         turns: dict[bool, list[float]] = {True: [], False: []}
         for number in range(_TURNS + 1):
             for agent in (False, True) if number % 2 else (True, False):

@@ -100,11 +100,12 @@ class Pod:
         """The sidecar's own volume."""
         return self.shared / "kept"
 
-    def ask_trace(self, identity: str) -> dict[str, Any]:
-        """The sidecar's answer to a request for a trace of rank 0, asked again until it is over."""
+    def ask_trace(self, identity: str, rank: int | str = 0) -> dict[str, Any]:
+        """The sidecar's answer to a request for a trace of a rank, asked again until it is over. Of one rank it has
+        what the answer says of it; of `all`, `ranks` have that."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{contract.PATH_TRACE}",
-            data=json.dumps({"id": identity, "rank": 0}).encode(),
+            data=json.dumps({"id": identity, "rank": rank}).encode(),
             headers={"Authorization": f"Bearer {TOKEN}"},
         )
         deadline = time.monotonic() + PATIENCE

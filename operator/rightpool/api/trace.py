@@ -17,6 +17,7 @@ from rightpool.contract import TRACE_ALL
 
 MAX_COLLECTIVES: Final = 8
 MAX_OPERATIONS: Final = 10
+MAX_KINDS: Final = 6
 MAX_PARTS: Final = 8
 MAX_FAILURES: Final = 8
 MAX_RANK: Final = 1_000_000
@@ -45,9 +46,9 @@ class TraceReason(StrEnum):
     NO_AGENT = "NoAgent"  # no process reports to the sidecar
     NO_STEPS = "NoSteps"  # the program made no steps in time
     STEP_TOO_LONG = "StepTooLong"  # the trace of a step may not fit into the program's memory
-    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"  # neither PyTorch on a CPU or an NVIDIA GPU, nor JAX on a CPU or TPU
+    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"  # neither PyTorch nor JAX, or on other chips
     UNSUPPORTED_VERSION = "UnsupportedVersion"  # PyTorch, its CUDA, or JAX is too old
-    JAX_ON_GPU = "JaxOnGPU"  # a trace from outside may end such a program
+    JAX_ON_GPU = "JaxOnGPU"  # a trace may end the program, as it computes from several threads
     NO_MEMORY = "NoMemory"  # the program's container has too little left for what is recorded
     PROGRAM_PROFILES = "ProgramProfiles"  # the program runs a profiler of its own
     CAPTURE_FAILED = "CaptureFailed"  # the framework's profiler, or the sidecar, failed
@@ -138,6 +139,10 @@ class TraceSummary(Record):
     operations: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_OPERATIONS, json_schema_extra=ATOMIC)] = ()
     """By the time that they take themselves, what takes most first: kernels and copies of a device, else operators,
     or XLA's operations."""
+
+    kinds: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_KINDS, json_schema_extra=ATOMIC)] = ()
+    """All of those by kind, what takes most first: Matrix, Elementwise, Reduction, Copy, Communication or Other, told
+    by their names."""
 
 
 @dataclass(frozen=True, slots=True)

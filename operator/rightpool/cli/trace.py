@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -253,6 +254,12 @@ def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
                 (*_operation(one), NOTHING if one.exposed is None else _percent(one.exposed))
                 for one in summary.collectives
             ],
+        )
+    if summary.kinds:
+        page.heading("KINDS OF OPERATIONS")
+        page.table(
+            (Column("KIND"), Column("COUNT", right=True), Column("SHARE", right=True)),
+            [_operation(replace(one, name=one.name.lower())) for one in summary.kinds],
         )
     page.heading("OPERATIONS BY THEIR OWN TIME")
     page.table(

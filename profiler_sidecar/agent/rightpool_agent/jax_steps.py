@@ -42,6 +42,7 @@ _closed = False  # whether that is prevented
 _newest: tuple[Track, list[Any]] | None = None  # what the last call that was looked at has returned
 state = "ok"  # of the self-test; else what failed
 platform: str | None = None  # where the dominant work runs: cpu, gpu, tpu
+between: Any = None  # told of each call, with whose step it is, while a trace is wanted that the program's thread takes
 
 
 def install(module: Any = None) -> None:
@@ -138,6 +139,8 @@ def _hook(following: Any) -> Any:
                 append((entry[0], now, entry[1](args, kwargs), entry[2]))
                 if entry[0].probes:
                     _probe(entry[0], args, kwargs, output)
+            if between is not None:
+                between(None if entry is None else entry[0])
         except Exception:
             pass
         if following is not None:
@@ -303,6 +306,8 @@ def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None)
         _log.append((entry[0], now, entry[1](args, kwargs), entry[2]))
         if entry[0].probes:
             _probe(entry[0], args, kwargs, result[0])
+        if between is not None:
+            between(entry[0])
 
 
 def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:

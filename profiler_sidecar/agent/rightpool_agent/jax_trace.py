@@ -8,10 +8,8 @@ XLA keeps what it records in the program's memory without a bound, and takes som
 it puts that together; a loop of tiny operations makes 27 MB of result a second on one thread. So a first, very short
 session says how much there is to record, and the one that counts is ended before it holds too much.
 
-A program with a GPU is not traced. A session that begins or ends on another thread, while the program launches kernels,
-ends many programs with CUDA_ERROR_LAUNCH_FAILED or CUDA_ERROR_ILLEGAL_ADDRESS; those that the program's own thread took
-between two steps did no harm (tests/gpu/check_jax_trace_threads.py). And what such a trace says has been compared with
-nothing yet.
+A session on this thread may end a program that has a GPU: there the program's own takes it, and only for a user who
+asks (`jax_gpu_trace`).
 """
 
 from __future__ import annotations
@@ -28,20 +26,21 @@ from . import process
 ENDING = ".xplane.pb"
 REQUESTED = ".requested.xplane.pb"
 MARK = "rightpool.step"  # the event that names the function that makes the steps
-_STEPS = 5
-_SHORTEST = 0.2  # seconds
+STEPS = 5
+SHORTEST = 0.2  # seconds
 _ENOUGH = 10.0  # seconds after which a requested trace ends with two steps
 _FIRST_LOOK = 0.05  # seconds
 _PLATFORMS = ("cpu", "tpu")  # a session traces all that the process has
-_GPUS = ("gpu", "cuda", "rocm")
+_GPUS = frozenset({"gpu", "cuda", "rocm"})
 _MAX_BYTES = 4 << 20  # more than the sidecar, which is small, would hold
-_REQUESTED_BYTES = 12 << 20  # about 300 MB of the program's memory while XLA puts it together
+REQUESTED_BYTES = 12 << 20  # about 300 MB of the program's memory while XLA puts it together
 _REQUESTED_MAX_BYTES = 256 << 20  # more than the sidecar would read
 _NEEDED = 512 << 20  # bytes of memory that must be left for a requested trace
-_GROWTH = 128 << 20  # bytes beyond all that the process ever had: they are the trace's
+GROWTH = 128 << 20  # bytes beyond all that the process ever had: they are the trace's
 _PATIENCE = 30.0  # seconds that the program waits for the end of a trace of ours
 
 _SINCE = (0, 8)
+_ON_GPUS = __package__ + ".jax_gpu_trace"
 
 _lock = _thread.allocate_lock()
 _session: Session | None = None
@@ -49,6 +48,9 @@ _session: Session | None = None
 
 class Session:
     """One trace: a first look, then the one that counts."""
+
+    by_program = False  # its thread begins and ends it, not the agent's
+    ended = False  # of one by the program: its result can be taken
 
     def __init__(self, requested: bool) -> None:
         self.requested = requested
@@ -61,6 +63,28 @@ class Session:
         self.steps_before = 0
         self.steps = 0
         self.cut = False  # ended because it would have become too large
+
+    def configure(self, options: Any) -> None:
+        """What XLA records beside the work of devices."""
+        options.host_tracer_level = 2  # on CPU the operations themselves are host events
+
+    def make_way(self) -> None:
+        """Before the program's own trace ends it."""
+
+    def give_up(self) -> None:
+        """The agent's thread waits no longer."""
+        end_session(self)
+
+    def take(self) -> bytes | None:
+        """What it has recorded; it ends."""
+        if self.looking or (self.requested and not self.steps and not self.cut):
+            if not self.looking and _session is self:
+                self.reason = "NoSteps"
+            self.give_up()
+            return None
+        if self.requested:
+            mark()
+        return end_session(self)
 
 
 def install() -> None:
@@ -94,12 +118,17 @@ def _forget() -> None:
     """In a forked child: the parent's thread may have held the lock."""
     global _lock, _session
     _lock, _session = _thread.allocate_lock(), None
+    tracer: Any = sys.modules.get(_ON_GPUS)
+    if tracer is not None:
+        tracer.forget()
 
 
 def _make_way() -> Any:
     """The program begins a trace of its own. The lock is held until JAX knows of it: in between, the agent's thread
     would see no session and begin one. None where the lock can't be had, as in a signal's handler."""
-    lock = _lock
+    lock, current = _lock, _session
+    if current is not None:
+        current.make_way()
     if not lock.acquire(timeout=_PATIENCE):
         return None
     current = _session
@@ -115,7 +144,7 @@ def begin() -> Session | None:
     if not platforms or not platforms <= set(_PLATFORMS):
         return None
     made = Session(requested=False)
-    return None if _open(made) else made
+    return None if open_session(made) else made
 
 
 def begin_requested() -> Session | str:
@@ -123,26 +152,30 @@ def begin_requested() -> Session | str:
     platforms = _platforms()
     if not platforms:
         return "UnsupportedVersion"  # it keeps its devices elsewhere: a program that makes steps has some
-    if platforms & set(_GPUS):
-        return "JaxOnGPU"
-    if not platforms <= set(_PLATFORMS):
+    if "rocm" in platforms or not platforms <= _GPUS.union(_PLATFORMS):
         return "UnsupportedFramework"
     left = process.memory_left()
     if left is not None and left < _NEEDED:
         return "NoMemory"
+    if platforms & _GPUS:
+        from . import jax_gpu_trace
+
+        return jax_gpu_trace.begin_requested()
     made = Session(requested=True)
-    return _open(made) or made
+    return open_session(made) or made
 
 
 def _platforms() -> set[str]:
     """Of everything that the program has its devices by. To ask JAX would make it look for devices."""
     try:
-        return {str(one.platform) for one in sys.modules["jax._src.xla_bridge"]._backends.values()}
+        backends = sys.modules["jax._src.xla_bridge"]._backends
+        # NVIDIA's and AMD's both call themselves `gpu`, and JAX keeps them by their names.
+        return {*(str(one.platform) for one in backends.values()), *map(str, backends)} - {"interpreter"}
     except (AttributeError, KeyError):
         return set()
 
 
-def _open(current: Session) -> str:
+def open_session(current: Session) -> str:
     """Begin to record; empty, else why not."""
     global _session
     profiler: Any = sys.modules["jax._src.profiler"]
@@ -154,7 +187,7 @@ def _open(current: Session) -> str:
             own = state.session if hasattr(state, "session") else state.profile_session
             if own is not None or profiler._profiler_server is not None:
                 return "ProgramProfiles"  # through the server someone may be capturing
-            current.profiler = _start(profiler)
+            current.profiler = _start(profiler, current)
         except (AttributeError, TypeError, KeyError):
             return "UnsupportedVersion"  # another version has it elsewhere
         except Exception:
@@ -163,18 +196,20 @@ def _open(current: Session) -> str:
     return ""
 
 
-def _start(profiler: Any) -> Any:
+def _start(profiler: Any, current: Session) -> Any:
     if tuple(int(part) for part in sys.modules["jax.version"].__version__.split(".")[:2]) < _SINCE:
         raise AttributeError
     options = profiler.ProfileOptions()
     options.python_tracer_level = 0
-    options.host_tracer_level = 2  # on CPU the operations themselves are host events
     options.enable_hlo_proto = False
+    current.configure(options)
     return profiler._profiler.ProfilerSession(options)
 
 
 def ready(current: Session, steps: int, seconds: float) -> bool:
     """Has the session seen enough? Fast steps are averaged over more of them."""
+    if current.by_program:
+        return current.ended
     took = time.monotonic() - current.began
     if _session is not current:
         return True  # it made way
@@ -187,20 +222,20 @@ def ready(current: Session, steps: int, seconds: float) -> bool:
     if took > current.longest or process.resident() > current.most_memory:
         current.cut = True
         return True
-    if current.steps >= _STEPS and took > _SHORTEST:
+    if current.steps >= STEPS and took > SHORTEST:
         return True
     return current.requested and took > _ENOUGH and current.steps >= 2
 
 
 def _look_longer(current: Session, took: float) -> bool:
     """After the first look: begin the session that counts, for as long as what it records does not become too much."""
-    seen = _end(current)
+    seen = end_session(current)
     if not seen:
         return False
-    room = _REQUESTED_BYTES if current.requested else _MAX_BYTES
+    room = REQUESTED_BYTES if current.requested else _MAX_BYTES
     current.longest = max(_FIRST_LOOK, room * took / len(seen))
-    current.most_memory = process.most_resident() + _GROWTH
-    reason = _open(current)
+    current.most_memory = process.most_resident() + GROWTH
+    reason = open_session(current)
     if reason:
         current.reason = reason
         return False
@@ -210,21 +245,12 @@ def _look_longer(current: Session, took: float) -> bool:
 
 def abandon(current: Session) -> None:
     """End the session without a result."""
-    _end(current)
+    current.give_up()
 
 
 def finish(current: Session, path: str) -> bool:
     """End the session and write it to `path`; False if there is nothing, or it has been ended before."""
-    if current.looking:
-        abandon(current)
-        return False
-    if current.requested and not current.steps and not current.cut:
-        current.reason = "NoSteps" if _session is current else current.reason
-        abandon(current)
-        return False
-    if current.requested:
-        _mark()
-    body = _end(current)
+    body = current.take()
     if not body:
         return False
     if len(body) > (_REQUESTED_MAX_BYTES if current.requested else _MAX_BYTES):
@@ -235,23 +261,28 @@ def finish(current: Session, path: str) -> bool:
     return True
 
 
-def _mark() -> None:
+def mark(**about: int) -> None:
     """Have the trace say whose calls make the steps, and how many a call makes."""
     try:
         log: Any = sys.modules[__package__ + ".jax_steps"]._log
         track = log.dominant
         if track is not None and track.function and track.each and not track.joined and not track.opaque:
             profiler: Any = sys.modules["jax._src.profiler"]
-            with profiler._profiler.TraceMe(MARK, function=track.function, steps=track.each):
+            with profiler._profiler.TraceMe(MARK, function=track.function, steps=track.each, **about):
                 pass
     except Exception:
         pass  # then the trace has no number of steps
 
 
-def _end(current: Session) -> bytes | None:
+def end_session(current: Session) -> bytes | None:
     """What the session has recorded; None if it has ended before, or failed."""
     with _lock:
         return _end_locked(current)
+
+
+def session_of_process() -> Session | None:
+    """That is recording."""
+    return _session
 
 
 def _end_locked(current: Session) -> bytes | None:

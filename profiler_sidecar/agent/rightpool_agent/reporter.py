@@ -76,9 +76,10 @@ class _Thread:
         """Stop before the interpreter ends: a thread inside a C++ profiler at that time would abort the process."""
         if os.getpid() == self._pid:
             try:
-                tracer: Any = sys.modules.get(__package__ + ".torch_trace")
-                if tracer is not None:
-                    tracer.leave()
+                for name in ("torch_trace", "jax_gpu_trace"):
+                    tracer: Any = sys.modules.get(f"{__package__}.{name}")
+                    if tracer is not None:
+                        tracer.leave()
                 self._stop.release()
                 self._ended.acquire(timeout=_LAST_WORD)
             except Exception:

@@ -14,16 +14,16 @@ MESSAGES: Final = {
     "NoAgent": "the agent reports from no process of this pod",
     "NoSteps": "the program made no training step in time",
     "StepTooLong": "a step takes longer than 20 s, so that its trace may not fit into the program's memory",
-    "UnsupportedFramework": "only PyTorch programs on a CPU or an NVIDIA GPU, and JAX programs on a CPU or a TPU, "
-    "can be traced",
+    "UnsupportedFramework": "only PyTorch programs on a CPU or an NVIDIA GPU, and JAX programs on a CPU, an NVIDIA GPU "
+    "or a TPU, can be traced",
     "UnsupportedVersion": "it takes PyTorch 2.1 or newer, with CUDA 12.6 or newer on a GPU, or JAX 0.8 or newer",
-    "JaxOnGPU": "a trace that is begun from outside may end a JAX program on a GPU by a CUDA error: have the program "
-    "call jax.profiler.trace itself, or trace it where it runs on a CPU",
+    "JaxOnGPU": "the program computes on its GPU from several threads, or by PyTorch, too, so that a trace may end it "
+    "by a CUDA error: have it call jax.profiler.trace itself where nothing is computed, or trace it on a CPU",
     "NoMemory": "the program's container has less than 512 MiB of memory left, which XLA may need for a trace: raise "
     "its memory limit",
     "ProgramProfiles": "the program runs a profiler of its own, and there can be only one",
     "CaptureFailed": "the framework's profiler failed",
-    "TooLarge": "the trace is larger than 256 MiB",
+    "TooLarge": "the trace is larger than 256 MiB, or that of one call of a JAX program on a GPU than 12 MiB",
     "NoSpace": "there is no room for the trace on the pod's volume",
     "TimedOut": "the traces of the pod's other ranks took all the time that there is",
     "TooManyRanks": "the pod has more ranks than are traced for one request",

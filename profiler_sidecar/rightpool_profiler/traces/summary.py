@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from rightpool_profiler.traces import intervals
 from rightpool_profiler.traces.devices import Span
+from rightpool_profiler.traces.kinds import kind_of
 
 MAX_SPANS: Final = 400_000  # of devices and host together: 320 bytes each at the most that is needed at once
 _LISTED: Final = 10
@@ -28,6 +29,9 @@ class Named:
     exposed: float | None = None
     """Of a collective: the share during which nothing is computed."""
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "count": self.count, "share": self.share}
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -43,6 +47,8 @@ class Summary:
     operations: list[Named] = field(default_factory=list)
     """By the time that they take themselves: kernels and copies of a device, else operators of the host, or those of
     XLA."""
+    kinds: list[Named] = field(default_factory=list)
+    """All of those operations by their kind."""
 
     @classmethod
     def of(
@@ -63,6 +69,7 @@ class Summary:
             {part: time / total for part, time in parts.items()},
             collectives.most(_COLLECTIVES_LISTED, total, exposed=True),
             operations.most(_LISTED, total, exposed=False),
+            operations.by_kind().most(_LISTED, total, exposed=False),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,11 +79,9 @@ class Summary:
             "seconds": self.seconds,
             "steps": self.steps,
             "parts": self.parts,
-            "collectives": [
-                {"name": one.name, "count": one.count, "share": one.share, "exposed": one.exposed}
-                for one in self.collectives
-            ],
-            "operations": [{"name": one.name, "count": one.count, "share": one.share} for one in self.operations],
+            "collectives": [{**one.to_dict(), "exposed": one.exposed} for one in self.collectives],
+            "operations": [one.to_dict() for one in self.operations],
+            "kinds": [one.to_dict() for one in self.kinds],
         }
 
 
@@ -103,6 +108,15 @@ class Tally:
             found[0] += len(own)
             found[1] += intervals.length(merged)
             found[2] += intervals.length(intervals.without(merged, computing))
+
+    def by_kind(self) -> "Tally":
+        """Of all operations, also those that are in no list."""
+        kinds = Tally()
+        for name, (count, time, _) in self._found.items():
+            found = kinds._found[kind_of(name)]
+            found[0] += count
+            found[1] += time
+        return kinds
 
     def most(self, count: int, total: int, *, exposed: bool) -> list[Named]:
         largest = heapq.nlargest(count, self._found.items(), key=lambda item: (item[1][1], item[0]))

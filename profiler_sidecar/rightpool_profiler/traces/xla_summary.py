@@ -1,8 +1,9 @@
 """What a trace of XLA, of a JAX program, says of the time of its steps: of devices, else of what a CPU stands for.
 
 Where the trace says whose calls make the steps, and holds several, it is the time of whole steps, from the start of one
-to the start of a later one; where it does not say, of whole runs of the program that takes most; else all that it
-holds. What the host waits for, and when it prepares work, XLA does not say: that is idle. Several devices are averaged.
+to the start of a later one; of calls that it was begun and ended between, all that it holds; where it does not say, of
+whole runs of the program that takes most; else all that it holds. What the host waits for, and when it prepares work,
+XLA does not say: that is idle. Several devices are averaged.
 """
 
 import re
@@ -29,6 +30,7 @@ class Reading:
     def __init__(self) -> None:
         self._work = Work()
         self._functions: set[tuple[str, int]] = set()
+        self._calls: int | None = None
 
     def add(self, plane: int, plane_name: str, line: int, line_name: str, event: Event) -> None:
         """Raises ValueError where there are more operations than a short trace can have."""
@@ -36,6 +38,8 @@ class Reading:
             function, steps = event.stats.get("function"), event.stats.get("steps")
             if isinstance(function, str) and isinstance(steps, int) and steps > 0 and len(self._functions) < 2:
                 self._functions.add((function, steps))
+            calls = event.stats.get("calls")
+            self._calls = calls if isinstance(calls, int) and calls > 0 else None
             return
         self._work.add(plane, plane_name, line, line_name, event)
         if self._work.count > MAX_OPERATIONS:
@@ -70,6 +74,8 @@ class Reading:
         """The time that counts, and the steps in it."""
         whole = device.extent() or (0, 0)
         function, each = next(iter(self._functions)) if len(self._functions) == 1 else ("", 0)
+        if self._calls is not None and each:
+            return whole, self._calls * each
         wanted = {_letters(prefix + function) for prefix in _PREFIXES}
         programs = {program for program, _ in device.runs if each and _letters(program.name) in wanted}
         if not programs:

@@ -12,7 +12,7 @@ from typing import Final
 
 # Statistics that the shares need; the rest is skipped unread.
 NEEDED: Final = frozenset(
-    {"hlo_op", "hlo_module", "program_id", "run_id", "device_ordinal", "_p", "_c", "function", "steps"}
+    {"hlo_op", "hlo_module", "program_id", "run_id", "device_ordinal", "_p", "_c", "function", "steps", "calls"}
 )
 _MAX_EVENTS: Final = 2_000_000  # where all of them are held
 _MAX_LINES: Final = 100_000  # with planes

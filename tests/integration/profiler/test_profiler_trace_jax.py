@@ -157,7 +157,7 @@ def test_the_losses_are_the_same_bit_by_bit(pod: Pod, tmp_path: Path) -> None:
 
 def long_trace(pod: Pod) -> None:
     """A trace that lasts until something ends it."""
-    pod.alter("jax_trace.py", {"_STEPS = 5": "_STEPS = 1 << 30", "_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"})
+    pod.alter("jax_trace.py", {"\nSTEPS = 5": "\nSTEPS = 1 << 30", "_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"})
     pod.alter("trace_schedule.py", {"_REQUESTED_LONGEST = 90.0": f"_REQUESTED_LONGEST = {PATIENCE}"})
 
 

@@ -54,6 +54,7 @@ SUMMARY = TraceSummary(
     (TracePart("Compute", 0.75, 4.0), TracePart("OverlappedCommunication", 0.01), TracePart("Input", 0.24, 1.316)),
     (TraceOperation("ncclDevKernel_AllReduce", 4, 0.01, 0.0),),
     (TraceOperation("gemm", 8, 0.004),),
+    (TraceOperation("Communication", 4, 0.01), TraceOperation("Matrix", 8, 0.004)),
 )
 TRACE = Trace("now", TraceState.CAPTURED, 1.8e9, 0, 1, "pod-1", sha256=DIGEST, summary=SUMMARY)
 
@@ -103,6 +104,11 @@ def test_what_is_printed() -> None:
         "COMMUNICATION\n"
         "OPERATION                COUNT  SHARE  ALONE\n"
         "ncclDevKernel_AllReduce      4     1%     0%\n"
+        "\n"
+        "KINDS OF OPERATIONS\n"
+        "KIND           COUNT  SHARE\n"
+        "communication      4     1%\n"
+        "matrix             8    <1%\n"
         "\n"
         "OPERATIONS BY THEIR OWN TIME\n"
         "OPERATION  COUNT  SHARE\n"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rightpool_agent import jax_trace, process  # type: ignore[import-not-found]
+from rightpool_agent import jax_gpu_trace, jax_trace, process  # type: ignore[import-not-found]
 
 from rightpool import contract
 
@@ -67,15 +67,15 @@ def running(monkeypatch: pytest.MonkeyPatch, clock: Clock, rate: float, **platfo
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", SimpleNamespace(_backends=backends))  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "jax.version", SimpleNamespace(__version__="0.12.0.1"))  # type: ignore[arg-type]
     track = SimpleNamespace(function="train", each=1, joined=False, opaque=False)
-    log = SimpleNamespace(dominant=track)
-    monkeypatch.setitem(sys.modules, "rightpool_agent.jax_steps", SimpleNamespace(_log=log))  # type: ignore[arg-type]
+    steps = SimpleNamespace(_log=SimpleNamespace(dominant=track), between=None)
+    monkeypatch.setitem(sys.modules, "rightpool_agent.jax_steps", steps)  # type: ignore[arg-type]
     return profiler
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     yield
-    assert jax_trace._session is None
+    assert jax_trace._session is None and jax_gpu_trace.wanted is None
 
 
 def followed(clock: Clock, step: float, session: Any, turns: int = 100_000) -> float:
@@ -106,7 +106,7 @@ def test_it_ends_before_it_holds_too_much(
     """Steps of three seconds with a loop of tiny operations, on one thread and on several."""
     running(monkeypatch, clock, rate)
     session = jax_trace.begin_requested() if requested else jax_trace.begin()
-    room = jax_trace._REQUESTED_BYTES if requested else jax_trace._MAX_BYTES
+    room = jax_trace.REQUESTED_BYTES if requested else jax_trace._MAX_BYTES
     assert followed(clock, 3.0, session) < room / rate + 0.2
     written = jax_trace.finish(session, str(tmp_path / "trace"))
     assert written or not requested, "what there is of a step is shown"
@@ -117,7 +117,7 @@ def test_it_ends_where_memory_grows(monkeypatch: pytest.MonkeyPatch, clock: Cloc
     running(monkeypatch, clock, 100.0)
     session = jax_trace.begin_requested()
     assert followed(clock, 100.0, session, turns=50) == float("inf")
-    monkeypatch.setattr(process, "resident", lambda: (1 << 30) + jax_trace._GROWTH + 1)
+    monkeypatch.setattr(process, "resident", lambda: (1 << 30) + jax_trace.GROWTH + 1)
     assert jax_trace.ready(session, 0, 3.0)
     assert jax_trace.finish(session, str(tmp_path / "trace"))
 
@@ -196,9 +196,7 @@ def test_the_program_begins_its_own_in_a_handler_of_signals(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("platforms", "reason"),
     [
-        (("cpu", "cuda"), "JaxOnGPU"),
-        (("rocm",), "JaxOnGPU"),
-        (("gpu",), "JaxOnGPU"),
+        (("cpu", "rocm", "gpu"), "UnsupportedFramework"),
         (("METAL",), "UnsupportedFramework"),
     ],
 )
@@ -209,6 +207,43 @@ def test_platforms_that_are_not_traced(
     profiler = running(monkeypatch, clock, 1e5, **dict.fromkeys(platforms, ""))
     assert jax_trace.begin_requested() == reason and jax_trace.begin() is None
     assert reason in contract.TRACE_REASONS and profiler.sessions == []
+
+
+@pytest.mark.parametrize("platforms", [("cpu", "cuda"), ("gpu",)])
+def test_the_program_itself_takes_that_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path, platforms: tuple[str, ...]
+) -> None:
+    """Also that of one whose steps run on the CPU. Where it makes no call, nothing is begun."""
+    profiler = running(monkeypatch, clock, 1e5, **dict.fromkeys(platforms, ""))
+    assert jax_trace.begin() is None, "nobody has asked"
+    session = jax_trace.begin_requested()
+    assert isinstance(session, jax_gpu_trace.Session) and sys.modules["rightpool_agent.jax_steps"].between
+    assert not jax_trace.ready(session, 1000, 60.0) and profiler.sessions == []
+    assert jax_trace.begin_requested() == "NoSteps", "one at a time"
+    assert not jax_trace.finish(session, str(tmp_path / "trace")) and session.reason == "NoSteps"
+    assert sys.modules["rightpool_agent.jax_steps"].between is None
+
+
+def test_the_agent_gives_up_while_the_program_begins(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """It does not know of the session yet, so the program's thread ends it."""
+    profiler = running(monkeypatch, clock, 1e5, cuda="")
+    monkeypatch.setattr(jax_gpu_trace, "time", clock)
+    steps = sys.modules["rightpool_agent.jax_steps"]
+    first = jax_trace.begin_requested()
+    array = SimpleNamespace(block_until_ready=lambda: jax_trace.abandon(first))
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(live_arrays=lambda: [array]))  # type: ignore[arg-type]
+    track = steps._log.dominant
+    for _ in range(10):
+        clock.now += 1.0
+        first.called(track)
+    assert first.ended and first.reason == "NoSteps" and len(profiler.sessions) == 1
+
+
+def test_pytorch_on_the_same_gpu(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Its kernels would still run when the session ends."""
+    running(monkeypatch, clock, 1e5, cuda="")
+    monkeypatch.setitem(sys.modules, "torch.cuda", SimpleNamespace(is_initialized=lambda: True))  # type: ignore[arg-type]
+    assert jax_trace.begin_requested() == "JaxOnGPU"
 
 
 def test_reasons_without_a_session(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

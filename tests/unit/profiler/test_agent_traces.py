@@ -23,7 +23,8 @@ def backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     found = dict(bridge._backends)
     monkeypatch.setattr(bridge, "_backends", found)
     yield found
-    jax_trace.abandon(jax_trace._session)
+    if jax_trace._session is not None:
+        jax_trace.abandon(jax_trace._session)
 
 
 def test_a_program_on_the_cpu_is_traced(backends: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ def test_a_program_on_the_cpu_is_traced(backends: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "gpu", "rocm"])
 def test_a_program_with_a_gpu_is_not(backends: dict[str, Any], platform: str) -> None:
-    """Also one whose steps run on the CPU: the trace would be of the GPU as well."""
+    """Not by the agent's thread, also one whose steps run on the CPU: the trace would be of the GPU as well."""
     backends[platform] = SimpleNamespace(platform=platform)
     assert jax_trace.begin() is None
 

@@ -106,6 +106,18 @@ def test_the_agent_names_whose_calls_make_the_steps(mark: dict[str, Any], module
     assert found.parts[COMPUTE] == pytest.approx(0.3), "by whole runs either way"
 
 
+def test_a_trace_between_two_calls_holds_whole_ones() -> None:
+    """As the program's own thread takes it on a GPU, whose operations name no run."""
+    events = [span("gemm", 100 * run, 100 * run + 60, hlo_module="jit_step") for run in range(6)]
+    planes = {"/device:GPU:0": {"Stream #14(Compute)": events}}
+    mark = span(contract.TRACE_MARK, 700, 701, function="step", steps=10, calls=6)
+    found, _ = converted(xspace({**planes, "/host:CPU": {"python": [mark]}}))
+    assert (found.on, found.steps, found.seconds) == ("device", 60, pytest.approx(560e-6))
+    assert found.parts[COMPUTE] == pytest.approx(360 / 560)
+    unknown = span(contract.TRACE_MARK, 700, 701, function="step", steps=10)
+    assert converted(xspace({**planes, "/host:CPU": {"python": [unknown]}}))[0].steps is None
+
+
 def test_steps_are_never_guessed() -> None:
     events = steps(op("dot.1", 0, 30))
     assert converted(host(events))[0].steps is None, "nobody says which function makes them"
@@ -182,6 +194,17 @@ def test_recorded_traces_agree_with_the_shares_of_the_diagnosis(name: str) -> No
     known = shares(reader.read(data))
     assert known is not None and known.pop(MEMCPY) == 0
     assert found.parts == pytest.approx(known)
+
+
+def test_a_recorded_trace_of_a_gpu() -> None:
+    """Ten steps of a program on an H100, JAX 0.11.2, which sends a batch in each: graphs of kernels, and copies."""
+    data = gzip.decompress((FIXTURES / "gpu_h100.xplane.pb.gz").read_bytes())
+    found, _ = converted(data)
+    known = shares(reader.read(data))
+    assert known is not None and found.parts == pytest.approx(known)
+    assert found.on == "device" and 0 < found.parts[MEMCPY] < found.parts[COMPUTE] < found.parts[IDLE]
+    (matrix, copies) = ({one.name: one for one in found.kinds}[kind] for kind in ("matrix", "copy"))
+    assert matrix.share > 0.5 * found.parts[COMPUTE] and copies.count == 20
 
 
 @pytest.mark.skipif(not os.environ.get("RIGHTPOOL_SHARED"), reason="fixtures of the shared folder")

@@ -1,6 +1,6 @@
 """The diagnosis of programs on NVIDIA chips whose bottleneck is known by how they are made.
 
-Recorded with `python -m tests.gpu.labelled_runs` on H200s and an H100: PyTorch 2.11, JAX 0.11.2, driver 580.159.
+Recorded with `python -m tests.gpu.labelled_runs` on H200s and H100s: PyTorch 2.11, JAX 0.11.2, driver 580.159.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -100,6 +101,8 @@ def _summary(body: Any) -> TraceSummary:
         parts=parts,
         collectives=tuple(_operation(one, exposed=True) for one in body["collectives"][:MAX_COLLECTIVES]),
         operations=tuple(_operation(one, exposed=False) for one in body["operations"][:MAX_OPERATIONS]),
+        # A sidecar of the version before tells none.
+        kinds=tuple(_kind(one) for one in body.get("kinds", ())[: len(contract.TRACE_KINDS)]),
     )
 
 
@@ -111,6 +114,13 @@ def _part(name: str, share: float) -> TracePart:
 def _operation(body: Any, *, exposed: bool) -> TraceOperation:
     name, count, share = _text(body["name"], _LONGEST_NAME), _count(body["count"]), _number(body["share"], 1e6)
     return TraceOperation(name, count, share, _share(body["exposed"]) if exposed else None)
+
+
+def _kind(body: Any) -> TraceOperation:
+    found = _operation(body, exposed=False)
+    if found.name not in contract.TRACE_KINDS:
+        raise ValueError(f"{found.name!r:.40} is no kind of operation")
+    return replace(found, name=found.name.capitalize())
 
 
 def _text(value: Any, longest: int) -> str:

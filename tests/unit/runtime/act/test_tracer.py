@@ -28,6 +28,7 @@ SUMMARY = {
     "parts": {"compute": 0.5, "overlapped_communication": 0.1, "exposed_communication": 0.15, "idle": 0.25},
     "collectives": [{"name": "ncclDevKernel_AllReduce", "count": 4, "share": 0.25, "exposed": 0.15}],
     "operations": [{"name": "gemm", "count": 8, "share": 0.4}],
+    "kinds": [{"name": "matrix", "count": 8, "share": 0.4}],
 }
 RANK = {
     "rank": 0,
@@ -293,11 +294,24 @@ def test_a_new_operator_asks_all_pods_again(world: World, every_rank: Job) -> No
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "parts": {"compute": 2.0, "idle": -1.0}}}]),
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "on": "moon"}}]),
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": [{"name": "a"}]}}]),
+        answer(
+            state="captured",
+            ranks=[{**RANK, "summary": {**SUMMARY, "kinds": [{"name": "gemm", "count": 1, "share": 0.1}]}}],
+        ),
     ],
 )
 def test_answers_that_can_not_be_used(body: str) -> None:
     with pytest.raises(RequestFailed):
         read_answer(body)
+
+
+def test_kinds_of_operations_are_absent_where_the_sidecar_has_none() -> None:
+    """As one of the version before."""
+    newer = read_answer(answer(state="captured", ranks=[RANK])).ranks[0].summary
+    assert newer is not None and [(one.name, one.count, one.share) for one in newer.kinds] == [("Matrix", 8, 0.4)]
+    older = {name: value for name, value in SUMMARY.items() if name != "kinds"}
+    before = read_answer(answer(state="captured", ranks=[{**RANK, "summary": older}])).ranks[0].summary
+    assert before is not None and before.kinds == () and before.operations == newer.operations
 
 
 def test_an_answer_is_bounded_and_plain() -> None:
