@@ -15,6 +15,7 @@ import numpy as np
 
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.transfer import latency
+from rightpool.profiles.consistency import SLACK
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 
@@ -67,8 +68,9 @@ class StepShares:
 def step_shares(profiles: Sequence[Profile | None], chips: Ints) -> StepShares:
     """The shares of each job's step on so many chips, where its profile was taken. What is not measured is not zero."""
     table = np.array([_measured(profile) for profile in profiles], dtype=np.float64).reshape(len(profiles), 6)
-    # Counters over 100% are a defect of their source, and say no more than 100%.
-    busy, exposed, wait, active, memory, matrix = np.clip(table.T, 0.0, 1.0)
+    # A profile leaves out what contradicts itself. Beyond what a share can be, nothing was measured.
+    possible = (table >= -SLACK) & (table <= 1.0 + SLACK)
+    busy, exposed, wait, active, memory, matrix = np.clip(np.where(possible, table, _NAN).T, 0.0, 1.0)
     exposed = np.where(chips > 1, exposed, 0.0)
     busy_known, comm_known = ~np.isnan(busy), ~np.isnan(exposed)
     # Collectives keep a chip busy; what goes over the host reaches beyond that.
