@@ -6,7 +6,7 @@
 DIR: tables of throughput (cross_accelerator.csv, lambda_train.csv, …); some of them do. Every workload of --test is
 left out of what --train teaches; each source is one fleet, whose other workloads are its experience. All goes through
 the interface that the operator calls. Error is |predicted/measured − 1|: median and 90th percentile. `in 80%` is the
-share of measurements inside the 80% interval. --quick leaves out accelerators that nobody ran, and speed.
+share of measurements inside the 80% interval. --quick leaves out accelerators that nobody ran, ablations and speed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.ablations import median_of_others, other_sources, repeated_rows
 from benchmarks.chip_cases import chip_cases, choice_lines
-from benchmarks.scored import Bar, Line, Question, Scored, answers, coverage, pool, profile, quantiles, summed
+from benchmarks.scored import INTERVAL, Bar, Line, Question, Scored, answers, pool, profile, quantiles, summed
 from benchmarks.size_cases import blind, ddp, gains_late, scalings, slices, two_sizes
 from rightpool.api.placement import Placement
 from rightpool.hardware.catalog import load_catalog
@@ -68,9 +69,10 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
         lines += summed("another accelerator, same family", cases.family, FAMILY)
         lines += summed("accelerator that the fleet never ran", cases.unseen, UNSEEN)
         lines += _precision(cases.blind, cases.one)
-        lines += _coverage_by_source("80% interval by source", cases.one)
-        lines += coverage("80% interval by accelerator", cases.one)
         lines += choice_lines(cases)
+        if not quick:
+            lines += summed("ablation: median ratio of other jobs", median_of_others(asked.works))
+            lines += summed("ablation: other sources alone", other_sources(learnt.works, asked.works))
     predictor = StepModelPredictor()
     found = scalings(test, catalog, unknown)
     lines += summed("size, two sizes seen, one node", two_sizes(predictor, found, False), SIZES)
@@ -79,6 +81,8 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
     lines += summed("size, two sizes seen, across nodes", two_sizes(predictor, found, True))
     lines += summed("blind 1 to 8", blind(predictor, found), BLIND)
     lines += summed("blind 1 to 2 and 4", blind(predictor, found, (2, 4)))
+    if not quick:
+        lines += summed("ablation: rows that are repeated", list(repeated_rows(test, catalog)))
     lines += [Line("left out", name, rows) for name, rows in sorted(unknown.items())]
     return lines
 
@@ -92,15 +96,6 @@ def _precision(blind: Sequence[Scored], known: Sequence[Scored]) -> list[Line]:
         lines.append(
             Line("precision unknown against known", f"x {worse:.2f}", len(blind), *ours, bar=bar, ok=worse <= 1.15)
         )
-    return lines
-
-
-def _coverage_by_source(case: str, scored: Sequence[Scored]) -> list[Line]:
-    lines = []
-    for source in sorted({one.source for one in scored}):
-        rows = [one for one in scored if one.source == source]
-        share = sum(one.inside for one in rows) / len(rows)
-        lines.append(Line(case, source, len(rows), coverage=share, bar="70-90%", ok=share >= 0.70))
     return lines
 
 
@@ -184,7 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--counters", type=Path, help="slices of one chip with counters")
     parser.add_argument("--ddp", type=Path, help="several chips with and without fast links")
     parser.add_argument("--json", type=Path, help="write the lines there, too")
-    parser.add_argument("--quick", action="store_true", help="without accelerators that nobody ran, and speed")
+    parser.add_argument(
+        "--quick", action="store_true", help="without accelerators that nobody ran, ablations and speed"
+    )
     parser.add_argument("--docs", type=Path, help="write the errors into this page, between its marks")
     given = parser.parse_args(arguments)
     lines: list[Line] = []
@@ -217,6 +214,8 @@ def _table(lines: Sequence[Line]) -> str:
     """Markdown of the cases as wholes, and what is not reached."""
     rows = ["| case | pairs | median | 90th percentile | in 80% | bar | |", "|---|---:|---:|---:|---:|---|---|"]
     for line in lines:
+        if INTERVAL in line.case:
+            continue
         whole = line.source == "all" or line.case.startswith("precision unknown")
         if not whole and not line.source.startswith("rule: static"):
             continue
@@ -224,6 +223,8 @@ def _table(lines: Sequence[Line]) -> str:
         numbers = [line.median, line.p90, line.coverage]
         if line.regret is not None:
             numbers = [line.regret, None, None]
+        if line.order is not None:
+            numbers = [line.order, None, None]
         cells = ["" if number is None else f"{number:.1%}" for number in numbers]
         verdict = "" if line.ok is None else "reached" if line.ok else "falls short"
         rows.append(f"| {case} | {line.pairs} | {' | '.join(cells)} | {line.bar or ''} | {verdict} |")
