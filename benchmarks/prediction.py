@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 
@@ -71,8 +72,8 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
         lines += _precision(cases.blind, cases.one)
         lines += choice_lines(cases)
         if not quick:
-            lines += summed("ablation: median ratio of other jobs", median_of_others(asked.works))
-            lines += summed("ablation: other sources alone", other_sources(learnt.works, asked.works))
+            lines += summed("ablation: median ratio of other jobs", median_of_others(asked.works), judged=False)
+            lines += summed("ablation: other sources alone", other_sources(learnt.works, asked.works), judged=False)
     predictor = StepModelPredictor()
     found = scalings(test, catalog, unknown)
     lines += summed("size, two sizes seen, one node", two_sizes(predictor, found, False), SIZES)
@@ -82,7 +83,7 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
     lines += summed("blind 1 to 8", blind(predictor, found), BLIND)
     lines += summed("blind 1 to 2 and 4", blind(predictor, found, (2, 4)))
     if not quick:
-        lines += summed("ablation: rows that are repeated", list(repeated_rows(test, catalog)))
+        lines += summed("ablation: rows that are repeated", list(repeated_rows(test, catalog)), judged=False)
     lines += [Line("left out", name, rows) for name, rows in sorted(unknown.items())]
     return lines
 
@@ -228,7 +229,25 @@ def _table(lines: Sequence[Line]) -> str:
         cells = ["" if number is None else f"{number:.1%}" for number in numbers]
         verdict = "" if line.ok is None else "reached" if line.ok else "falls short"
         rows.append(f"| {case} | {line.pairs} | {' | '.join(cells)} | {line.bar or ''} | {verdict} |")
-    return "\n".join(["", *rows, "", ""])
+    return "\n".join(["", *rows, "", *_intervals(lines), ""])
+
+
+def _intervals(lines: Sequence[Line]) -> list[str]:
+    """How many sources and accelerators have the coverage that they should, and which are furthest below."""
+    judged = [line for line in lines if INTERVAL in line.case and line.bar is not None]
+    parts = [line.coverage or 0.0 for line in judged if not line.source.startswith(("lowest", "all"))]
+    if not parts:
+        return []
+    wide, narrow = sum(share > 0.9 for share in parts), sum(share < 0.75 for share in parts)
+    text = (
+        f"Of {len(parts)} sources and accelerators within these cases, {len(parts) - wide - narrow} have 75% to 90% of "
+        f"their measurements in the interval, {wide} more and {narrow} less."
+    )
+    low = [line for line in judged if line.source.startswith("lowest") and not line.ok]
+    if not low:
+        return [*wrap(f"{text} None is below 68%.", 120), ""]
+    worst = [f"- {line.case.removesuffix(f', {INTERVAL}')}, {line.source[8:]}: {line.coverage:.0%}" for line in low]
+    return [*wrap(f"{text} Below 68%:", 120), "", *worst, ""]
 
 
 def _plain(value: object) -> object:

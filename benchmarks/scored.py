@@ -100,11 +100,15 @@ def quantiles(errors: Sequence[float]) -> tuple[float, float]:
     return float(np.median(errors)), float(np.quantile(errors, 0.9))
 
 
-def summed(case: str, scored: Sequence[Scored], bar: Bar | None = None, split: bool = True) -> list[Line]:
-    """The case as a whole, by source where there are several, the simple rules on the same pairs, and its intervals."""
+def summed(
+    case: str, scored: Sequence[Scored], bar: Bar | None = None, split: bool = True, judged: bool = True
+) -> list[Line]:
+    """The case as a whole, by source where there are several, the simple rules on the same pairs, and its intervals.
+
+    judged: whether these have a bar, which an ablation has not.
+    """
     if not scored:
         return []
-    without_intervals = math.isnan(scored[0].sd)
     lines = [_line(case, "all", scored, bar)]
     sources: dict[str, list[Scored]] = defaultdict(list)
     for one in scored:
@@ -114,7 +118,7 @@ def summed(case: str, scored: Sequence[Scored], bar: Bar | None = None, split: b
     for rule in scored[0].rules:
         median, p90 = quantiles([abs(math.expm1(one.rules[rule] - one.truth)) for one in scored])
         lines.append(Line(case, f"rule: {rule}", len(scored), median, p90))
-    return lines if without_intervals else lines + coverage(case, scored)
+    return lines + coverage(case, scored) if judged else lines
 
 
 def coverage(case: str, scored: Sequence[Scored]) -> list[Line]:
