@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.choices import chosen_chips
 from benchmarks.scored import Line, Question, Scored, answers, pool, profile
 from rightpool.api.placement import Placement
 from rightpool.hardware.accelerator import Accelerator
@@ -28,6 +29,8 @@ RULES: dict[str, Callable[[float, float, float], float]] = {
     "static exponents": lambda flops, bandwidth, power: 0.4 * flops + 0.45 * bandwidth + 0.15 * power,
 }
 
+OURS = "this model"
+
 
 def workload(work: Work) -> str:
     """A workload without its precision and sequence length: what is left out together."""
@@ -42,8 +45,8 @@ class Fleets:
     train: Sequence[Work]
     _priors: dict[tuple[str, str], ChipModel] = field(default_factory=dict)
 
-    def model(self, source: str, left_out: str, without: str = "") -> ChipModel:
-        """For a workload of this source. without: a chip that nobody has ever measured."""
+    def prior(self, source: str, without: str = "") -> ChipModel:
+        """Before this source has shown anything. without: a chip that nobody has ever measured."""
         prior = self._priors.get((source, without))
         if prior is None:
             others = [
@@ -55,13 +58,17 @@ class Fleets:
             prior = self._priors[source, without] = prior.including(
                 chip for work in self.train for chip in work.comparison.chips if chip.key != without
             )
+        return prior
+
+    def model(self, source: str, left_out: str, without: str = "") -> ChipModel:
+        """For a workload of this source."""
         own = [
             one
             for work in self.train
             if work.source == source and workload(work) != left_out
             if (one := _less(work.comparison, without)) is not None
         ]
-        return prior.updated(own)
+        return self.prior(source, without).updated(own)
 
 
 def _less(comparison: Comparison, without: str) -> Comparison | None:
@@ -87,7 +94,7 @@ def _at(key: str) -> Placement:
     return Placement(key.lower(), 1, 1)
 
 
-def _asked(
+def asked(
     model: ChipModel, work: Work, known: bool, seen: Sequence[tuple[str, ...]], targets: Sequence[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], str, tuple[float, float]]]:
     """(chips seen, target, log rate and sd), each answered by the operator's own path."""
@@ -146,7 +153,7 @@ def chip_cases(train: Sequence[Work], test: Sequence[Work], quick: bool = False)
         }
         singles = [(key,) for key in chips]
         ratios: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-        for places, key, (log, sd) in _asked(model, work, True, singles):
+        for places, key, (log, sd) in asked(model, work, True, singles):
             here = places[0]
             rules = _rules(chips[here], chips[key], kind)
             moved = {name: rates[here] + value for name, value in rules.items()}
@@ -156,22 +163,23 @@ def chip_cases(train: Sequence[Work], test: Sequence[Work], quick: bool = False)
                 cases.family.append(one)
             if here in ran and key in ran:
                 cases.known.append(one)
-            for name, value in {"this model": log - rates[here], **rules}.items():
+            for name, value in {OURS: log - rates[here], **rules}.items():
                 ratios[name][here][key] = value
-        for _, key, (log, sd) in _asked(model, work, False, singles):
+        for _, key, (log, sd) in asked(model, work, False, singles):
             cases.blind.append(Scored(work.source, key, log, sd, rates[key]))
-        for _, key, (log, sd) in _asked(model, work, True, list(itertools.combinations(chips, 2))):
+        for _, key, (log, sd) in asked(model, work, True, list(itertools.combinations(chips, 2))):
             cases.two.append(Scored(work.source, key, log, sd, rates[key]))
-        _chosen(cases, work, ratios)
+        _chosen(cases, work, ratios, chosen_chips(StepModelPredictor(model), work))
         if not quick:
             for key in chips:
                 never = fleets.model(work.source, workload(work), key)
-                for _, _, (log, sd) in _asked(never, work, True, [one for one in singles if one[0] != key], [key]):
+                for _, _, (log, sd) in asked(never, work, True, [one for one in singles if one[0] != key], [key]):
                     cases.unseen.append(Scored(work.source, key, log, sd, rates[key]))
     return cases
 
 
-def _chosen(cases: ChipCases, work: Work, ratios: dict[str, dict[str, dict[str, float]]]) -> None:
+def _chosen(cases: ChipCases, work: Work, ratios: dict[str, dict[str, dict[str, float]]], ours: dict[str, str]) -> None:
+    """ours: the operator's choice by the chip that the work runs on, its gates included; rules have none."""
     prices = {chip.key: price for chip in work.comparison.chips if (price := chip.list_price.on_demand) is not None}
     rates = work.rates
     if len(prices) < 2:
@@ -181,7 +189,10 @@ def _chosen(cases: ChipCases, work: Work, ratios: dict[str, dict[str, dict[str, 
     for name, by_source in ratios.items():
         for here in prices:
             ahead = {key: by_source[here].get(key, 0.0) - math.log(price) for key, price in prices.items()}
-            chosen = here if name.startswith("stay") else max(ahead, key=lambda key: (ahead[key], key))
+            if name == OURS:
+                chosen = ours[here]
+            else:
+                chosen = here if name.startswith("stay") else max(ahead, key=lambda key: (ahead[key], key))
             cases.choices[name].append(1.0 - math.exp(worth[chosen] - best))
             for one, other in itertools.combinations(prices, 2):
                 if abs(worth[one] - worth[other]) > 0.02:
@@ -193,12 +204,12 @@ def choice_lines(cases: ChipCases) -> list[Line]:
     lines = []
     for name, regrets in cases.choices.items():
         mean, order = sum(regrets) / len(regrets), cases.order[name]
-        ours = name == "this model"
+        ours = name == OURS
         label = "all" if ours else f"rule: {name}"
         bar, ok = ("<= 3%", mean <= 0.03) if ours else (None, None)
-        lines.append(Line("choice of pool, regret", label, len(regrets), regret=mean, bar=bar, ok=ok))
+        lines.append(Line("choice of pool, regret, gates included", label, len(regrets), regret=mean, bar=bar, ok=ok))
         if order:
             share = sum(order) / len(order)
             bar, ok = (">= 94%", share >= 0.94) if ours else (None, None)
-            lines.append(Line("choice of pool, pairs in order", label, len(order), regret=share, bar=bar, ok=ok))
+            lines.append(Line("choice of pool, pairs in order", label, len(order), order=share, bar=bar, ok=ok))
     return lines

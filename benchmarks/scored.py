@@ -22,6 +22,10 @@ from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.profiles.traits import ModelTraits
 
+# From so many pairs on, the share inside an interval is judged.
+JUDGED = 30
+INTERVAL = "80% interval"
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -32,6 +36,7 @@ class Scored:
     """The accelerator that was predicted."""
     log: float
     sd: float
+    """Of the log; NaN where nothing is said of it."""
     truth: float
     rules: Mapping[str, float] = field(default_factory=dict)
     """What simple rules say, by name."""
@@ -70,6 +75,8 @@ class Line:
     p90: float | None = None
     coverage: float | None = None
     regret: float | None = None
+    order: float | None = None
+    """The share of pairs in the right order."""
     bar: str | None = None
     ok: bool | None = None
 
@@ -81,6 +88,8 @@ class Line:
             parts.append(f"in 80%: {self.coverage:4.0%}")
         if self.regret is not None:
             parts.append(f"{self.regret:6.1%}")
+        if self.order is not None:
+            parts.append(f"{self.order:6.1%}")
         if self.bar is not None:
             parts.append(f"{self.bar}  {'pass' if self.ok else 'FALLS SHORT'}")
         return "  ".join(parts)
@@ -91,8 +100,13 @@ def quantiles(errors: Sequence[float]) -> tuple[float, float]:
     return float(np.median(errors)), float(np.quantile(errors, 0.9))
 
 
-def summed(case: str, scored: Sequence[Scored], bar: Bar | None = None, split: bool = True) -> list[Line]:
-    """The case as a whole, by source where there are several, and the simple rules on the same pairs."""
+def summed(
+    case: str, scored: Sequence[Scored], bar: Bar | None = None, split: bool = True, judged: bool = True
+) -> list[Line]:
+    """The case as a whole, by source where there are several, the simple rules on the same pairs, and its intervals.
+
+    judged: whether these have a bar, which an ablation has not.
+    """
     if not scored:
         return []
     lines = [_line(case, "all", scored, bar)]
@@ -104,27 +118,40 @@ def summed(case: str, scored: Sequence[Scored], bar: Bar | None = None, split: b
     for rule in scored[0].rules:
         median, p90 = quantiles([abs(math.expm1(one.rules[rule] - one.truth)) for one in scored])
         lines.append(Line(case, f"rule: {rule}", len(scored), median, p90))
-    return lines
+    return lines + coverage(case, scored) if judged else lines
 
 
-def coverage(case: str, scored: Iterable[Scored]) -> list[Line]:
-    """The share inside the interval by accelerator, with a bar: 75–90%, none below 68%."""
-    targets: dict[str, list[Scored]] = defaultdict(list)
+def coverage(case: str, scored: Sequence[Scored]) -> list[Line]:
+    """The share inside the interval: of the case, of each source, of each accelerator. The bar is 75–90%, and none
+    below 68%. Fewer pairs than JUDGED are shown and not judged: too few to tell 80% from 100%."""
+    if not scored:
+        return []
+    groups: dict[str, list[Scored]] = {"all": list(scored)}
     for one in scored:
-        targets[one.target].append(one)
-    lines = []
-    for target, rows in sorted(targets.items()):
+        for name in (f"source {one.source}", f"on {one.target}"):
+            groups.setdefault(name, []).append(one)
+    lines, lowest = [], ("", 1.0, 0)
+    for name, rows in groups.items():
         share = sum(one.inside for one in rows) / len(rows)
-        lines.append(Line(case, target, len(rows), coverage=share, bar="68-100%", ok=share >= 0.68))
+        judged = len(rows) >= JUDGED
+        bar, ok = ("75-90%", 0.75 <= share <= 0.90) if judged else (None, None)
+        lines.append(Line(f"{case}, {INTERVAL}", name, len(rows), coverage=share, bar=bar, ok=ok))
+        if judged and share <= lowest[1]:
+            lowest = (name, share, len(rows))
+    if lowest[0]:
+        name, share, pairs = lowest
+        lines.append(
+            Line(f"{case}, {INTERVAL}", f"lowest: {name}", pairs, coverage=share, bar=">= 68%", ok=share >= 0.68)
+        )
     return lines
 
 
 def _line(case: str, source: str, scored: Sequence[Scored], bar: Bar | None) -> Line:
     median, p90 = quantiles([one.error for one in scored])
-    share = sum(one.inside for one in scored) / len(scored)
+    share = None if math.isnan(scored[0].sd) else sum(one.inside for one in scored) / len(scored)
     if bar is None:
         return Line(case, source, len(scored), median, p90, share)
-    return Line(case, source, len(scored), median, p90, share, None, str(bar), median <= bar.median and p90 <= bar.p90)
+    return Line(case, source, len(scored), median, p90, share, bar=str(bar), ok=median <= bar.median and p90 <= bar.p90)
 
 
 # --- jobs and pools --------------------------------------------------------------------------------------------------

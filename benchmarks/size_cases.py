@@ -66,8 +66,11 @@ def gains_late(scaling: Scaling) -> bool:
     return any(later - earlier > LATE_GAIN for earlier, later in itertools.pairwise(slopes))
 
 
-def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[Scaling]:
-    """All that the files of the directory have. Chips that the catalog lacks are counted."""
+def rates_by_size(
+    directory: Path, catalog: Catalog, unknown: Counter[str]
+) -> tuple[dict[tuple[str, ...], dict[int, list[float]]], dict[str, Accelerator]]:
+    """Rates by (source, chip, what else tells jobs apart) and by number of chips, and the chips by key. What the
+    catalog lacks is counted."""
     found: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     chips: dict[str, Accelerator] = {}
     for source, key, gpu, size, text in _rows(directory):
@@ -79,6 +82,12 @@ def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[S
         else:
             chips[chip.key] = chip
             found[source, chip.key, *key][count].append(rate)
+    return found, chips
+
+
+def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[Scaling]:
+    """All that the files of the directory have at several sizes."""
+    found, chips = rates_by_size(directory, catalog, unknown)
     made = []
     for (source, chip_key, *_), sizes in found.items():
         if len(sizes) > 1:

@@ -38,6 +38,8 @@ DOES: Final = "Does"
 COULD_BE: Final = "Could be"
 # More candidates than anybody reads at once.
 SHOWN: Final = 12
+# Of so many it is said what they were predicted from: the chosen one and the best.
+DERIVED: Final = 3
 
 _LIST: Final = (
     Column("NAME"),
@@ -208,6 +210,9 @@ def _profile(page: Page, found: Explanation) -> None:
     missing = [title for _, title, _ in unmeasured_fields(found)]
     if missing:
         page.indented(f"not measured: {', '.join(missing)}", "dim")
+    profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
+    if profiled is not None and profiled.reason == Reason.CONTRADICTORY_TELEMETRY:
+        page.indented(profiled.message)
 
 
 def _candidates(page: Page, found: Explanation, everything: bool) -> None:
@@ -228,6 +233,11 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
         page.pairs(reasons)
     if len(shown) < len(candidates):
         page.indented(f"and {len(candidates) - len(shown)} more: --all", "dim")
+    origins = _derived_from(found)
+    if origins:
+        page.line()
+        page.indented("predicted from", "dim")
+        page.pairs(origins)
 
 
 def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]:
@@ -263,19 +273,33 @@ def _variants_used(found: Explanation, candidates: Sequence[Candidate]) -> list[
     ]
 
 
+def _derived_from(found: Explanation) -> list[tuple[str, str]]:
+    """What the rates of the chosen candidate and of the best others were derived from, those of one origin together."""
+    target = found.assessment.decision.target
+    known = [one for one in found.assessment.candidates if one.throughput is not None and one.throughput.basis]
+    known.sort(key=lambda one: (one.placement != target, one.rejection is not None))
+    by_origin: dict[tuple[str, ...], list[Placement]] = {}
+    for candidate in known[:DERIVED]:
+        assert candidate.throughput is not None
+        by_origin.setdefault(candidate.throughput.basis, []).append(candidate.placement)
+    return [(_places(places), "; ".join(basis)) for basis, places in by_origin.items()]
+
+
+def _places(placements: Sequence[Placement]) -> str:
+    """Pools, with the numbers of chips of each."""
+    by_pool: dict[str, list[str]] = {}
+    for placement in placements:
+        by_pool.setdefault(placement.pool, []).append(str(placement.chips))
+    return ", ".join(f"{pool} {'/'.join(counts)}" for pool, counts in by_pool.items())
+
+
 def _why_not(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
     """Each reason once, with the placements that it holds for."""
     holds_for: dict[str, list[Placement]] = {}
     for candidate in candidates:
         if candidate.rejection is not None:
             holds_for.setdefault(verdict_text(candidate), []).append(candidate.placement)
-    rejections = []
-    for message, placements in holds_for.items():
-        by_pool: dict[str, list[str]] = {}
-        for placement in placements:
-            by_pool.setdefault(placement.pool, []).append(str(placement.chips))
-        rejections.append((", ".join(f"{pool} {'/'.join(counts)}" for pool, counts in by_pool.items()), message))
-    return rejections
+    return [(_places(placements), message) for message, placements in holds_for.items()]
 
 
 def _decision(page: Page, found: Explanation) -> None:

@@ -32,7 +32,7 @@ def probability_cheaper(
     """
     priced = (dollars_per_hour > 0.0) & (other_dollars_per_hour > 0.0)
     there, here = np.where(priced, dollars_per_hour, 1.0), np.where(priced, other_dollars_per_hour, 1.0)
-    advantage = np.log(rate / other_rate) - np.log(there / here)
+    advantage = np.log(rate / other_rate) - (np.log(there) - np.log(here))
     certain = variance < 1e-18
     sd = np.sqrt(np.where(certain, 1.0, variance))
     probable = np.where(certain, np.where(advantage > 0.0, 1.0, 0.0), cumulative_normal(advantage / sd))

@@ -15,6 +15,7 @@ import numpy as np
 
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.transfer import latency
+from rightpool.profiles.consistency import SLACK
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 
@@ -44,6 +45,8 @@ class StepShares:
     """The chip waits for the host for another reason; or for itself, where its counters show that."""
     work: Floats
     """The rest: work on the chip, and communication that nothing hides."""
+    unsplit: Floats
+    """The part of host that may be a wait for data: nothing tells."""
     exposed: Floats
     """Communication that nothing hides, a part of work; NaN where not measured, 0 on one chip."""
     host_sd: Floats
@@ -65,16 +68,19 @@ class StepShares:
 def step_shares(profiles: Sequence[Profile | None], chips: Ints) -> StepShares:
     """The shares of each job's step on so many chips, where its profile was taken. What is not measured is not zero."""
     table = np.array([_measured(profile) for profile in profiles], dtype=np.float64).reshape(len(profiles), 6)
-    # Counters over 100% are a defect of their source, and say no more than 100%.
-    busy, exposed, wait, active, memory, matrix = np.clip(table.T, 0.0, 1.0)
+    # A profile leaves out what contradicts itself. Beyond what a share can be, nothing was measured.
+    possible = (table >= -SLACK) & (table <= 1.0 + SLACK)
+    busy, exposed, wait, active, memory, matrix = np.clip(np.where(possible, table, _NAN).T, 0.0, 1.0)
     exposed = np.where(chips > 1, exposed, 0.0)
     busy_known, comm_known = ~np.isnan(busy), ~np.isnan(exposed)
     # Collectives keep a chip busy; what goes over the host reaches beyond that.
     occupied = np.fmax(busy, exposed)
     idle = np.where(busy_known, 1.0 - occupied, 0.0)
-    waiting = np.where(np.isnan(wait), 0.0, wait)
+    wait_known = ~np.isnan(wait)
+    waiting = np.where(wait_known, wait, 0.0)
     data = np.where(busy_known, np.minimum(waiting, idle), np.minimum(waiting, 1.0 - LEAST_WORK))
     host = np.maximum(idle - data, 0.0)
+    unsplit = np.where(wait_known, 0.0, np.maximum(host - MEASURED_HOST_SD, 0.0))
     counted = busy_known & ~np.isnan(active) & ~np.isnan(memory) & (active + memory > 0.0)
     # While communication is exposed, the units wait for links: that is no latency.
     linked = np.where(comm_known, exposed, 0.0)
@@ -86,6 +92,7 @@ def step_shares(profiles: Sequence[Profile | None], chips: Ints) -> StepShares:
         input=data,
         host=host,
         work=1.0 - data - host,
+        unsplit=np.minimum(unsplit, host),
         exposed=np.where(comm_known, np.minimum(exposed, 1.0 - data - host - LEAST_WORK / 2), _NAN),
         host_sd=np.where(busy_known, MEASURED_HOST_SD, 0.0),
         sm_active=active,

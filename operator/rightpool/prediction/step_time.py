@@ -1,12 +1,12 @@
 """What another size, and other links, do to a step.
 
-    T = ((T_host + √((T_chip + T_copy)² + T_sync²) · loss(n))⁴ + T_load⁴)^(1/4)
+    T = load(T_host + √((T_chip + T_copy)² + T_sync²) · loss(n))
 
 T_sync is a ring all-reduce: 2(r−1)/r seconds per byte over the fast link among the r chips of a group, 2(m−1)/m over
 the slow one between m groups. T_copy moves the same bytes in each chip's memory, into buckets and out of them; alone, a
-chip does without. The root says how well communication hides behind computation, the fourth power how prefetching hides
-loading. loss(n) is what waiting for each other costs. T_load is the loader's time: each pod has its own, so it grows
-with the chips of a pod, and more chips do not make it faster.
+chip does without. The root says how well communication hides behind computation. loss(n) is what waiting for each other
+costs. load() is what the loader adds (loading.py): each pod has its own, so it has more to load with more chips of a
+pod, and faster chips do not make it faster.
 
 Bytes a second and the loss are not known of a job, or roughly; each is one of a few values with its probability, which
 what was measured changes: the exposed communication, and rates at other sizes. A prediction has the mean and the
@@ -23,6 +23,7 @@ from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
 from rightpool.prediction.last_doubling import LastDoubling
 from rightpool.prediction.layout import seconds_per_byte
+from rightpool.prediction.loading import forms, loaded, loader_chances
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 
@@ -69,8 +70,6 @@ SEEN_SD: Final = 0.03
 BATCH_EXPONENT: Final = 0.8
 BATCH_EXPONENT_SD: Final = 0.12
 
-PREFETCH: Final = 4.0
-
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
@@ -97,6 +96,8 @@ class SizeModel:
     """Of these through memory; 0 where exposed communication alone tells of bytes: it may be waiting, and none."""
     chance: Floats
     """Probabilities of the nodes, a row a job."""
+    loader: Floats
+    """Probabilities of what the loader is, a row a form."""
     slope: Floats
     """Log of the rate for each doubling beyond the model."""
     reach: tuple[Floats, Floats]
@@ -125,8 +126,8 @@ class SizeModel:
         logs = np.tile(prior, (len(jobs.chips), 1))
         size = np.log2(jobs.chips)
         reach, wide = (size.copy(), size.copy()), jobs.groups > 1
-        last = LastDoubling.unknown(len(size))
-        model = cls(volume, volume_sd, passes, np.exp(logs), np.zeros(len(size)), reach, last, wide)
+        loader, last = loader_chances(jobs.shares), LastDoubling.unknown(len(size))
+        model = cls(volume, volume_sd, passes, np.exp(logs), loader, np.zeros(len(size)), reach, last, wide)
         if observed.size:
             logs[observed] += _exposed(jobs, machines, model, observed)
         seen = jobs.seen
@@ -139,10 +140,13 @@ class SizeModel:
         # The rate against that of now: the log of the time per sample, with the batch that goes with the size.
         rest = -np.log(seen.rate[alike] / (jobs.rate[job] * growth(jobs, rows)))
         rest = np.nan_to_num(np.clip(rest, -5.0, 5.0))
-        nodes = np.array([log for log, _ in _times(jobs, machines, model, rows, np.ones(len(alike)))]).T
-        np.add.at(logs, job, -0.5 * ((nodes - rest[:, np.newaxis]) / SEEN_SD) ** 2)
-        chance = _normalised(logs)
-        left = rest - (chance[job] * nodes).sum(axis=1)
+        load = _load(jobs, job, rows)
+        steps = _times(jobs, machines, model, rows, np.ones(len(alike)))
+        nodes = np.log([forms(jobs.shares, job, time, load)[0] for time, _ in steps]).transpose(2, 0, 1)
+        joint = logs[:, :, np.newaxis] + np.log(np.maximum(loader.T, 1e-30))[:, np.newaxis, :]
+        np.add.at(joint, job, -0.5 * ((nodes - rest[:, np.newaxis, np.newaxis]) / SEEN_SD) ** 2)
+        chances = _normalised(joint.reshape(len(size), -1)).reshape(joint.shape)
+        left = rest - (chances[job] * nodes).sum(axis=(1, 2))
         distance = np.log2(rows.chips / jobs.chips[job])
         weight, pull = np.zeros(len(size)), np.zeros(len(size))
         np.add.at(weight, job, distance**2)
@@ -155,7 +159,9 @@ class SizeModel:
         likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
         slope = pull / (weight + (SEEN_SD / likely) ** 2)
         last = LastDoubling.of(jobs, machines, rows, most)
-        return replace(model, chance=chance, slope=slope, reach=(least, most), last=last, wide=wide)
+        chance, loader = chances.sum(axis=2), chances.sum(axis=1).T
+        reach = (least, most)
+        return replace(model, chance=chance, loader=loader, slope=slope, reach=reach, last=last, wide=wide)
 
     def bytes_a_second(self, step: float) -> Floats:
         """So many standard deviations off."""
@@ -173,12 +179,14 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
     """The steps on targets whose chips take `slowdown` times as long for the same work."""
     job, shares = rows.job, jobs.shares
     before = jobs.chips[job]
-    variance = np.zeros(len(job))
+    variance, spreads, unseen = np.zeros(len(job)), np.zeros(len(job)), np.ones(len(job))
     resized = np.flatnonzero(rows.chips != before)
     if resized.size:
         own, to = job[resized], np.log2(rows.chips[resized])
         least, most = sizes.reach[0][own], sizes.reach[1][own]
         beyond = np.maximum(np.maximum(least - to, to - most), 0.0)
+        # What copies take shows at sizes that were seen, and is the less known the further from them.
+        unseen[resized] = beyond / np.abs(to - np.log2(before[resized]))
         # Half of what the last doubling lacked: whether the next one lacks as much, less or more, nothing tells.
         lacked = np.where(to > most, np.nan_to_num(np.log(2.0) - sizes.last.gain[own]), 0.0)
         doubt = DOUBLING_SD + 0.5 * np.maximum(np.abs(sizes.slope[own]), lacked)
@@ -189,12 +197,11 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
 
     linked = np.flatnonzero((before > 1) | (rows.chips > 1))
     single = np.flatnonzero((before == 1) & (rows.chips == 1))
-    log, chip = np.zeros(len(job)), np.ones(len(job))
+    rest, chip, unexplained = np.ones(len(job)), np.ones(len(job)), np.zeros(len(job))
     if single.size:
-        own = job[single]
-        loader = _loader(jobs, own, np.ones(single.size))
-        loaded, chip_part = _loaded(shares.host[own], loader, shares.work[own] * slowdown[single])
-        log[single], chip[single] = np.log(loaded), chip_part
+        work = shares.work[job[single]] * slowdown[single]
+        rest[single] = shares.host[job[single]] + work
+        chip[single] = work / rest[single]
     if linked.size:
         part = rows.take(linked)
         own, slow = job[linked], slowdown[linked]
@@ -204,29 +211,33 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         centre = None
         for node, (time, chip_part) in enumerate(_times(jobs, machines, sizes, part, slow)):
             chance = sizes.chance[own, node]
-            centre = time if centre is None else centre
-            off = time - centre
+            log = np.log(time)
+            centre = log if centre is None else centre
+            off = log - centre
             first += chance * off
             second += chance * (off * off)
             middle += chance * np.exp(power * off)
             part_of_chip += chance * chip_part
         assert centre is not None
         spread = np.maximum(second - first**2, 0.0)
-        slope = sizes.slope[own] * np.log2(part.chips / before[linked])
+        unexplained[linked] = sizes.slope[own] * np.log2(part.chips / before[linked])
         mean = np.where(power == 0.0, first, np.log(middle) / np.where(power == 0.0, 1.0, power))
-        log[linked] = centre + mean + slope
+        rest[linked] = np.exp(centre + mean)
         chip[linked] = part_of_chip
-        now = _copies(sizes.passes, jobs.chips, machines.memory[jobs.pool])
-        more = _copies(sizes.passes[own], part.chips, machines.memory[part.pool]) - now[own]
+        # As doubtful where none are counted: bytes may be copied there, too.
+        now = _copies(np.full(len(jobs.chips), PASSES_SD), jobs.chips, machines.memory[jobs.pool])
+        more = _copies(np.full(linked.size, PASSES_SD), part.chips, machines.memory[part.pool]) - now[own]
         bytes_a_second = np.minimum(sizes.bytes_a_second(0.0), machines.memory[jobs.pool] / LEAST_PASSES)
-        variance[linked] += spread + (PASSES_SD / PASSES * (bytes_a_second * shares.work)[own] * more) ** 2
+        spread += ((bytes_a_second * shares.work)[own] * more * unseen[linked]) ** 2
+        spreads[linked] = spread
+    loading = loaded(shares, sizes.loader, job, rest, _load(jobs, job, rows))
+    log = loading.whole + unexplained
     log += _diminished(jobs, machines, sizes, rows, slowdown, log)
-    whole = np.exp(log)
     return StepTimes(
         log=log,
-        chip_part=chip,
-        host_part=np.where(shares.host_sd[job] > 0.0, (1.0 - slowdown) / np.maximum(whole, 1e-9), 0.0),
-        sd=np.sqrt(variance),
+        chip_part=chip * loading.slope,
+        host_part=np.where(shares.host_sd[job] > 0.0, (1.0 - slowdown) / rest * loading.slope, 0.0),
+        sd=np.sqrt(variance + loading.slope**2 * spreads + loading.variance),
     )
 
 
@@ -256,7 +267,7 @@ def _diminished(
 def _times(
     jobs: Features, machines: Machines, sizes: SizeModel, rows: Destinations, slowdown: Floats
 ) -> Iterator[tuple[Floats, Floats]]:
-    """For each node: the log of the step's time on the rows, and the share of it that goes with the chip."""
+    """For each node: the step's time on the rows without its loading, and the share of it that goes with the chip."""
     job = rows.job
     home, before = jobs.pool, jobs.chips[job]
     now = seconds_per_byte(jobs.per_group, jobs.groups, machines.inside[home], machines.between[home])
@@ -267,7 +278,7 @@ def _times(
     work, chip = jobs.shares.work[job], slowdown * share**BATCH_EXPONENT
     waits = _waits(rows.chips) - _waits(before)
     lost = {loss: np.exp(loss * waits) for loss, _ in _LOSSES}
-    host, loader = jobs.shares.host[job], _loader(jobs, job, _load(jobs, job, rows))
+    host = jobs.shares.host[job]
     found = None
     for step, loss, _ in _NODES:
         if found is None or found[0] != step:
@@ -280,8 +291,9 @@ def _times(
             hidden = chip * busy / squared
             found = (step, ratio, hidden)
         _, ratio, hidden = found
-        time, part = _loaded(host, loader, work * ratio * lost[loss])
-        yield np.log(time), part * hidden
+        linked = work * ratio * lost[loss]
+        time = host + linked
+        yield time, linked / time * hidden
 
 
 def _copies(passes: Floats, chips: Ints, memory: Floats) -> Floats:
@@ -299,27 +311,6 @@ def _load(jobs: Features, job: Ints, rows: Destinations) -> Floats:
     share = np.where(jobs.keeps_batch[job], 1.0, rows.chips / jobs.chips[job])
     pods: Floats = share * jobs.groups[job] / rows.groups
     return pods
-
-
-def _loader(jobs: Features, job: Ints, load: Floats) -> Floats:
-    """T_load to the power PREFETCH."""
-    loader: Floats = (1.0 - (1.0 - jobs.shares.input[job]) ** PREFETCH) * load**PREFETCH
-    return loader
-
-
-def _loaded(host: Floats, loader: Floats, work: Floats) -> tuple[Floats, Floats]:
-    """Time of a step with this much work on the chip, its loading overlapped; and the share that is work."""
-    rest = host + work
-    power = _fourth(rest)
-    whole = power + loader
-    return np.sqrt(np.sqrt(whole)), work / rest * (power / whole)
-
-
-def _fourth(values: Floats) -> Floats:
-    """To the power PREFETCH, by products: numpy's powers took a quarter of what a fleet's evaluation takes."""
-    squared = values * values
-    power: Floats = squared * squared
-    return power
 
 
 def _implied_log_volume(jobs: Features, machines: Machines, passes: Floats, rows: Ints) -> Floats:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rightpool.api.work_unit import WorkUnit
+from rightpool.profiles.consistency import Inconsistency, inconsistencies
 from rightpool.profiles.sample import PER_STEP, Field, Quality, RevisionKey
 from rightpool.profiles.statistics import quantile, stationary_from
 from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
@@ -109,6 +110,9 @@ class Profile:
     traits: ModelTraits = UNKNOWN_TRAITS
     """What the program says of its model: precision, parameters, batch, parallelism."""
 
+    set_aside: Mapping[Field, Inconsistency] = field(default_factory=dict)
+    """Fields that were read, and are missing because they contradict others."""
+
     def value(self, field: Field) -> float | None:
         """The value of a field over the window (`Reading.value`); None if it is missing."""
         reading = self.readings.get(field)
@@ -179,6 +183,10 @@ def build_profile(
         steadiness = Steadiness.STEADY
     column = samples.column(Field.PODS)
     pods = column[-1] if column else math.nan
+    readings = _readings(samples, usable, expected_pods)
+    aside = inconsistencies(readings)
+    if aside:
+        readings = {name: reading for name, reading in readings.items() if name not in aside}
     return Profile(
         key=key,
         chips=chips,
@@ -188,8 +196,9 @@ def build_profile(
         newest=newest,
         pods=0 if math.isnan(pods) else int(pods),
         expected=expected_pods,
-        readings=_readings(samples, usable, expected_pods),
+        readings=readings,
         traits=samples.traits,
+        set_aside=aside,
     )
 
 
@@ -229,31 +238,31 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
     pods = samples.column(Field.PODS, start)
     derived = samples.derived(start)
     readings: dict[Field, Reading] = {}
-    for field in samples.fields:
-        values = samples.column(field, start).tolist()
-        if field in _SUMS:
+    for name in samples.fields:
+        values = samples.column(name, start).tolist()
+        if name in _SUMS:
             values = [value for value, count in zip(values, pods, strict=True) if not count < expected_pods]
         values = [value for value in values if value == value]
         if not values:
             continue
-        quality = Quality.DERIVED if field in derived else Quality.MEASURED
+        quality = Quality.DERIVED if name in derived else Quality.MEASURED
         newest = values[-1]
         if len(values) == 1:
-            readings[field] = Reading(newest, newest, newest, quality)
+            readings[name] = Reading(newest, newest, newest, quality)
             continue
         values.sort()
-        if field in _STATE:
+        if name in _STATE:
             value = newest
-        elif field in _PEAK:
+        elif name in _PEAK:
             value = values[-1]
-        elif field in _SUMS:
+        elif name in _SUMS:
             value = min(max(sum(values) / len(values), values[0]), values[-1])  # a rounded sum may lie outside
         else:
             value = quantile(values, 0.5)
         if values[0] == values[-1]:
-            readings[field] = Reading(value, value, value, quality)
+            readings[name] = Reading(value, value, value, quality)
         else:
-            readings[field] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
+            readings[name] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
     readings.update(_per_step(readings))
     return readings
 

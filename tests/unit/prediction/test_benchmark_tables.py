@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
 from benchmarks.prediction import main
+from benchmarks.scored import Scored, coverage
 from benchmarks.size_cases import ddp, slices
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.step_model import StepModelPredictor
@@ -35,6 +37,48 @@ def test_rates_that_are_no_numbers_are_left_out_and_counted(tmp_path: Path, usel
     assert [work.name for work in found.works] == ["one"]
     assert all(math.isfinite(log) for log in found.works[0].comparison.logs)
     assert found.unknown["no number for the rate in cross_accelerator.csv"] == 2
+
+
+KEYS = {"case", "source", "pairs", "median", "p90", "coverage", "regret", "order", "bar", "ok"}
+
+
+def test_the_json_has_each_case_with_its_own_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chips = {"V100-SXM2-16GB": 100, "A100-SXM4-80GB": 210, "H100-SXM5-80GB": 390, "Abacus": 3}
+    rows = [f"s,job{job},{chip},{rate * (1 + job / 9)},fp16" for job in range(3) for chip, rate in chips.items()]
+    written(tmp_path / "cross_accelerator.csv", "ds,wl,gpu,thr,pc", *rows)
+    out = tmp_path / "lines.json"
+    assert main(["--test", str(tmp_path), "--json", str(out)]) == 0
+    lines = json.loads(out.read_text(encoding="utf-8"))
+    assert all(line.keys() == KEYS for line in lines)
+    assert (lines[0]["case"], lines[0]["source"], lines[0]["pairs"]) == ("another accelerator", "all", 18)
+    assert 0.0 <= lines[0]["median"] <= lines[0]["p90"] < 1.0
+    by_case = {(line["case"], line["source"]): line for line in lines}
+    regret = by_case["choice of pool, regret, gates included", "all"]
+    order = by_case["choice of pool, pairs in order", "all"]
+    assert 0.0 <= regret["regret"] < 1.0 and regret["order"] is None
+    assert 0.0 <= order["order"] <= 1.0 and order["regret"] is None
+    assert by_case["left out", "Abacus is not in the catalog"]["pairs"] == 3
+    assert by_case["ablation: median ratio of other jobs", "all"]["coverage"] is None
+    assert "Abacus is not in the catalog" in capsys.readouterr().out
+
+
+def scored(hits: int, pairs: int, target: str = "A100") -> list[Scored]:
+    return [Scored("s", target, 0.0, 0.1, 0.0 if number < hits else 1.0) for number in range(pairs)]
+
+
+@pytest.mark.parametrize(("hits", "ok"), [(74, False), (75, True), (90, True), (91, False), (100, False)])
+def test_intervals_are_judged_from_below_and_from_above(hits: int, ok: bool) -> None:
+    lines = coverage("case", scored(hits, 100))
+    assert [(line.source, line.ok) for line in lines[:-1]] == [("all", ok), ("source s", ok), ("on A100", ok)]
+    assert lines[-1].ok is True
+
+
+def test_the_lowest_coverage_has_a_bar_of_its_own_and_few_pairs_none() -> None:
+    lines = {
+        line.source: line for line in coverage("case", [*scored(85, 100), *scored(60, 100, "L4"), *scored(9, 9, "T4")])
+    }
+    assert (lines["on L4"].ok, lines["on A100"].ok, lines["on T4"].ok) == (False, True, None)
+    assert lines["lowest: on L4"].ok is False
 
 
 @pytest.mark.parametrize("useless", USELESS)

@@ -118,6 +118,21 @@ def test_probability_of_being_cheaper() -> None:
     assert cheaper(there, 0.0, here, 0.0) == 0.0
 
 
+PRICE = st.just(0.0) | st.floats(0.0, 1e6)
+
+
+@given(there=PRICE, here=PRICE, rate=st.floats(1e-3, 1e9), sd=st.floats(0.0, 3.0))
+def test_chips_that_cost_nothing_are_compared_like_others(there: float, here: float, rate: float, sd: float) -> None:
+    """A pool may be free: its cost is 0 without doubt, and it is cheaper than whatever costs anything."""
+    one, other = Estimate(rate, sd), Estimate(100.0, 0.1)
+    cost = cost_per_million(one, there)
+    assert 0.0 <= cost.low <= cost.median <= cost.high < math.inf
+    probability = cheaper(one, there, other, here)
+    assert 0.0 <= probability <= 1.0
+    if there == 0.0 or here == 0.0:
+        assert probability == (1.0 if there < here else 0.0)
+
+
 def test_probability_of_being_above() -> None:
     rates, sds = floats([100.0, 100.0, 100.0, 100.0]), floats([0.0, 0.0, 0.1, 0.1])
     assert list(probability_above(rates, sds, floats([99.0, 101.0, 0.0, 100.0]))) == [1.0, 0.0, 1.0, 0.5]

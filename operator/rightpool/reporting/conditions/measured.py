@@ -11,6 +11,7 @@ from rightpool.planning.evaluate.readiness import awaits_rate, comparable_elsewh
 from rightpool.planning.evaluate.rejection import FlopsUtilizationLow
 from rightpool.planning.job import Job
 from rightpool.profiles.bottleneck import Bottleneck
+from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
 from rightpool.reporting.rejection_texts import rejection_text
@@ -26,6 +27,14 @@ _INEFFICIENT: Final = {
     Bottleneck.COMMUNICATION_BOUND: Reason.COMMUNICATION_BOUND,
     Bottleneck.THROTTLED: Reason.THROTTLED,
     Bottleneck.MEMORY_CAPACITY: Reason.MEMORY_CAPACITY,
+}
+
+_CONTRADICTIONS: Final = {
+    Inconsistency.OUT_OF_RANGE: "a share below 0% or above 100%",
+    Inconsistency.SHARES_EXCEED_STEP: "together more than a step",
+    Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "units are active while what they are part of is idle",
+    Inconsistency.MEAN_BEYOND_EXTREMES: "the mean over chips is beyond the lowest or the highest of them",
+    Inconsistency.MEMORY_OVERFULL: "less than is in use",
 }
 
 
@@ -47,6 +56,8 @@ def profiled(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
     if profile.complete and not lacks_samples(job, profile):
         measured = f"{pods(profile.pods)} over {span(profile.window)}"
+        if profile.set_aside:
+            return Statement("True", Reason.CONTRADICTORY_TELEMETRY, f"{measured}; {_set_aside(profile)}")
         return Statement("True", Reason.MEASURED, f"{measured}{_in_steps(job, profile)}")
     if profile.steadiness is Steadiness.STALE:
         return Statement("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
@@ -73,6 +84,15 @@ def profiled(job: Job, context: Context) -> Statement:
         "Python with PyTorch or JAX, or runs in a virtual environment of its image: then set PYTHONPATH in the "
         "template, empty if need be",
     )
+
+
+def _set_aside(profile: Profile) -> str:
+    """Which fields are left out, why, and what to look at."""
+    by_reason: dict[Inconsistency, list[str]] = {}
+    for field, reason in profile.set_aside.items():
+        by_reason.setdefault(reason, []).append(field.value)
+    parts = [f"{', '.join(sorted(fields))}: {_CONTRADICTIONS[reason]}" for reason, fields in sorted(by_reason.items())]
+    return f"left out as they can't be so: {'; '.join(parts)}. See which chips and units the exporter reports"
 
 
 def _in_steps(job: Job, profile: Profile) -> str:

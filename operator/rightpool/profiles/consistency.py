@@ -1,0 +1,85 @@
+"""Readings that can't be so together. They are set aside: what contradicts itself was not measured.
+
+Shares are of one step, and counters are means over one window, so they may differ by a few percent. Beyond that one of
+two is of something else: of another chip, of another time, in another unit. Which one, nobody knows, so both go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Protocol
+
+from rightpool.profiles.sample import Field
+
+# By so much counters may be off, as a share of the time.
+SLACK: Final = 0.05
+# Of two that are read at different times; of shares that overlap a little.
+SLACK_OF_TWO: Final = 0.10
+
+
+class Inconsistency(StrEnum):
+    """Why a reading was set aside."""
+
+    OUT_OF_RANGE = "OutOfRange"  # a share of less than nothing, or of more than all
+    SHARES_EXCEED_STEP = "SharesExceedStep"  # exposed communication and the wait for data are more than a step
+    UNITS_ACTIVE_ON_IDLE_CHIP = "UnitsActiveOnIdleChip"  # matrix units without the SMs, or SMs without the chip
+    MEAN_BEYOND_EXTREMES = "MeanBeyondExtremes"  # a mean over chips below the lowest of them, or above the highest
+    MEMORY_OVERFULL = "MemoryOverfull"  # more memory in use than the chip has
+
+
+class _Valued(Protocol):
+    @property
+    def value(self) -> float: ...
+
+
+_SHARES: Final = (
+    Field.CHIP_BUSY,
+    Field.SLOWEST_CHIP_BUSY,
+    Field.COMPUTE_ACTIVE,
+    Field.MOST_COMPUTE_ACTIVE,
+    Field.LEAST_COMPUTE_ACTIVE,
+    Field.MATRIX_ACTIVE,
+    Field.FP64_ACTIVE,
+    Field.FP32_ACTIVE,
+    Field.FP16_ACTIVE,
+    Field.INTEGER_ACTIVE,
+    Field.OCCUPANCY,
+    Field.MEMORY_BANDWIDTH,
+    Field.EXPOSED_COMMUNICATION,
+    Field.LEAST_EXPOSED,
+    Field.INPUT_WAIT,
+    Field.LEAST_INPUT_WAIT,
+    Field.LAUNCH_GAPS,
+)
+# The first is never more than the second.
+_NOT_ABOVE: Final = (
+    (Field.MATRIX_ACTIVE, Field.COMPUTE_ACTIVE, Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP),
+    (Field.COMPUTE_ACTIVE, Field.CHIP_BUSY, Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP),
+    (Field.MATRIX_ACTIVE, Field.CHIP_BUSY, Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP),
+    (Field.SLOWEST_CHIP_BUSY, Field.CHIP_BUSY, Inconsistency.MEAN_BEYOND_EXTREMES),
+    (Field.LEAST_COMPUTE_ACTIVE, Field.COMPUTE_ACTIVE, Inconsistency.MEAN_BEYOND_EXTREMES),
+    (Field.COMPUTE_ACTIVE, Field.MOST_COMPUTE_ACTIVE, Inconsistency.MEAN_BEYOND_EXTREMES),
+)
+
+
+def inconsistencies(readings: Mapping[Field, _Valued]) -> dict[Field, Inconsistency]:
+    """The readings to set aside, and why; each for the first reason that is found."""
+    found = {
+        field: Inconsistency.OUT_OF_RANGE
+        for field in _SHARES
+        if (reading := readings.get(field)) is not None and not -SLACK <= reading.value <= 1.0 + SLACK
+    }
+    values = {field: reading.value for field, reading in readings.items() if field not in found}
+    for lower, upper, reason in _NOT_ABOVE:
+        least, most = values.get(lower), values.get(upper)
+        if least is not None and most is not None and least > most + SLACK_OF_TWO:
+            found.setdefault(lower, reason)
+            found.setdefault(upper, reason)
+    exposed, waited = values.get(Field.EXPOSED_COMMUNICATION), values.get(Field.INPUT_WAIT)
+    if exposed is not None and waited is not None and exposed + waited > 1.0 + SLACK_OF_TWO:
+        found[Field.EXPOSED_COMMUNICATION] = found[Field.INPUT_WAIT] = Inconsistency.SHARES_EXCEED_STEP
+    used, total = values.get(Field.MEMORY_USED), values.get(Field.MEMORY_TOTAL)
+    if used is not None and total is not None and used > (1.0 + SLACK) * total:
+        found[Field.MEMORY_TOTAL] = Inconsistency.MEMORY_OVERFULL  # what is in use must fit all the same
+    return found
