@@ -6,13 +6,15 @@ Reads only the jobs' status, in one list. With `-o json` or `-o yaml`, one objec
     asOf               time of the request, RFC 3339
     notes              what is not as it should be, sentences
     jobs               highest cost first, each {namespace, name, state, pool, chips, capacity, throughput, unit,
-                       costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, goesTo, savings,
-                       toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion, promisedUnit}. Dollars,
-                       up to asOf; null where unknown. throughput is in units a second, costPerMillion for a million
-                       units; unit is Samples or Steps. chips and costPerHour are null where the job holds no chips;
-                       targets is the reason of TargetsMet; progress and savings are shares, 0-1; goesTo is {pool,
-                       chips, replicas, capacity}, where the operator recommends to move it; promised and delivered are
-                       of the decision that brought the job where it is, for a million of promisedUnit
+                       costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, secondsLeft, dollarsLeft,
+                       goesTo, savings, toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion,
+                       promisedUnit}. Dollars, up to asOf; null where unknown. throughput is in units a second,
+                       costPerMillion for a million units; unit is Samples or Steps. chips and costPerHour are null
+                       where the job holds no chips; targets is the reason of TargetsMet; progress and savings are
+                       shares, 0-1; secondsLeft are to targets.deadline and dollarsLeft of targets.budget, negative
+                       beyond them; goesTo is {pool, chips, replicas, capacity}, where the operator recommends to move
+                       it; promised and delivered are of the decision that brought the job where it is, for a million
+                       of promisedUnit
     total              {jobs, running, chips, costPerHour, toBeHadPerHour, spent, saved, unpriced}: unpriced is the
                        number of running jobs on chips without a known price; they are in none of the sums
 
@@ -43,7 +45,7 @@ from rightpool.planning.migration.verification import measured_cost_per_million
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, number, share
+from rightpool.reporting.wording import cents, dollars, number, share, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,12 @@ class Line:
     saved: float | None
     targets: str | None = None
     progress: float | None = None
-    finish_at: float | None = None
+    ends_in: float | None = None
+    """Seconds until all samples are done, at the rate of the last reading; negative where that was to be so before."""
+    time_left: float | None = None
+    """Seconds to the deadline; negative after it."""
+    money_left: float | None = None
+    """Dollars of the budget; negative where it is exceeded."""
     offer: Offer | None = None
     unit: WorkUnit | None = None
     """What throughput and cost_per_million count."""
@@ -104,6 +111,9 @@ def job_columns(units: bool) -> tuple[Column, ...]:
         Column("STATE"),
         Column("TARGETS", drop=6),
         Column("DONE", right=True, drop=7),
+        Column("ENDS IN", right=True, drop=8),
+        Column("TIME LEFT", right=True, drop=9),
+        Column("BUDGET LEFT", right=True, drop=10),
         Column("WOULD GO TO", drop=3),
         Column("SAVES", right=True, drop=3),
         Column("SPENT", right=True, drop=5),
@@ -156,7 +166,8 @@ def _line(stored: StoredJob, now: float) -> Line:
     hourly = account.cost_per_hour if holds else None
     has_account = not job.state.account.empty
     met = find_condition(status.conditions, ConditionType.TARGETS_MET)
-    outlook = status.outlook
+    outlook, targets, ended = status.outlook, job.spec.targets, job.state.finished is not None
+    finish_at = None if ended or outlook is None else outlook.finish_at
     brought = _last_move_here(stored) if holds else None
     return Line(
         namespace=job.key.namespace,
@@ -174,7 +185,9 @@ def _line(stored: StoredJob, now: float) -> Line:
         saved=account.saved if has_account and job.state.moves else None,
         targets=None if met is None else met.reason,
         progress=None if outlook is None else outlook.progress,
-        finish_at=None if outlook is None or job.state.finished is not None else outlook.finish_at,
+        ends_in=None if finish_at is None else finish_at - now,
+        time_left=None if ended or targets.deadline is None else targets.deadline.timestamp() - now,
+        money_left=None if ended or targets.budget is None else float(targets.budget) - account.spent,
         offer=offer_of(stored, status) if holds else None,
         promised_per_million=None if brought is None else brought.predicted_cost_per_million,
         delivered_per_million=None if brought is None else brought.realised_cost_per_million,
@@ -212,7 +225,9 @@ def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[s
                 "bottleneck": line.bottleneck,
                 "targets": line.targets,
                 "progress": line.progress,
-                "finishAt": None if line.finish_at is None else write_unix_time(line.finish_at),
+                "finishAt": None if line.ends_in is None else write_unix_time(now + line.ends_in),
+                "secondsLeft": line.time_left,
+                "dollarsLeft": line.money_left,
                 "goesTo": None if line.offer is None else place_document(line.offer.recommendation.placement),
                 "savings": None if line.offer is None else line.offer.recommendation.savings,
                 "toBeHadPerHour": None if line.offer is None else line.offer.dollars_per_hour,
@@ -286,11 +301,18 @@ def job_cells(line: Line, units: bool) -> list[str]:
         line.state,
         NOTHING if line.targets in (None, Reason.NO_TARGETS) else str(line.targets),
         NOTHING if line.progress is None else share(line.progress),
+        NOTHING if line.ends_in is None else span(max(0.0, line.ends_in)),
+        NOTHING if line.time_left is None else _signed(line.time_left),
+        total(line.money_left),
         NOTHING if line.offer is None else short_place(line.offer.recommendation.placement),
         NOTHING if line.offer is None else _saves(line.offer),
         total(line.spent),
         total(line.saved),
     ]
+
+
+def _signed(seconds: float) -> str:
+    return f"{'-' if seconds < 0.0 else ''}{span(abs(seconds))}"
 
 
 def _saves(offer: Offer) -> str:
