@@ -114,8 +114,8 @@ def test_that_every_job_rules_a_pool_out_is_told_once_and_so_is_its_end(client: 
 
     for _ in range(3):
         publish()
-    told = ("Warning", "NobodyAllowed", 1)
-    eventually(lambda: pool.statements() == [told])
+    warning = ("Warning", "NobodyAllowed", 1)
+    eventually(lambda: pool.statements() == [warning])
     placement["pools"] = {"allow": [pool.name]}
     publish()
-    eventually(lambda: pool.statements() == [("Normal", "JobsAllowed", 1), told])
+    eventually(lambda: pool.statements() == [("Normal", "JobsAllowed", 1), warning])

@@ -9,7 +9,7 @@ import pytest
 
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli import top as module
-from rightpool.cli.top import document, job_cells, job_columns, print_jobs, ranked
+from rightpool.cli.job_table import document, job_cells, job_columns, print_jobs, ranked
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.unit.cli.cluster import (
     NOW,

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from rightpool.cli.connection import error_message
 from rightpool.cli.heartbeat import no_leader_text
+from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
 from rightpool.cli.pools import POOL_COLUMNS, pool_cells
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
 from rightpool.cli.table import NOTHING, Column
-from rightpool.cli.top import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
 from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient

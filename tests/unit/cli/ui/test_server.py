@@ -17,8 +17,8 @@ import pytest
 from rightpool.cli.connection import CliError, Connection
 from rightpool.cli.explain import explain
 from rightpool.cli.explanation import print_explanation
+from rightpool.cli.job_table import print_jobs, ranked
 from rightpool.cli.pools import print_pools
-from rightpool.cli.top import print_jobs, ranked
 from rightpool.cli.ui import command
 from rightpool.cli.ui.cached import Cached
 from rightpool.cli.ui.fleet import JOBS_SHOWN
