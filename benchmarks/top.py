@@ -6,7 +6,7 @@ The statuses are those that the operator's own loop writes about the synthetic f
 with a ledger of so many moves each. etcd and the API server are real. `top` is started anew each time. An empty Python
 and a read of the list that does nothing with it stand beside it, since they are part of what is waited for.
 
-The last line says whether the median of `top -A` is within the bar for a thousand jobs; the exit code is 1 where it is not.
+The last line says whether the median of `top -A` is within the bar for a thousand jobs; where not, the exit code is 1.
 """
 
 import argparse
