@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -152,6 +152,8 @@ class FleetPage:
     offers_more: int
     headers: tuple[Header, ...]
     rows: tuple[JobRow, ...]
+    widths: tuple[float, ...]
+    """Of each column, in widths of a digit, where there are very many rows."""
     found: int
     """Jobs that the filter finds."""
     jobs: int
@@ -166,6 +168,8 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
     found = sorted((line for line in lines if _has(line, text.strip().lower())), key=key)
     first = picture.offers[:OFFERS_SHOWN]
     units = name_units(lines)
+    columns = (*job_columns(units), *_MORE_COLUMNS)
+    rows = tuple(_job_row(line, units) for line in (found if everything else found[:JOBS_SHOWN]))
     pools = {} if picture.fleet is None else picture.fleet.pools
     problems = () if picture.fleet is None else picture.fleet.problems
     return FleetPage(
@@ -187,8 +191,9 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
         offers=Table(OFFER_COLUMNS, tuple(tuple(offer_cells(key, offer)) for key, offer in first)),
         offer_links=tuple(job_address(key) for key, _ in first),
         offers_more=len(picture.offers) - len(first),
-        headers=tuple(_header(column, order) for column in (*job_columns(units), *_MORE_COLUMNS)),
-        rows=tuple(_job_row(line, units) for line in (found if everything else found[:JOBS_SHOWN])),
+        headers=tuple(_header(column, order) for column in columns),
+        rows=rows,
+        widths=_widths(rows, (column.title for column in columns)) if len(rows) > JOBS_SHOWN else (),
         found=len(found),
         jobs=len(lines),
     )
@@ -237,6 +242,12 @@ def _job_row(line: Line, units: bool) -> JobRow:
     cells = (*job_cells(line, units), money(line.promised_per_million), money(line.delivered_per_million))
     key = JobKey(line.namespace, line.name)
     return JobRow(f"job-{key}", job_address(key), cells, line.holds_chips)
+
+
+def _widths(rows: Sequence[JobRow], titles: Iterable[str]) -> tuple[float, ...]:
+    """Of each column, in widths of a digit, with room for wider letters."""
+    longest = map(max, zip(map(len, titles), *(map(len, row.cells) for row in rows), strict=True))
+    return tuple(round(1.1 * length + 2.0, 1) for length in longest)
 
 
 def _or_never(seconds: float | None) -> float:

@@ -16,6 +16,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cli.ui.server import Pages, application
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.unit.cli.cluster import FakeClient, job, running_status
@@ -118,6 +119,28 @@ def test_the_demos_stories_have_no_errors_and_no_findings(browser: Browser) -> N
         rows = shown.page.eval_on_selector_all("table.jobs tbody tr", "rows => rows.map((row) => row.innerText)")
         assert len(rows) == len(jobs) == 5
         assert all("Running" in row for row in rows)
+
+
+def test_very_many_rows_are_a_table_whose_columns_hold_their_words(browser: Browser) -> None:
+    client = fleet()
+    for number in range(JOBS_SHOWN):
+        client.add(PROFILED_JOBS, job(f"a-rather-long-name-of-a-job-{number}", status=running_status()))
+    with served(browser, client, pages_of(client), "light") as shown:
+        shown.open("/?all=1")
+        cut = "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.innerText)"
+        assert shown.page.eval_on_selector_all("table.jobs tr > *", cut) == []
+        lefts = "cells => [...new Set(cells.map((cell) => Math.round(cell.getBoundingClientRect().left)))].length"
+        for column in (1, 2, 9):
+            one = shown.page.eval_on_selector_all(f"table.jobs tr > :nth-child({column})", lefts)
+            assert one == 1, "the cells of a column stand below each other"
+        roles = shown.page.get_by_role("row")
+        assert roles.count() > JOBS_SHOWN, "a screen reader still finds rows"
+        found = Axe().run(shown.page).response["violations"]
+        assert [each["id"] for each in found] == []
+        updated = shown.page.inner_text("main")
+        shown.update()
+        assert shown.page.inner_text("main") == updated
+        assert shown.errors == []
 
 
 def test_an_update_shows_what_is_new_and_keeps_the_focus(shown: Shown) -> None:
