@@ -211,7 +211,11 @@ def test_the_newest_moves_are_kept() -> None:
 
 
 @pytest.mark.parametrize("part", [JOBS, MOVES])
-@pytest.mark.parametrize("damaged", [b"no", gzip.compress(b"no"), gzip.compress(b"{}"), gzip.compress(b"no")[:-4]])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"no", gzip.compress(b"no"), gzip.compress(b"{}"), gzip.compress(b"no")[:-4]],
+    ids=["not compressed", "no table", "no move", "cut off"],
+)
 def test_parts_that_cannot_be_read_are_no_books(part: str, damaged: bytes) -> None:
     stored = config_map("system", "ns", Chargeback(), None)
     stored["binaryData"][part] = base64.b64encode(damaged).decode()
