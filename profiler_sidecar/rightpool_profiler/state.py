@@ -352,6 +352,9 @@ class State:
         takes = [one for one in living if one.report.samples is not None or _uncounted(one.report)]
         if batches and len(batches) == len(takes):
             found.append(Sample(contract.STEP_SAMPLES, {}, sum(batches)))
+        flops = _step_flops([one.report for one in living if _steps(one.report)])
+        if flops is not None:
+            found.append(Sample(contract.STEP_FLOPS, {}, flops))
         saying = [one.report for one in living if one.report.model is not None]
         if not saying:
             return found
@@ -413,6 +416,14 @@ def _uncounted(report: Report) -> bool:
 def _steps(report: Report) -> bool:
     """Whether a process has made a step, counted or not."""
     return report.steps > 0 or report.opaque
+
+
+def _step_flops(stepping: list[Report]) -> float | None:
+    """FLOPs of a step of these processes together; None where one does not say, or where they are programs of their own
+    whose steps are added up."""
+    known = [report.model.step_flops for report in stepping if report.model and report.model.step_flops]
+    ranks = all(report.world > 1 for report in stepping) or len(stepping) == 1
+    return sum(known) if ranks and known and len(known) == len(stepping) else None
 
 
 def _together(one: Report, other: Report) -> bool:

@@ -13,14 +13,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from rightpool.api.model import keyed_by
 from rightpool.api.record import Record
 from rightpool.api.units import UnixTime
 
 MAX_MESSAGE: Final = 32768
-LIST_OF_CONDITIONS: Final[dict[str, Any]] = {
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-}
+LIST_OF_CONDITIONS: Final[dict[str, Any]] = keyed_by("type")
 
 
 class ConditionType(StrEnum):
@@ -96,6 +94,7 @@ class Reason(StrEnum):
     # Efficient
     EFFICIENT_ENOUGH = "EfficientEnough"  # no efficiency target is missed, and there is no bottleneck to correct
     POOR_SCALING = "PoorScaling"  # minScalingEfficiency is missed
+    LOW_FLOPS_UTILIZATION = "LowModelFlopsUtilization"  # minModelFlopsUtilization is missed
     INPUT_BOUND = "InputBound"  # the chips wait for data
     COMMUNICATION_BOUND = "CommunicationBound"  # the chips wait for each other
     CHIP_IDLE = "ChipIdle"  # the chips do nothing
@@ -120,6 +119,8 @@ class Reason(StrEnum):
     TARGETS_HOLD = "TargetsHold"  # every declared target holds
     NO_TARGETS = "NoTargets"  # none is declared
     MIN_SCALING_EFFICIENCY_MISSED = "MinScalingEfficiencyMissed"  # targets.minScalingEfficiency is missed
+    MIN_FLOPS_UTILIZATION_MISSED = "MinModelFlopsUtilizationMissed"  # targets.minModelFlopsUtilization is missed
+    FLOPS_UNKNOWN = "ModelFlopsUnknown"  # targets.minModelFlopsUtilization is declared, and FLOPs are not known
     MAX_COST_PER_HOUR_EXCEEDED = "MaxCostPerHourExceeded"  # targets.maxCostPerHour is exceeded
     MAX_COST_PER_MILLION_SAMPLES_EXCEEDED = "MaxCostPerMillionSamplesExceeded"  # …maxCostPerMillionSamples is exceeded
     BUDGET_EXCEEDED = "BudgetExceeded"  # targets.budget is spent
@@ -167,6 +168,7 @@ class Reason(StrEnum):
     HEALTHY = "Healthy"  # nothing is wrong
     STRAGGLER = "Straggler"  # one rank delays the others
     UNHEALTHY = "Unhealthy"  # a chip has a fault
+    INVALID_VARIANT = "InvalidVariant"  # a variant of placement.variants can't be used
     PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs are unknown
     ACCELERATOR_UNKNOWN = "AcceleratorUnknown"  # the catalog does not have the pool's accelerator
 

@@ -12,19 +12,22 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
                             over are the probabilities of missing the deadline and the budget
     placement               as status.placement, with costPerHour; null before the first start
     profile                 {quality, window, measuredAt, values: {samplesPerSecond or stepsPerSecond, stepSeconds, …},
-                            missing}: SI base units, ratios 0-1; missing names what was not measured; null where
-                            nothing was
+                            missing}: SI base units, ratios 0-1; missing names what was not measured; null where nothing
+                            was
     bottleneck              {class, evidence, lever}; null where nothing was measured
     current                 the placement as a candidate; null where it was not measured
     candidates              the best first, each {pool, chips, replicas, capacity, throughput, unit, costPerHour,
-                            costPerMillion, scalingEfficiency, saving, probability, verdict, message}.
+                            costPerMillion, scalingEfficiency, modelFlopsUtilization, saving, probability, variant,
+                            verdict, message}.
                             unit is Samples or Steps: throughput counts them, and costPerMillion is for a million. Both
-                            are {median, low, high} with an 80% interval, the first with its basis. verdict is Eligible,
-                            or the reason why not, which `message` explains in numbers
+                            are {median, low, high} with an 80% interval, the first with its basis. variant is the
+                            vendor whose variant of the template is used there, or null. verdict is Eligible, or the
+                            reason why not, which `message` explains in numbers
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
-    cost                    {perHour, spent, saved}, dollars up to asOf; null where nothing was spent
+    cost                    {perHour, spent, saved, goodput}, dollars up to asOf; goodput is the useful share of paid
+                            chip time; null where nothing was spent
     history                 as status.history, the newest last, each with its unit
 
 Money is dollars, and all numbers are JSON numbers, also those that the API writes as texts. What is not known is null,
@@ -40,7 +43,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from rightpool.api.conditions import ConditionType, find_condition
+from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.estimate import Estimate
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
@@ -51,6 +54,7 @@ from rightpool.cli.explanation import decision_words, print_explanation, print_l
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
+from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of, without_operator
@@ -61,13 +65,12 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.select import adaptation_mode
-from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.forecast import Forecast, forecast
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.status import EXPECTED, FIELDS
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import span
 
@@ -106,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=plot_file,
         metavar="FILE",
-        help="also draw it, as .svg or .png: roofline, throughput by size, cost against time, parts of a step",
+        help="also draw it, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
     )
     add_watch_argument(parser)
     add_operator_argument(parser)
@@ -146,7 +149,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    selected = {key for stored in here.values() for key in node_selector(stored.job.spec)}
+    selected = {key for stored in here.values() for key in selecting_keys(stored.job)}
     fleet = view.fleet(selected)
     view.pods_of_namespace()
     known: dict[JobKey, Job] = {}
@@ -173,7 +176,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     stored = jobs.get(key)
     if stored is None:
         raise CliError(_not_found(key, jobs))
-    fleet = view.fleet(node_selector(stored.job.spec))
+    fleet = view.fleet(selecting_keys(stored.job))
     view.children(key)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
@@ -188,6 +191,9 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
         )
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
+    degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
+    if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
+        notes.append(degraded.message)
     return Explanation(stored, job, Decider()(whole)[key], fleet.pools, policy, now, tuple(notes))
 
 
@@ -262,15 +268,9 @@ def document(found: Explanation) -> dict[str, Any]:
         "targets": _targets(found),
         "placement": plain(wire.get("placement")),
         "profile": _profile(found),
-        "bottleneck": None
-        if job.observed.diagnosis is None
-        else {
-            "class": job.observed.diagnosis.bottleneck.value,
-            "evidence": job.observed.diagnosis.evidence or None,
-            "lever": job.observed.diagnosis.lever or None,
-        },
-        "current": None if found.assessment.current is None else _candidate(found.assessment.current),
-        "candidates": [_candidate(candidate) for candidate in found.assessment.candidates],
+        "bottleneck": bottleneck_document(found),
+        "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
+        "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
         "decision": {
             "action": decision.action.value,
             "reason": decision.reason.value,
@@ -279,7 +279,12 @@ def document(found: Explanation) -> dict[str, Any]:
         },
         "migration": plain(wire.get("migration")),
         "recommendation": plain(wire.get("recommendation")),
-        "cost": {"perHour": account.cost_per_hour, "spent": account.spent, "saved": account.saved}
+        "cost": {
+            "perHour": account.cost_per_hour,
+            "spent": account.spent,
+            "saved": account.saved,
+            "goodput": account.goodput,
+        }
         if not account.empty
         else None,
         "history": [entry_document(entry) for entry in job.state.history],
@@ -290,13 +295,12 @@ def _profile(found: Explanation) -> dict[str, Any] | None:
     recorded = found.stored.status.profile
     if recorded is None or found.job.observed.profile is None:
         return None
-    readings = found.job.observed.profile.readings
     return {
         "quality": recorded.quality,
         "window": recorded.window,
         "measuredAt": None if recorded.measured_at is None else write_unix_time(recorded.measured_at),
-        "values": {field.value: readings[field].value for field in FIELDS.values() if field in readings},
-        "missing": [field.value for field in EXPECTED if field not in readings],
+        "values": {each.name: each.value for each in profile_fields(found)},
+        "missing": [name for name, _, _ in unmeasured_fields(found)],
     }
 
 
@@ -342,7 +346,8 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(found: Explanation, candidate: Candidate) -> dict[str, Any]:
+    variant = None if found.job.variant(candidate.vendor) is None else candidate.vendor
     rate = candidate.throughput
     return {
         **place_document(candidate.placement),
@@ -351,8 +356,10 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "costPerHour": candidate.cost_per_hour,
         "costPerMillion": None if candidate.cost_per_million is None else _estimate(candidate.cost_per_million),
         "scalingEfficiency": candidate.scaling_efficiency,
+        "modelFlopsUtilization": candidate.flops_utilization,
         "saving": candidate.saving,
         "probability": candidate.probability,
+        "variant": variant,
         "verdict": ELIGIBLE if candidate.rejection is None else candidate.rejection.reason.value,
         "message": None if candidate.rejection is None else verdict_text(candidate),
     }

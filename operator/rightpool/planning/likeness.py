@@ -12,7 +12,9 @@ from rightpool.planning.job import Job, Observed
 from rightpool.profiles.likeness import alike
 
 # Compared by likeness, follow from it, or concern only what is under way.
-_ASIDE: Final = frozenset({"profile", "diagnosis", "checkpoint_at", "checkpoint_error", "template_checked"})
+_ASIDE: Final = frozenset(
+    {"profile", "diagnosis", "checkpoint_at", "checkpoint_error", "template_checked", "variants_checked"}
+)
 _LASTING: Final = attrgetter(*(field.name for field in fields(Job) if field.name != "observed"))
 _SEEN: Final = attrgetter(*(name for name in Observed._fields if name not in _ASIDE))
 

@@ -31,7 +31,7 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.closed_pools import closed_pools
-from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
@@ -199,7 +199,7 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in node_selector(job.job.spec)}
+            selected = {key for job in live.values() for key in selecting_keys(job.job)}
             pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
@@ -231,7 +231,7 @@ class Planner:
             outcomes = outcomes_of(fleet.jobs.values(), kept, now)
             parts.pool_publisher.publish(inventory, now, outcomes, against, self._closed)
             parts.policy_publisher.publish(stored_policy, limits.stop, now)
-        parts.books.cycle(stored, observed, now)
+        parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(
             (observed.get(key, job.job) for key, job in stored.items()),
             len(pools),
@@ -280,7 +280,9 @@ class Planner:
                 threat=self._threat(job, revisions, drained),
                 pool_problem=None if name is None else why_unusable(name, inventory),
                 refusal=parts.executor.refusal(job),
-                template_checked=parts.executor.template_checked(job),
+                template_checked=parts.executor.checks.template_checked(job),
+                variants_checked=parts.executor.checks.variants_checked(job),
+                refused_variants=parts.executor.checks.refused_variants(job),
             )
             # The very object of the last cycle where nothing about the job has changed: whoever keeps something that
             # was made from it sees that at once.

@@ -28,17 +28,17 @@ GIB = 2**30
 class Libtpu(stubs.RuntimeMetricServiceServicer):
     """Says what it was given, each value with the number of its device; devices in the opposite order."""
 
-    def __init__(self, said: Mapping[str, Sequence[Any]]) -> None:
-        self._said = said
+    def __init__(self, served: Mapping[str, Sequence[Any]]) -> None:
+        self._served = served
 
     async def ListSupportedMetrics(self, request: Any, context: Any) -> Any:
-        listed = [messages.SupportedMetric(metric_name=name) for name in (*self._said, "hlo.queue.size.gauge")]
+        listed = [messages.SupportedMetric(metric_name=name) for name in (*self._served, "hlo.queue.size.gauge")]
         return messages.ListSupportedMetricsResponse(supported_metric=listed)
 
     async def GetRuntimeMetric(self, request: Any, context: Any) -> Any:
         assert request.skip_node_aggregation  # each process speaks for itself
         found = []
-        for device, value in reversed(list(enumerate(self._said[request.metric_name]))):
+        for device, value in reversed(list(enumerate(self._served[request.metric_name]))):
             attribute = messages.Attribute(key="device-id", value=messages.AttrValue(int_attr=device))
             kind = {float: "as_double", int: "as_int", str: "as_string"}[type(value)]
             found.append(messages.Metric(attribute=attribute, gauge=messages.Gauge(**{kind: value})))
@@ -51,8 +51,8 @@ async def serving(*processes: Mapping[str, Sequence[Any]], port: int | None = No
     for first in range(28431, 29431, 10) if port is None else (port,):
         servers = [grpc.aio.server() for _ in processes]
         try:
-            for number, (server, said) in enumerate(zip(servers, processes, strict=True)):
-                stubs.add_RuntimeMetricServiceServicer_to_server(Libtpu(said), server)
+            for number, (server, served) in enumerate(zip(servers, processes, strict=True)):
+                stubs.add_RuntimeMetricServiceServicer_to_server(Libtpu(served), server)
                 server.add_insecure_port(f"127.0.0.1:{first + number}")
         except RuntimeError:  # somebody else has the port
             continue
@@ -68,8 +68,8 @@ async def serving(*processes: Mapping[str, Sequence[Any]], port: int | None = No
 
 
 async def test_chips_of_one_process() -> None:
-    said = {DUTY: [90.0, 0.0], BANDWIDTH: [40.0, 0.0], USED: [10 * GIB, 0], TOTAL: [16 * GIB, 16 * GIB]}
-    async with serving(said) as port:
+    served = {DUTY: [90.0, 0.0], BANDWIDTH: [40.0, 0.0], USED: [10 * GIB, 0], TOTAL: [16 * GIB, 16 * GIB]}
+    async with serving(served) as port:
         one, other = await read_chips(2, port)
     assert (one.uuid, one.ratios, one.memory_used, one.memory_total) == (
         "tpu-0", {"busy": 0.9, "memory_bandwidth": 0.4}, 10 * GIB, 16 * GIB,
@@ -127,15 +127,15 @@ _COUNTS = st.integers(0, 9)
 
 @given(st.dictionaries(st.sampled_from([DUTY, BANDWIDTH, USED, TOTAL]), _COUNTS), st.integers(1, 8))
 def test_nothing_is_invented(counts: dict[str, int], most: int) -> None:
-    said = {metric: tuple(float(device) for device in range(count)) for metric, count in counts.items() if count}
-    chips = chips_of(0, said, most)
+    served = {metric: tuple(float(device) for device in range(count)) for metric, count in counts.items() if count}
+    chips = chips_of(0, served, most)
     assert len(chips) <= most
     for chip in chips:
         assert set(chip.ratios) == {
-            name for name, of in (("busy", DUTY), ("memory_bandwidth", BANDWIDTH)) if of in said
+            name for name, of in (("busy", DUTY), ("memory_bandwidth", BANDWIDTH)) if of in served
         }
         assert all(0.0 <= ratio <= 1.0 for ratio in chip.ratios.values())
-        assert (chip.memory_total is None) or TOTAL in said
+        assert (chip.memory_total is None) or TOTAL in served
 
 
 async def test_the_page_of_a_program_on_a_tpu() -> None:

@@ -10,10 +10,9 @@ from rightpool.api.choices import Batch, ModelState
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.evaluate.shape import needs_price
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, parallelism_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import Parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,8 @@ class Numbers:
     """targets.maxCostPerMillionSamples."""
     efficiency: Floats
     """targets.minScalingEfficiency."""
+    utilization: Floats
+    """targets.minModelFlopsUtilization."""
     work_left: Floats
     """Work that is left."""
     restart: Floats
@@ -96,6 +97,8 @@ class Rows:
     """Dollars per million units."""
     efficiency: Floats
     """Throughput / (chips × one-chip throughput)."""
+    full: Floats
+    """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
     """Seconds without progress until that rate is reached."""
 
@@ -110,10 +113,10 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
     their pools."""
     table = np.array(
         [_row(job, rate, now) for job, rate in zip(jobs, rates.tolist(), strict=True)], dtype=np.float64
-    ).reshape(len(jobs), 16)
+    ).reshape(len(jobs), 17)
     columns = iter(table.T.copy())
     memory, measured, keeps, differ, sharded, chips, needs = (next(columns) for _ in range(7))
-    hourly, per_million, efficiency, savings = (next(columns) for _ in range(4))
+    hourly, per_million, efficiency, utilization, savings = (next(columns) for _ in range(5))
     work_left, restart, horizon, time_left, budget_left = columns
     return Numbers(
         memory=memory,
@@ -128,6 +131,7 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
         hourly=hourly,
         per_million=per_million,
         efficiency=efficiency,
+        utilization=utilization,
         work_left=work_left,
         restart=restart,
         horizon=horizon,
@@ -137,9 +141,16 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
     )
 
 
-def _replicated(seen: Parallelism) -> bool:
-    """Whether the program says that every chip holds the whole state."""
-    return seen.sharded == seen.tensor == seen.pipeline == 1
+def _sharded(job: Job) -> bool:
+    """Whether state may be split over the chips so that each needs more of it on fewer chips. Where the user says how
+    the model is divided, a group of chips keeps its part at any size, and only what is seen to be sharded over groups
+    counts; else whatever the program does not deny."""
+    elastic, seen = job.spec.elasticity, parallelism_of(job)
+    if elastic.state is not ModelState.SHARDED:
+        return False
+    if elastic.model_parallel is not None:
+        return (seen.sharded or 1) > 1
+    return not seen.sharded == seen.tensor == seen.pipeline == 1
 
 
 def _row(job: Job, rate: float, now: float) -> tuple[float, ...]:
@@ -152,12 +163,13 @@ def _row(job: Job, rate: float, now: float) -> tuple[float, ...]:
         used is not None,
         spec.batch is not Batch.PER_CHIP,
         profile.unit is WorkUnit.STEPS and spec.batch is Batch.PER_CHIP,
-        spec.elasticity.state is ModelState.SHARDED and not _replicated(profile.traits.parallelism),
+        _sharded(job),
         revision.placement.chips,
         needs_price(targets),
         math.nan if targets.max_cost_per_hour is None else float(targets.max_cost_per_hour),
         math.nan if targets.max_cost_per_million_samples is None else float(targets.max_cost_per_million_samples),
         math.nan if targets.min_scaling_efficiency is None else float(targets.min_scaling_efficiency),
+        math.nan if targets.min_model_flops_utilization is None else float(targets.min_model_flops_utilization),
         float(spec.adaptation.min_savings),
         *outlook(job, rate, now),
     )

@@ -11,7 +11,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.planning.accounting.accounting import departed
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
+from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
@@ -49,6 +50,8 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
         if refusal is not None and refusal.revision == migration.target.revision:
             migration = replace(migration, message=refusal.message)
             return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
+    if awaits_check(job, migration.target.vendor):
+        return job
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
     return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
@@ -121,11 +124,14 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     for days."""
     variation = job.observed.variation
     unit = migration.unit if variation is None else variation.unit
-    seen = pace(variation, migration.moving.revision, unit, MOST_WINDOWS)
+    # What was before a fault that throttles its chips is not what it leaves.
+    seen = pace(variation, migration.moving.revision, unit, 1 if throttled_now(job) else MOST_WINDOWS)
     source, target = migration.source.placement, migration.target.placement
-    if not job.spec.compares(unit, source.chips, target.chips):
+    # Of an edit nothing was evaluated, so that nothing tells what healthy chips would do.
+    slowed = migration.action is Action.UPDATE and throttled_now(job)
+    if slowed or not job.spec.compares(unit, source.chips, target.chips):
         seen = None
-    if seen is not None and migration.promises and not migration.rolling_back:
+    if seen is not None and migration.action is not Action.START and not migration.rolling_back:
         if unit is not migration.unit:  # what was promised is of another unit
             migration = replace(migration, predicted=None, predicted_cost=None)
         elif migration.predicted is not None and migration.baseline:
@@ -137,10 +143,12 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
                 predicted=migration.predicted.times(ratio),
                 predicted_cost=None if cost is None else cost.times(1.0 / ratio),
             )
+        healthy, before = migration.healthy_baseline, migration.baseline
         migration = replace(
             migration,
             unit=unit,
             baseline=seen.rate,
+            healthy_baseline=healthy * seen.rate / before if healthy is not None and before else None,
             baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
         )
@@ -152,7 +160,7 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     if state.exists or state.active > 0:
         return job
     # Only here the job's place changes: from now on the target is what is there.
-    target = replace(migration.target, workload_hash=job.workload_hash, created_at=now)
+    target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
     migration = replace(migration, target=target, stopped_at=now, running_at=None)
     job = departed(job, migration, now)
     assert job.state.migration is not None
