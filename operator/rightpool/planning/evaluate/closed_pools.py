@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.enumerate import options
-from rightpool.planning.evaluate.pool_gates import home_vendor, selected
+from rightpool.planning.evaluate.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.job import Job
@@ -26,13 +26,14 @@ def closed_pools(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> dict[str, tu
     for job in jobs:
         if not left:
             break
-        shape, revision = Shape.of(job.spec), job.state.revision
+        shape, revision = Shape.of(job), job.state.revision
         current = None if revision is None else pools.get(revision.placement.pool)
-        key = (shape, None if current is None else current.accelerator.vendor)
+        placed = placed_vendor(revision, current)
+        key = (shape, placed)
         if key in asked:
             continue
         asked.add(key)
-        vendor = home_vendor((pool for pool in pools.values() if selected(shape, pool)), current)
+        vendor = home_vendor(shape, pools.values(), placed)
         for option in options(shape, left.values(), vendor):
             if option.rejection is None:
                 left.pop(option.placement.pool, None)
