@@ -127,8 +127,10 @@ def parts() -> dict[str, Schema]:
         costPerHour=_or_null(_NUMBER),
         costPerMillion=_or_null(_object(**interval)),
         scalingEfficiency=_or_null(_NUMBER),
+        modelFlopsUtilization=_or_null(_NUMBER),
         saving=_or_null(_NUMBER),
         probability=_or_null(_SHARE),
+        variant=_or_null(_TEXT),
         verdict=_one_of([ELIGIBLE, *RejectionReason]),
         message=_or_null(_TEXT),
     )
@@ -228,7 +230,7 @@ def kinds() -> dict[str, Schema]:
             decision=_DECISION,
             migration=_or_null(_of_status("migration", Migration, Revision)),
             recommendation=_or_null(_of_status("recommendation", Recommendation)),
-            cost=_or_null(_object(perHour=_or_null(_NUMBER), spent=_NUMBER, saved=_NUMBER)),
+            cost=_or_null(_object(perHour=_or_null(_NUMBER), spent=_NUMBER, saved=_NUMBER, goodput=_or_null(_SHARE))),
             history=_list(_ENTRY),
         ),
         _document(
