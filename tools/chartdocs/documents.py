@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tools.chartdocs import metric_schema, metrics, values
+from tools.chartdocs import cli_schema, metric_schema, metrics, values
 from tools.docs import rooms
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 README: Final = ROOT / "charts" / "rightpool" / "README.md"
 METRICS: Final = ROOT / "docs" / "metrics.md"
 METRIC_SCHEMA: Final = ROOT / "docs" / "metrics.schema.json"
+CLI_SCHEMA: Final = ROOT / "docs" / "cli.schema.json"
 ROOMS: Final = ROOT / "docs" / "images" / "rooms.svg"
 _BEGIN: Final = "<!-- values: made by `python -m tools.chartdocs` from values.schema.json and values.yaml -->"
 _END: Final = "<!-- /values -->"
@@ -25,6 +26,7 @@ def contents() -> dict[Path, str]:
         README: f"{before}{_BEGIN}\n{values.table()}\n{_END}{after}",
         METRICS: metrics.page(),
         METRIC_SCHEMA: metric_schema.text(),
+        CLI_SCHEMA: cli_schema.text(),
         ROOMS: rooms.svg(),
     }
 

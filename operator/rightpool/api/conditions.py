@@ -43,6 +43,7 @@ class PoolConditionType(StrEnum):
     PRICE_KNOWN = "PriceKnown"  # a price is declared or in the catalog
     FIGURES_VERIFIED = "FiguresVerified"  # a second source or a measurement confirms what the pool's chips can do
     TRUSTED = "Trusted"  # moves to the pool deliver, or none has failed so often that others are held back
+    ALLOWED = "Allowed"  # the spec of at least one job lets it onto the pool
     CALIBRATED = "Calibrated"  # it was measured on a node of the pool what its chips can do
 
 
@@ -186,6 +187,11 @@ class Reason(StrEnum):
     CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what the catalog or another pool says
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it
     PRICE_FROM_CATALOG = "PriceFromCatalog"  # the catalog gives it
+
+    # Allowed; False names what rules the pool out
+    JOBS_ALLOWED = "JobsAllowed"  # at least one job may use the pool
+    NOBODY_ALLOWED = "NobodyAllowed"  # the pool has chips, and the spec of every job that has not ended rules it out
+    NO_JOBS_SEEN = "NoJobsSeen"  # there are no jobs, or the operator manages some namespaces only
 
     # PlacementPolicy
     POLICY_READ = "PolicyRead"  # the policy can be read, and holds

@@ -9,10 +9,11 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from rightpool.api.ledger import LedgerEntry
-from rightpool.api.placement import Placement
+if TYPE_CHECKING:
+    from rightpool.api.ledger import LedgerEntry
+    from rightpool.api.placement import Placement
 
 FORMATS: Final = ("table", "json", "yaml")
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")

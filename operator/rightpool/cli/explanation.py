@@ -175,12 +175,15 @@ def _condition(page: Page, found: Explanation) -> None:
 
 def _targets(page: Page, found: Explanation) -> None:
     met = find_condition(found.stored.status.conditions, ConditionType.TARGETS_MET)
+    ended = found.job.state.finished is not None  # what is left then says nothing of whether it was in time
     if met is None or met.reason == Reason.NO_TARGETS:
+        if found.rest.progress is not None and not ended:
+            page.heading("Progress")
+            page.indented(forecast_text(found.rest, found.now))
         return
     holds = {"True": "hold", "False": "do not hold"}.get(met.status, "are not known to hold")
     page.heading(f"Targets {holds} ({met.reason})")
-    ended = found.job.state.finished is not None  # what is left then says nothing of whether it was in time
-    page.indented(met.message if ended else forecast_text(found.rest) or met.message)
+    page.indented(met.message if ended else forecast_text(found.rest, found.now) or met.message)
 
 
 def _report(page: Page, found: Explanation) -> None:

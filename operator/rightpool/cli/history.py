@@ -7,25 +7,29 @@ With `-o json` or `-o yaml`, one object:
     items              the newest first, each {namespace, name, entry}; entry is one of status.history, its numbers as
                        JSON numbers, with unit: Samples or Steps
 
-A status keeps the last ten decisions of a job.
+A status keeps the last ten decisions of a job. With `--deleted`, those of jobs that do not exist any more, by the
+operator's books.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import entry_document, print_document
+from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.job_names import job_key
 from rightpool.cli.jobs import stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.contract import GROUP, VERSION
+from rightpool.planning.accounting.chargeback import Chargeback
 from rightpool.planning.job import JobKey
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
@@ -57,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("name", nargs="?", help="of the ProfiledJob; default: all jobs")
     parser.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("--deleted", action="store_true", help="of jobs that do not exist any more")
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -67,9 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
         key = None if arguments.name is None else job_key(arguments.name, connection.namespace)
         namespace = key.namespace if key is not None else None if arguments.all_namespaces else connection.namespace
         jobs = stored_jobs(connection.client, namespace)
-        if key is not None and key not in jobs:
-            raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}")
-        entries = entries_of(stored for name, stored in jobs.items() if key in (None, name))
+        if arguments.deleted:
+            books = read_all_books(connection.client, arguments.operator_namespace, namespace)
+            alive = {stored.job.uid for stored in jobs.values()}
+            entries = [each for each in outlived(books, alive) if key in (None, each[0])]
+        elif key is not None and key not in jobs:
+            raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}; --deleted may know it")
+        else:
+            entries = entries_of(stored for name, stored in jobs.items() if key in (None, name))
         now = time.time()
         if arguments.output == "table":
             print_entries(Page(), entries, now)
@@ -82,6 +93,17 @@ def run(arguments: argparse.Namespace) -> int:
 def entries_of(jobs: Iterable[StoredJob]) -> Entries:
     """The newest first."""
     found = [(stored.job.key, entry) for stored in jobs for entry in stored.job.state.history]
+    return sorted(found, key=lambda each: (-each[1].finished_at, each[0]))
+
+
+def outlived(books: Mapping[str, Chargeback], alive: Collection[str]) -> Entries:
+    """Of jobs that are gone, the newest first. alive: uids of those that exist."""
+    found = [
+        (JobKey(namespace, move.job), move.entry)
+        for namespace, each in books.items()
+        for move in each.moves
+        if move.uid not in alive
+    ]
     return sorted(found, key=lambda each: (-each[1].finished_at, each[0]))
 
 

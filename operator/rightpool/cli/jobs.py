@@ -5,15 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rightpool.api.kubernetes import Resource
-from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Expired
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.job import JobKey
-from rightpool.reporting.stored_job import StoredJob, read_job
+
+if TYPE_CHECKING:
+    from rightpool.api.kubernetes import Resource
+    from rightpool.planning.job import JobKey
+    from rightpool.reporting.stored_job import StoredJob
 
 
 class JobLister(Protocol):
@@ -22,34 +23,54 @@ class JobLister(Protocol):
     def pages(self, resource: Resource, namespace: str | None = None) -> Iterator[Listing]: ...
 
 
-def stored_jobs(client: JobLister, namespace: str | None) -> Mapping[JobKey, StoredJob]:
-    """The ProfiledJobs of a namespace, of all if None."""
-    try:
-        return _read(client, namespace)
-    except Expired:  # while one page was awaited, that from which the others follow was forgotten
-        return _read(client, namespace)
+class JobReading:
+    """A list that is asked for at once, in a thread of its own: the API server makes its pages while the modules that
+    read them are loaded, and each while the one before is read."""
 
+    def __init__(self, client: JobLister, namespace: str | None) -> None:
+        """namespace: None for all."""
+        self._client = client
+        self._namespace = namespace
+        self._coming = self._ask()
 
-def _read(client: JobLister, namespace: str | None) -> Mapping[JobKey, StoredJob]:
-    """Jobs are read while the API server makes the next page: of the time for a thousand, each takes about half."""
-    coming: queue.SimpleQueue[Listing | Exception | None] = queue.SimpleQueue()
-
-    def fetch() -> None:
+    def jobs(self) -> Mapping[JobKey, StoredJob]:
+        """All of them. Raises ClusterError."""
         try:
-            for page in client.pages(PROFILED_JOBS, namespace):
-                coming.put(page)
-            coming.put(None)
-        except Exception as error:  # raised where the page is waited for
-            coming.put(error)
+            return self._read()
+        except Expired:  # while one page was awaited, that from which the others follow was forgotten
+            self._coming = self._ask()
+            return self._read()
 
-    # A daemon, so that ctrl-C waits for no answer.
-    threading.Thread(target=fetch, daemon=True).start()
-    ProfiledJobStatus.from_dict({})  # pydantic makes its validators on first use, which takes a tenth of a second
-    jobs = {}
-    while (page := coming.get()) is not None:
-        if isinstance(page, Exception):
-            raise page
-        for body in page.items:
-            stored = read_job(body, once=True)
-            jobs[stored.job.key] = stored
-    return jobs
+    def _ask(self) -> queue.SimpleQueue[Listing | Exception | None]:
+        coming: queue.SimpleQueue[Listing | Exception | None] = queue.SimpleQueue()
+
+        def fetch() -> None:
+            try:
+                for page in self._client.pages(PROFILED_JOBS, self._namespace):
+                    coming.put(page)
+                coming.put(None)
+            except Exception as error:  # raised where the page is waited for
+                coming.put(error)
+
+        # A daemon, so that ctrl-C waits for no answer.
+        threading.Thread(target=fetch, daemon=True).start()
+        return coming
+
+    def _read(self) -> Mapping[JobKey, StoredJob]:
+        from rightpool.api.status import ProfiledJobStatus
+        from rightpool.reporting.stored_job import read_job
+
+        ProfiledJobStatus.from_dict({})  # pydantic makes its validators on first use, which takes a tenth of a second
+        jobs = {}
+        while (page := self._coming.get()) is not None:
+            if isinstance(page, Exception):
+                raise page
+            for body in page.items:
+                stored = read_job(body, once=True)
+                jobs[stored.job.key] = stored
+        return jobs
+
+
+def stored_jobs(client: JobLister, namespace: str | None) -> Mapping[JobKey, StoredJob]:
+    """The ProfiledJobs of a namespace, of all if None. Raises ClusterError."""
+    return JobReading(client, namespace).jobs()

@@ -28,7 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "approve": ("rightpool.cli.approve", "have a recommendation carried out"),
     "trace": ("rightpool.cli.trace", "what the time of a step goes to, operation by operation"),
     "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),
-    "report": ("rightpool.cli.report", "what namespaces, teams or pools have spent and saved"),
+    "report": ("rightpool.cli.report", "what namespaces, teams, jobs or pools have spent and saved"),
     "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
     "completion": ("rightpool.cli.completion", "a script that has a shell complete these commands"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),

@@ -1,4 +1,4 @@
-"""`rightpool report`: what namespaces, teams, pools or capacity types have spent and saved.
+"""`rightpool report`: what namespaces, teams, jobs, pools or capacity types have spent and saved.
 
 Reads the operator's books, one ConfigMap a namespace in the operator's own namespace, which outlive the jobs. They are
 stored every ten minutes to an hour, so that they lag behind `rightpool top`. With `-o json`, one object:
@@ -7,10 +7,11 @@ stored every ten minutes to an hour, so that they lag behind `rightpool top`. Wi
     asOf, since        time of the request, RFC 3339; the first day that is counted, YYYY-MM-DD
     bookedUntil        when the newest entry was booked, RFC 3339: later use is in no sum yet. null where nothing was
     notes              what is not as it should be, sentences
-    by                 namespace, team, pool or capacity
+    by                 namespace, team, job, pool or capacity
     rows               highest cost first, each {NAME of by, spent, saved, chipHours, goodput}: dollars; saved is net of
                        what moves that did not pay have lost; goodput is the useful share of the chip-hours, null where
-                       no chips were held
+                       no chips were held. A job is NAMESPACE/NAME; those that the books do not keep apart are
+                       NAMESPACE/(others)
     total              the same sums over all rows
 
 With `-o csv` the rows with a header line; with `-o html` one page without external requests.
@@ -30,17 +31,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
+from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, carry_out
 from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.cluster.resources import CONFIG_MAPS
-from rightpool.contract import GROUP, LABEL_CHARGEBACK, VERSION
-from rightpool.planning.accounting.chargeback import DAYS, Charge, Chargeback
-from rightpool.reporting.chargeback_object import charged_namespace, read_books
+from rightpool.contract import GROUP, VERSION
+from rightpool.planning.accounting.charge import Charge
+from rightpool.planning.accounting.chargeback import DAYS, Chargeback
 from rightpool.reporting.wording import cents, span
 
-BY: Final = ("namespace", "team", "pool", "capacity")
+BY: Final = ("namespace", "team", "job", "pool", "capacity")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     def work(connection: Connection) -> None:
         now = time.time()
         since = first_day(arguments.since, now)
-        objects = connection.client.list_all(CONFIG_MAPS, arguments.operator_namespace, labels=LABEL_CHARGEBACK)
-        books = _books(objects, arguments.namespace)
+        books = read_all_books(connection.client, arguments.operator_namespace, arguments.namespace)
         rows = charges(books, arguments.by, since)
         newest = booked_until(books)
         quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
@@ -91,19 +91,6 @@ def first_day(text: str, now: float) -> str:
     return (datetime.fromtimestamp(now, UTC).date() - timedelta(days=int(match[1]) - 1)).isoformat()
 
 
-def _books(objects: Iterable[Mapping[str, Any]], only: str | None) -> dict[str, Chargeback]:
-    found = {}
-    for body in objects:
-        namespace = charged_namespace(body)
-        if namespace is None or (only is not None and namespace != only):
-            continue
-        try:
-            found[namespace] = read_books(body)
-        except ValueError as error:
-            raise CliError(f"the books of {namespace} can't be read: {error}") from error
-    return found
-
-
 def booked_until(books: Mapping[str, Chargeback]) -> float | None:
     """Unix seconds of the newest entry; None where there is none."""
     return max((each.newest for each in books.values() if each.newest is not None), default=None)
@@ -112,10 +99,19 @@ def booked_until(books: Mapping[str, Chargeback]) -> float | None:
 def charges(books: Mapping[str, Chargeback], by: str, since: str) -> list[tuple[str, Charge]]:
     """Sums from that day on, highest cost first, then by name."""
     sums: dict[str, Charge] = {}
+    first = datetime.fromisoformat(since).date()
+    if by == "job":
+        for namespace, each in books.items():
+            sums |= {f"{namespace}/{job}": charge for job, charge in each.jobs.totals(first).items()}
+        return _ranked(sums)
     for namespace, each in books.items():
-        for key, charge in each.totals(datetime.fromisoformat(since).date()).items():
+        for key, charge in each.totals(first).items():
             name = namespace if by == "namespace" else str(getattr(key, by))
             sums[name] = sums.get(name, Charge()).plus(charge)
+    return _ranked(sums)
+
+
+def _ranked(sums: Mapping[str, Charge]) -> list[tuple[str, Charge]]:
     return sorted(sums.items(), key=lambda row: (-row[1].spent, row[0]))
 
 

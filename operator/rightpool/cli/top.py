@@ -6,13 +6,15 @@ Reads only the jobs' status, in one list. With `-o json` or `-o yaml`, one objec
     asOf               time of the request, RFC 3339
     notes              what is not as it should be, sentences
     jobs               highest cost first, each {namespace, name, state, pool, chips, capacity, throughput, unit,
-                       costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, goesTo, savings,
-                       toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion, promisedUnit}. Dollars,
-                       up to asOf; null where unknown. throughput is in units a second, costPerMillion for a million
-                       units; unit is Samples or Steps. chips and costPerHour are null where the job holds no chips;
-                       targets is the reason of TargetsMet; progress and savings are shares, 0-1; goesTo is {pool,
-                       chips, replicas, capacity}, where the operator recommends to move it; promised and delivered are
-                       of the decision that brought the job where it is, for a million of promisedUnit
+                       costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, secondsLeft, dollarsLeft,
+                       goesTo, savings, toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion,
+                       promisedUnit}. Dollars, up to asOf; null where unknown. throughput is in units a second,
+                       costPerMillion for a million units; unit is Samples or Steps. chips and costPerHour are null
+                       where the job holds no chips; targets is the reason of TargetsMet; progress and savings are
+                       shares, 0-1; secondsLeft are to targets.deadline and dollarsLeft of targets.budget, negative
+                       beyond them; goesTo is {pool, chips, replicas, capacity}, where the operator recommends to move
+                       it; promised and delivered are of the decision that brought the job where it is, for a million
+                       of promisedUnit
     total              {jobs, running, chips, costPerHour, toBeHadPerHour, spent, saved, unpriced}: unpriced is the
                        number of running jobs on chips without a known price; they are in none of the sums
 
@@ -23,92 +25,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final
 
-from rightpool.api.conditions import ConditionType, Reason, find_condition
-from rightpool.api.ledger import LedgerEntry, Outcome
-from rightpool.api.units import write_unix_time
-from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import place_document, print_document
+from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
-from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.jobs import JobReading
 from rightpool.cli.repeat import add_watch_argument, repeated
-from rightpool.cli.state import holds_chips, state_of
-from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.contract import GROUP, VERSION
-from rightpool.planning.migration.verification import measured_cost_per_million
-from rightpool.reporting.offer import Offer, offer_of
-from rightpool.reporting.rejection_texts import short_place
-from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, number, share
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One job. Money is in dollars; None means unknown."""
-
-    namespace: str
-    name: str
-    state: str
-    pool: str | None
-    chips: int | None
-    capacity: str | None
-    throughput: float | None
-    cost_per_hour: float | None
-    cost_per_million: float | None
-    bottleneck: str | None
-    spent: float | None
-    saved: float | None
-    targets: str | None = None
-    progress: float | None = None
-    finish_at: float | None = None
-    offer: Offer | None = None
-    unit: WorkUnit | None = None
-    """What throughput and cost_per_million count."""
-    promised_per_million: float | None = None
-    """Dollars for a million units, by the decision that brought the job where it is."""
-    delivered_per_million: float | None = None
-    """What was measured after it."""
-    promised_unit: WorkUnit | None = None
-    """What both count."""
-
-    @property
-    def holds_chips(self) -> bool:
-        """Whether it holds chips, and so costs money."""
-        return self.chips is not None
-
-
-# The job is where such a decision has brought it.
-_STAYED: Final = frozenset({Outcome.VERIFIED, Outcome.FAILED, Outcome.CARRIED_OUT})
-
-
-def name_units(lines: Iterable[Line]) -> bool:
-    """Whether cells name their unit, because not every job is measured in samples."""
-    return any(WorkUnit.STEPS in (line.unit, line.promised_unit) for line in lines)
-
-
-def job_columns(units: bool) -> tuple[Column, ...]:
-    """units: see name_units."""
-    return (
-        Column("NAMESPACE"),
-        Column("NAME"),
-        Column("POOL"),
-        Column("CHIPS", right=True),
-        Column("THROUGHPUT" if units else "SAMPLES/S", right=True, drop=3),
-        Column("$/H", right=True),
-        Column("$/M" if units else "$/M SAMPLES", right=True, drop=2),
-        Column("BOTTLENECK", drop=4),
-        Column("STATE"),
-        Column("TARGETS", drop=6),
-        Column("DONE", right=True, drop=7),
-        Column("WOULD GO TO", drop=3),
-        Column("SAVES", right=True, drop=3),
-        Column("SPENT", right=True, drop=5),
-        Column("SAVED", right=True, drop=1),
-    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,11 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
     def look(connection: Connection) -> None:
         namespace = None if arguments.all_namespaces else connection.namespace
         now = time.time()
-        lines = ranked(stored_jobs(connection.client, namespace).values(), now)
+        reading = JobReading(connection.client, namespace)
+        # Loaded while the API server makes the list: both take a third of a second.
+        from rightpool.cli.job_table import document, print_jobs, ranked
+
+        lines = ranked(reading.jobs().values(), now)
         note = no_leader_text(connection.client, arguments.operator_namespace, now)
         if arguments.output != "table":
             print_document(document(lines, now, () if note is None else (note,)), arguments.output)
         else:
+            from rightpool.cli.table import Page
+
             page = Page()
             print_jobs(page, lines, namespace)
             if note is not None:
@@ -137,162 +65,3 @@ def run(arguments: argparse.Namespace) -> int:
                 page.line(note)
 
     return carry_out(arguments, "top", repeated(look, arguments.watch))
-
-
-def ranked(jobs: Iterable[StoredJob], now: float) -> list[Line]:
-    """Highest cost first, then by name."""
-    lines = [_line(job, now) for job in jobs]
-    return sorted(lines, key=lambda line: (-(line.cost_per_hour or 0.0), line.namespace, line.name))
-
-
-def _line(stored: StoredJob, now: float) -> Line:
-    job, status = stored.job, stored.status
-    ref = job.state.revision if job.state.finished is None else None
-    holds = ref is not None and holds_chips(stored)
-    account = job.state.account.settled(now)
-    measured = status.measured if holds else None
-    throughput = None if measured is None else measured.throughput
-    rate, unit = throughput or (None, None)
-    hourly = account.cost_per_hour if holds else None
-    has_account = not job.state.account.empty
-    met = find_condition(status.conditions, ConditionType.TARGETS_MET)
-    outlook = status.outlook
-    brought = _last_move_here(stored) if holds else None
-    return Line(
-        namespace=job.key.namespace,
-        name=job.key.name,
-        state=state_of(stored, status),
-        pool=None if ref is None else ref.placement.pool,
-        chips=account.chips if holds else None,
-        capacity=None if ref is None else ref.placement.capacity.value,
-        throughput=rate,
-        unit=unit,
-        cost_per_hour=hourly,
-        cost_per_million=None if rate is None or ref is None else measured_cost_per_million(rate, ref.cost_per_hour),
-        bottleneck=None if measured is None else measured.bottleneck,
-        spent=account.spent if has_account else None,
-        saved=account.saved if has_account and job.state.moves else None,
-        targets=None if met is None else met.reason,
-        progress=None if outlook is None else outlook.progress,
-        finish_at=None if outlook is None or job.state.finished is not None else outlook.finish_at,
-        offer=offer_of(stored, status) if holds else None,
-        promised_per_million=None if brought is None else brought.predicted_cost_per_million,
-        delivered_per_million=None if brought is None else brought.realised_cost_per_million,
-        promised_unit=None if brought is None else brought.unit,
-    )
-
-
-def _last_move_here(stored: StoredJob) -> LedgerEntry | None:
-    """The newest decision that brought the job where it is."""
-    ref = stored.job.state.revision
-    stayed = (entry for entry in reversed(stored.job.state.history) if entry.outcome in _STAYED)
-    newest = next(stayed, None)
-    return newest if newest is not None and ref is not None and newest.target == ref.placement else None
-
-
-def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[str, Any]:
-    """The JSON object described in the module's docstring."""
-    return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "JobReport",
-        "asOf": write_unix_time(now),
-        "notes": list(notes),
-        "jobs": [
-            {
-                "namespace": line.namespace,
-                "name": line.name,
-                "state": line.state,
-                "pool": line.pool,
-                "chips": line.chips,
-                "capacity": line.capacity,
-                "throughput": line.throughput,
-                "unit": None if line.unit is None else line.unit.value,
-                "costPerHour": line.cost_per_hour,
-                "costPerMillion": line.cost_per_million,
-                "bottleneck": line.bottleneck,
-                "targets": line.targets,
-                "progress": line.progress,
-                "finishAt": None if line.finish_at is None else write_unix_time(line.finish_at),
-                "goesTo": None if line.offer is None else place_document(line.offer.recommendation.placement),
-                "savings": None if line.offer is None else line.offer.recommendation.savings,
-                "toBeHadPerHour": None if line.offer is None else line.offer.dollars_per_hour,
-                "spent": line.spent,
-                "saved": line.saved,
-                "promisedPerMillion": line.promised_per_million,
-                "deliveredPerMillion": line.delivered_per_million,
-                "promisedUnit": None if line.promised_unit is None else line.promised_unit.value,
-            }
-            for line in lines
-        ],
-        "total": {
-            "jobs": len(lines),
-            "running": sum(line.holds_chips for line in lines),
-            "chips": sum(line.chips or 0 for line in lines),
-            "costPerHour": sum(line.cost_per_hour or 0.0 for line in lines),
-            "toBeHadPerHour": sum(line.offer.dollars_per_hour or 0.0 for line in lines if line.offer is not None),
-            "spent": sum(line.spent or 0.0 for line in lines),
-            "saved": sum(line.saved or 0.0 for line in lines),
-            "unpriced": sum(line.holds_chips and line.cost_per_hour is None for line in lines),
-        },
-    }
-
-
-def print_jobs(page: Page, lines: list[Line], namespace: str | None) -> None:
-    """Print the table and its sums. `namespace` is None for all namespaces."""
-    if not lines:
-        where = "in this cluster" if namespace is None else f"in namespace {namespace}; -A looks in all"
-        page.line(f"there are no ProfiledJobs {where}")
-        return
-    first = 0 if namespace is None else 1
-    units = name_units(lines)
-    page.table(job_columns(units)[first:], [job_cells(line, units)[first:] for line in lines])
-    page.line()
-    page.line(jobs_summary(lines))
-
-
-def jobs_summary(lines: list[Line]) -> str:
-    """The sums, in a sentence."""
-    total = document(lines, 0.0)["total"]
-    text = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
-    text += f" for {dollars(total['costPerHour'])} an hour"
-    if total["toBeHadPerHour"] >= 0.005:
-        text += f"; {dollars(total['toBeHadPerHour'])} an hour are to be had by what is recommended"
-    if total["saved"]:
-        text += f"; moves have saved {cents(total['saved'])}"
-    if total["unpriced"]:
-        text += f"; {total['unpriced']} without a price are not counted"
-    return text
-
-
-def job_cells(line: Line, units: bool) -> list[str]:
-    """As the columns show it. units: see name_units."""
-    unit = f" {line.unit.plural}" if units and line.unit is not None else ""
-
-    def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).replace("$", "")
-
-    def total(value: float | None) -> str:
-        return NOTHING if value is None else cents(value).replace("$", "")
-
-    return [
-        line.namespace,
-        line.name,
-        NOTHING if line.pool is None else line.pool + (" (spot)" if line.capacity == "Spot" else ""),
-        NOTHING if line.chips is None else str(line.chips),
-        NOTHING if line.throughput is None else f"{number(line.throughput)}{unit}{'/s' if unit else ''}",
-        money(line.cost_per_hour),
-        NOTHING if line.cost_per_million is None else f"{money(line.cost_per_million)}{unit}",
-        line.bottleneck or NOTHING,
-        line.state,
-        NOTHING if line.targets in (None, Reason.NO_TARGETS) else str(line.targets),
-        NOTHING if line.progress is None else share(line.progress),
-        NOTHING if line.offer is None else short_place(line.offer.recommendation.placement),
-        NOTHING if line.offer is None else _saves(line.offer),
-        total(line.spent),
-        total(line.saved),
-    ]
-
-
-def _saves(offer: Offer) -> str:
-    savings = offer.recommendation.savings
-    return NOTHING if savings is None else share(savings)

@@ -15,14 +15,12 @@ from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes import client as kubernetes_client
-from kubernetes import config as kubernetes_config
-from kubernetes.client.exceptions import ApiException
 from pydantic_core import from_json
 
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import ClusterError, Expired, Unavailable, error_from
 from rightpool.cluster.limiter import RateLimiter
+from rightpool.cluster.official_client import kubernetes_client, kubernetes_config
 from rightpool.contract import FIELD_MANAGER
 
 THREADS: Final = 8  # more do not make the client faster (measured), and the connection pool is as large
@@ -286,7 +284,7 @@ class ClusterClient:
             self._api.update_params_for_auth(headers, [], ["BearerToken"], request.path, request.method, request.body)
             response = self._api.call_api(request.method, url, headers, request.body, _request_timeout=self._timeout)
             data: bytes = response.read()
-        except ApiException as error:
+        except kubernetes_client.ApiException as error:
             raise Unavailable(str(error.reason)) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unavailable(_connection_problem(error)) from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubernetes.config.kube_config import KubeConfigMerger
+from rightpool.cluster.official_client import kubernetes_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
     """Read the files. Raises ValueError if they can't be read."""
     namespaces: dict[str, str] = {}
     try:
-        merger = KubeConfigMerger(os.pathsep.join(str(file) for file in files))
+        merger = kubernetes_config.kube_config.KubeConfigMerger(os.pathsep.join(str(file) for file in files))
         for node in merger.config.value["contexts"]:
             namespaces[str(node.value["name"])] = str((node.value.get("context") or {}).get("namespace") or "")
         contexts = [merger.config_files[path].get("current-context") for path in merger.paths]

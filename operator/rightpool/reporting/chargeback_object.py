@@ -8,11 +8,15 @@ from typing import Any, Final
 
 from rightpool.api.units import read_unix_time, write_unix_time
 from rightpool.contract import ANNOTATION_NAMESPACE, LABEL_CHARGEBACK
+from rightpool.planning.accounting.booked_moves import BookedMoves
 from rightpool.planning.accounting.chargeback import Chargeback
+from rightpool.planning.accounting.job_charges import JobCharges
 
 PREFIX: Final = "rightpool-chargeback."
 TABLE: Final = "chargeback.csv"
 BOOKMARKS: Final = "booked"
+JOBS: Final = "jobs.csv.gz"
+MOVES: Final = "moves.jsonl.gz"
 NEWEST: Final = "newest"
 
 
@@ -32,11 +36,15 @@ def config_map(own: str, namespace: str, books: Chargeback, version: str | None)
     }
     if version is not None:
         about["resourceVersion"] = version
-    bookmarks = base64.b64encode(books.bookmarks()).decode()
+    packed = {BOOKMARKS: books.bookmarks(), JOBS: books.jobs.stored(), MOVES: books.moves.stored()}
     data = {TABLE: books.table()}
     if books.newest is not None:
         data[NEWEST] = write_unix_time(books.newest)
-    return {"metadata": about, "data": data, "binaryData": {BOOKMARKS: bookmarks}}
+    return {
+        "metadata": about,
+        "data": data,
+        "binaryData": {name: base64.b64encode(each).decode() for name, each in packed.items()},
+    }
 
 
 def read_books(body: Mapping[str, Any]) -> Chargeback:
@@ -45,7 +53,11 @@ def read_books(body: Mapping[str, Any]) -> Chargeback:
     table, newest = data.get(TABLE), data.get(NEWEST)
     if table is None:
         raise ValueError(f"data has no {TABLE}")
-    bookmarks = (body.get("binaryData") or {}).get(BOOKMARKS)
-    books = Chargeback.read(table, None if bookmarks is None else base64.b64decode(bookmarks))
+    packed = {name: base64.b64decode(each) for name, each in (body.get("binaryData") or {}).items()}
+    books = Chargeback.read(table, packed.get(BOOKMARKS))
+    if JOBS in packed:  # not so in what an older version has stored
+        books.jobs = JobCharges.read(packed[JOBS])
+    if MOVES in packed:
+        books.moves = BookedMoves.read(packed[MOVES])
     books.newest = None if newest is None else read_unix_time(newest)
     return books

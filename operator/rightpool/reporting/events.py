@@ -94,6 +94,8 @@ class Announcer:
         if new.uid not in self._wrong:  # a new process repeats nothing of what is stored
             self._wrong[new.uid] = {c.type: c.reason for c in before if _bad(c) and c.reason not in _EXPECTED}
         wrong = self._wrong[new.uid]
+        if old.state.revision is None and new.state.revision is not None:
+            wrong.pop(ConditionType.PLACED, None)  # the start says that the wait is over
         for condition in after:
             announced = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
             if announced and condition.status != "Unknown":

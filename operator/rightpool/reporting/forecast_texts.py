@@ -6,9 +6,9 @@ from rightpool.planning.forecast import Forecast
 from rightpool.reporting.wording import cents, dollars, instant, share, span
 
 
-def forecast_text(rest: Forecast) -> str:
-    """Sentences about what is known; empty where nothing is."""
-    return "; ".join(filter(None, (_work(rest), _time(rest), _money(rest))))
+def forecast_text(rest: Forecast, now: float) -> str:
+    """Sentences about what is known at this time, Unix seconds; empty where nothing is."""
+    return "; ".join(filter(None, (_work(rest), _end(rest, now), _time(rest), _money(rest))))
 
 
 def lasting_text(rest: Forecast, deadline: datetime | None) -> str:
@@ -41,6 +41,15 @@ def _due(rest: Forecast, deadline: datetime | None) -> str:
 
 def _work(rest: Forecast) -> str:
     return "" if rest.progress is None else f"{share(rest.progress)} of the samples are done"
+
+
+def _end(rest: Forecast, now: float) -> str:
+    if rest.finish_at is None:
+        return ""
+    text = f"the rest takes {span(max(0.0, rest.finish_at - now))} at the present rate, until {instant(rest.finish_at)}"
+    if rest.cost_left is not None and rest.money_left is None:
+        text += f", and costs {dollars(rest.cost_left)}"
+    return text
 
 
 def _time(rest: Forecast) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -30,6 +30,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.closed_pools import closed_pools
 from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
@@ -43,7 +44,7 @@ from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.policy_publisher import PolicyPublisher
-from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.pool_publisher import ClosedPools, PoolPublisher
 from rightpool.runtime.act.refused_writes import RefusedWrites
 from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported, never_ran
@@ -62,6 +63,7 @@ SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a no
 MAX_BACKOFF: Final = 30.0
 CARRY_OUT_SECONDS: Final = 60.0
 BATCH: Final = 250  # jobs
+CLOSED_SECONDS: Final = 10.0  # between two looks at who may use which pool
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +117,9 @@ class Planner:
         self._last_inventory: PoolInventory | None = None
         self._seen: dict[JobKey, _Seen] = {}
         self._refused = RefusedWrites()
+        self._closed: ClosedPools = None
+        self._judged: Set[str] = frozenset()
+        self._closed_due = 0.0
 
     def start(self) -> None:
         """Begin, in a thread of its own: the event loop stays free for the watches."""
@@ -220,7 +225,11 @@ class Planner:
                     parts.client.submit(parts.executor.expire, job, child)
             limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
             against = {name: limit for name in pools if (limit := limits.against(name)) is not None}
-            parts.pool_publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now), against)
+            if now >= self._closed_due or not pools.keys() <= self._judged:
+                self._closed, self._judged = closed_pools(observed.values(), pools), pools.keys()
+                self._closed_due = now + CLOSED_SECONDS
+            outcomes = outcomes_of(fleet.jobs.values(), kept, now)
+            parts.pool_publisher.publish(inventory, now, outcomes, against, self._closed)
             parts.policy_publisher.publish(stored_policy, limits.stop, now)
         parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,19 @@ import pytest
 
 from devcluster.kubectl import Kubectl
 from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS
+from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.node import NodeFacts
+from rightpool.planning.evaluate.closed_pools import closed_pools
+from rightpool.runtime.act.pool_publisher import PoolPublisher
+from rightpool.runtime.act.status_publisher import StatusPublisher
+from rightpool.runtime.observe.pool_inventory import take_inventory
+from rightpool.runtime.observe.store import Store
+from rightpool.runtime.observe.usage import ChipUsage
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Body, eventually
+from tests.unit.planning.jobs import fresh, spec
 
 pytestmark = pytest.mark.cluster
 
@@ -85,3 +96,26 @@ def test_a_contradictory_price_is_told_once_and_so_is_its_correction(
     pool.declare(SPEC)
     eventually(lambda: pool.statements() == [("Normal", "NoNodes", 1), ("Normal", "PriceDeclared", 1), *worse])
     assert pool.ready() == "NoNodes"
+
+
+def test_that_every_job_rules_a_pool_out_is_told_once_and_so_is_its_end(client: ClusterClient, pool: Pool) -> None:
+    """Published as the operator does. An operator of all namespaces would act on the jobs of other tests."""
+    store, recorder = Store(), EventRecorder(client, leads=lambda: True, instance="a")
+    publisher = PoolPublisher(client, store, StatusPublisher(client, store, recorder.post))
+    pool.declare(SPEC)
+    nodes = [NodeFacts("node-0", SPEC["nodeSelector"], chips={"nvidia.com/gpu": 8})]
+    placement = {"pools": {"deny": [pool.name]}}
+
+    def publish() -> None:
+        stored = client.get(ACCELERATOR_POOLS, pool.name)
+        inventory = take_inventory([stored], nodes, [], ChipUsage(client, interval=0.0), load_catalog())
+        closed = closed_pools([fresh(made=spec(placement=placement))], inventory.inventory.pools)
+        publisher.publish(inventory, time.time(), closed=closed)
+
+    for _ in range(3):
+        publish()
+    warning = ("Warning", "NobodyAllowed", 1)
+    eventually(lambda: pool.statements() == [warning])
+    placement["pools"] = {"allow": [pool.name]}
+    publish()
+    eventually(lambda: pool.statements() == [("Normal", "JobsAllowed", 1), warning])

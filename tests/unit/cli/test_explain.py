@@ -205,6 +205,14 @@ def test_a_deadline_that_passes_after_the_end_changes_nothing() -> None:
     assert document(found)["targets"]["secondsLeft"] is None
 
 
+def test_progress_and_the_end_of_a_job_without_targets() -> None:
+    status = running_status(progress={"done": 1_000_000, "revision": 1, "counter": 1_000_000, "asOf": moment()})
+    text = output(with_job(status, progress={"totalSamples": 4_000_000}))
+    assert "Progress\n  25% of the samples are done; the rest takes" in text
+    assert "at the present rate, until 2026-11-21T12:" in text and ", and costs $" in text
+    assert "the rest takes" not in output(with_job(status)), "without a total nothing is left to be told"
+
+
 def test_the_report_of_a_job_that_has_ended() -> None:
     status = running_status(
         conditions=[condition("Completed", reason="JobCompleted", message="the child Job succeeded")]

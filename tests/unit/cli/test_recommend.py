@@ -12,9 +12,10 @@ from rightpool.cli import history as history_module
 from rightpool.cli import recommend as recommend_module
 from rightpool.cli.approve import approve
 from rightpool.cli.connection import CliError
-from rightpool.cli.history import entries_of, history_document, print_entries
+from rightpool.cli.history import entries_of, history_document, outlived, print_entries
 from rightpool.cli.recommend import offers_document, print_offers, ranked_offers
 from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.planning.accounting.chargeback import Chargeback
 from rightpool.planning.job import JobKey
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, printed, running_status, view_of
 from tests.unit.cli.test_top import recommended
@@ -106,3 +107,19 @@ def test_the_ledger_of_all_jobs_the_newest_first() -> None:
     print_entries(page, [(key, replace(newest, unit=WorkUnit.STEPS)), *entries[1:]], NOW)
     assert "THROUGHPUT" in stream.getvalue() and "6070 steps/s" in stream.getvalue()
     assert "6070 samples/s" in stream.getvalue()
+
+
+def test_the_ledger_of_jobs_that_are_gone_by_the_books() -> None:
+    client = FakeClient()
+    client.add(PROFILED_JOBS, job("one", status=running_status(history=[entry(1, 500)])))
+    client.add(PROFILED_JOBS, job("gone", status=running_status(history=[entry(1, 100), entry(2, 50)])))
+    jobs = {key.name: stored.job for key, stored in view_of(client).jobs("vision").items()}
+    books = Chargeback()
+    for each in jobs.values():
+        books.moves.book(each)
+    found = outlived({"vision": books}, {jobs["one"].uid})
+    assert [(key.namespace, key.name, each.id) for key, each in found] == [
+        ("vision", "gone", "d-2"),
+        ("vision", "gone", "d-1"),
+    ]
+    assert [each for _, each in found] == list(reversed(jobs["gone"].state.history))

@@ -13,7 +13,9 @@ from rightpool.cli import report as module
 from rightpool.cli.connection import CliError
 from rightpool.cli.report import as_csv, as_html, charges, document, first_day
 from rightpool.cluster.resources import CONFIG_MAPS
-from rightpool.planning.accounting.chargeback import Charge, Chargeback, ChargeKey
+from rightpool.planning.accounting.charge import Charge
+from rightpool.planning.accounting.chargeback import Chargeback, ChargeKey
+from rightpool.planning.accounting.job_charges import OTHER_JOBS
 from rightpool.reporting.chargeback_object import config_map
 
 NOW = 1_800_000_000.0  # 2027-01-15, 8:00
@@ -64,6 +66,22 @@ def test_by_pool() -> None:
         ("a100", 300.0),
         ("a10g", 7.0),
     ]
+
+
+def test_by_job_with_those_that_are_not_kept_apart() -> None:
+    kept = books()
+    kept["vision"].jobs.rows = {
+        "2027-01-15": {"bert": Charge(90.0, 30.0, 5.0, 36_000.0, 27_000.0), OTHER_JOBS: Charge(10.0)},
+        "2026-12-16": {"old": Charge(1000.0)},
+    }
+    kept["language"].jobs.rows = {"2027-01-14": {"bert": Charge(200.0)}}
+    rows = charges(kept, "job", SINCE)
+    assert [(name, charge.spent) for name, charge in rows] == [
+        ("language/bert", 200.0),
+        ("vision/bert", 90.0),
+        ("vision/(others)", 10.0),
+    ]
+    assert document(rows, "job", SINCE, NOW, None)["rows"][0]["job"] == "language/bert"
 
 
 def test_a_label_is_no_formula_and_no_markup() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli import top as module
-from rightpool.cli.top import document, print_jobs, ranked
+from rightpool.cli.job_table import document, job_cells, job_columns, print_jobs, ranked
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.unit.cli.cluster import (
     NOW,
@@ -226,3 +226,38 @@ def test_a_program_that_fails_is_not_running() -> None:
     client = FakeClient()
     client.add(PROFILED_JOBS, job(status=running_status(conditions=[condition("Placed", "False", "CrashLoop")])))
     assert [line.state for line in lines(client)] == ["CrashLoop"]
+
+
+def with_targets() -> FakeClient:
+    client = FakeClient()
+    outlook = {"progress": "0.25", "finishAt": moment(-7200)}
+    targets = {"deadline": moment(-10_800), "budget": "50"}
+    client.add(PROFILED_JOBS, job("aimed", status=running_status(outlook=outlook), targets=targets))
+    overdue = {"deadline": moment(600), "budget": "30"}
+    client.add(PROFILED_JOBS, job("overdue", status=running_status(outlook=outlook), targets=overdue))
+    ended = running_status(outlook=outlook, conditions=[condition("Completed")])
+    client.add(PROFILED_JOBS, job("over", status=ended, targets=targets))
+    client.add(PROFILED_JOBS, job("plain"))
+    return client
+
+
+def test_progress_the_end_and_what_is_left_of_time_and_money() -> None:
+    shown = {line.name: line for line in lines(with_targets())}
+    cells = {name: job_cells(line, units=False) for name, line in shown.items()}
+    titles = [column.title for column in job_columns(units=False)]
+    first, last = titles.index("DONE"), titles.index("BUDGET LEFT")
+    spent = shown["aimed"].spent
+    assert spent is not None
+    assert cells["aimed"][first : last + 1] == ["25%", "2.0 h", "3.0 h", f"{50 - spent:.2f}"]
+    assert cells["overdue"][first : last + 1] == ["25%", "2.0 h", "-10 min", f"{30 - spent:.2f}"]
+    assert cells["over"][first : last + 1] == ["25%", "-", "-", "-"], "how it ended is in its condition"
+    assert cells["plain"][first : last + 1] == ["-", "-", "-", "-"]
+    found = {each["name"]: each for each in document(list(shown.values()), NOW)["jobs"]}
+    assert found["aimed"]["finishAt"] == moment(-7200)
+    assert (found["aimed"]["secondsLeft"], found["overdue"]["secondsLeft"]) == (10_800.0, -600.0)
+    assert found["aimed"]["dollarsLeft"] == pytest.approx(50 - spent)
+
+
+def test_a_narrow_terminal_leaves_them_out() -> None:
+    assert "BUDGET LEFT" in output(with_targets(), "vision")
+    assert "BUDGET LEFT" not in output(with_targets(), "vision", 120)

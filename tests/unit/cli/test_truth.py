@@ -10,8 +10,8 @@ from typing import Any
 
 from rightpool.cli.explain import explain
 from rightpool.cli.explanation import print_explanation
+from rightpool.cli.job_table import document, ranked
 from rightpool.cli.recommend import ranked_offers
-from rightpool.cli.top import document, ranked
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.planning.job import JobKey
 from tests.unit.cli.cluster import (

@@ -143,6 +143,6 @@ def test_conditions_that_others_have_written_leave_room_for_ours() -> None:
         "status": {"nodes": -5, "conditions": [{"type": f"Forged{number}", **condition} for number in range(8)]},
     }
     status = pool_status("a100", inventory_of([PLAIN], body), 1.8e9)
-    ours = {"Ready", "PriceKnown", "FiguresVerified", "Calibrated", "Trusted"}
+    ours = {"Ready", "PriceKnown", "FiguresVerified", "Calibrated", "Trusted", "Allowed"}
     assert {condition["type"] for condition in status["conditions"]} == ours
     assert status["nodes"] == 1

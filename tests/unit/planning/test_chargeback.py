@@ -1,25 +1,27 @@
 """The books of a namespace: every dollar once, whatever is lost, moved or deleted in between."""
 
+import base64
+import gzip
 from dataclasses import replace
+from datetime import date
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.account import Account
+from rightpool.api.action import Action
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
-from rightpool.planning.accounting.chargeback import (
-    DAYS,
-    EARLIER,
-    KEYS,
-    MOST_JOBS,
-    OTHER,
-    Booked,
-    Charge,
-    Chargeback,
-)
+from rightpool.planning.accounting.booked_moves import MOST_MOVES
+from rightpool.planning.accounting.charge import EARLIER, Charge
+from rightpool.planning.accounting.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
+from rightpool.planning.accounting.job_charges import JOBS_A_DAY, OTHER_JOBS
 from rightpool.planning.job import Job
-from tests.unit.planning.jobs import DAY, NOW, changed, running
+from rightpool.reporting.chargeback_object import JOBS, MOVES, config_map, read_books
+from tests.unit.planning.jobs import DAY, NOW, changed, entry, running
 
 HOUR = 3600.0
 
@@ -56,7 +58,7 @@ def test_the_sum_of_the_rows_is_the_sum_of_the_accounts(steps: list[tuple[str, i
     jobs = {name: job(name, 0.0) for name in "abcde"}
     gone = 0.0
     books, now = Chargeback(), NOW
-    stored = (books.table(), books.bookmarks())
+    stored = config_map("system", "ns", books, None)
     for kind, number, dollars, saved in steps:
         name = sorted(jobs)[number % len(jobs)] if jobs else None
         if name is None:
@@ -71,23 +73,23 @@ def test_the_sum_of_the_rows_is_the_sum_of_the_accounts(steps: list[tuple[str, i
             ref = replace(one.state.revision, placement=Placement("a10g", 4, 1))
             jobs[name] = changed(one, revision=ref)
         elif kind == "crash":
-            books = Chargeback.read(*stored)
+            books = read_books(stored)
         elif kind == "next day":
             now += DAY
             books.age(now)
         elif kind == "delete":
             books.book(one, "", now)
-            stored = (books.table(), books.bookmarks())
+            stored = config_map("system", "ns", books, None)
             gone += one.state.account.spent
             del jobs[name]
         elif kind == "save books":
-            stored = (books.table(), books.bookmarks())
+            stored = config_map("system", "ns", books, None)
         for each in jobs.values():
             books.book(each, "", now)
         books.forget({each.uid for each in jobs.values()})
-        assert total(books).spent == pytest.approx(
-            gone + sum(each.state.account.spent for each in jobs.values()), abs=1e-3
-        )
+        spent = gone + sum(each.state.account.spent for each in jobs.values())
+        assert total(books).spent == pytest.approx(spent, abs=1e-3)
+        assert sum(each.spent for each in books.jobs.totals().values()) == pytest.approx(spent, abs=1e-3)
 
 
 def test_what_a_job_spends_is_charged_to_where_it_is() -> None:
@@ -124,13 +126,113 @@ def test_what_is_booked_outlives_the_job_and_is_bounded() -> None:
 
 
 def test_as_many_jobs_as_an_object_holds() -> None:
-    """An object of the API server has a megabyte."""
+    """An object of the API server has a megabyte, for all parts of the books together."""
     books = Chargeback()
+    random = Random(1)
+    for day in range(DAYS + 1):
+        for number in range(JOBS_A_DAY + 30):
+            spent, chips = random.random() * 9_000.0, random.random() * 9e6
+            name = f"{random.getrandbits(128):032x}-{number}"
+            books.book(job(name, spent, random.random() * 500.0, chips), f"team-{number}", NOW + day * DAY)
+    books.booked.clear()
     for number in range(MOST_JOBS):
         uid = f"{number * 2654435761 % 2**32:08x}-1234-4abc-8def-{number:012x}"
         books.booked[uid] = Booked(number * 1.2345678, -number * 0.777, number * 3600.5, number * 1801.3)
-    assert len(books.bookmarks()) < 600_000
+    jobs, bookmarks = len(books.jobs.stored()), len(books.bookmarks())
+    assert jobs < 256 * 1024
+    assert bookmarks < 500_000
+    assert len(books.table()) + jobs + bookmarks < 1024 * 1024 - 64 * 1024, "with room for the moves"
     assert not books.book(job("one more", 1.0), "", NOW)
+
+
+def test_the_jobs_of_a_day_that_have_spent_most_are_kept_apart() -> None:
+    books = Chargeback()
+    for number in range(JOBS_A_DAY + 10):
+        books.book(job(f"job-{number}", float(number)), "", NOW)
+    books = read_books(config_map("system", "ns", books, None))
+    kept = books.jobs.totals()
+    assert kept.keys() == {OTHER_JOBS, *(f"job-{number}" for number in range(10, JOBS_A_DAY + 10))}
+    assert kept[OTHER_JOBS].spent == sum(range(10))
+    assert books.jobs.totals(date(2027, 1, 16)) == {}
+
+
+def test_the_job_with_which_a_busy_day_begins_is_not_lost_to_those_that_come_later() -> None:
+    """Which job has spent most is known at the end of the day alone."""
+    books = Chargeback()
+    for number in range(3 * JOBS_A_DAY):
+        books.book(job(f"job-{number}", 1.0), "", NOW)
+    books.book(job("job-0", 100.0), "", NOW + 60.0)
+    books.book(job("job-0", 101.0), "", NOW + DAY)
+    assert books.jobs.totals()["job-0"].spent == 101.0
+    assert max(len(rows) for rows in books.jobs.rows.values()) <= JOBS_A_DAY + 1
+
+
+def moved(name: str, *ended: float, **fields: Any) -> Job:
+    """A job with moves that ended then."""
+    history = tuple(
+        LedgerEntry.from_dict(entry(Outcome.VERIFIED, at, id=f"d-{number}", action=Action.MOVE, **fields).to_dict())
+        for number, at in enumerate(ended)
+    )
+    return changed(running(name=name), history=history)
+
+
+def test_what_moves_promised_and_delivered_outlives_the_job() -> None:
+    books = Chargeback()
+    one = moved("a", NOW - 60.0, NOW, predicted_throughput=900.0, realised_throughput=880.0)
+    assert books.moves.book(one)
+    assert not books.moves.book(one), "nothing new"
+    books = read_books(config_map("system", "ns", books, None))
+    assert not books.moves.book(one), "and nothing twice after a restart"
+    assert [(move.job, move.entry) for move in books.moves] == [("a", each) for each in one.state.history]
+
+
+def test_a_result_that_is_corrected_replaces_the_one_before() -> None:
+    books = Chargeback()
+    books.moves.book(moved("a", NOW, realised_throughput=880.0))
+    assert books.moves.book(moved("a", NOW, realised_throughput=700.0))
+    assert [move.entry.realised_throughput for move in books.moves] == [700.0]
+
+
+def test_a_decision_that_was_given_up_is_no_move() -> None:
+    books = Chargeback()
+    assert not books.moves.book(changed(running(), history=(entry(Outcome.HELD, NOW),)))
+    assert list(books.moves) == []
+
+
+def test_the_newest_moves_are_kept() -> None:
+    books = Chargeback()
+    jobs = [moved(f"job-{number}", NOW + number, message="x" * 9_000) for number in range(MOST_MOVES + 50)]
+    for _ in range(2):
+        for each in jobs:
+            books.moves.book(each)
+        assert {move.job for move in books.moves} == {f"job-{number}" for number in range(50, MOST_MOVES + 50)}
+    assert not any(books.moves.book(each) for each in jobs)
+    assert len(books.moves.stored()) < 64 * 1024
+
+
+@pytest.mark.parametrize("part", [JOBS, MOVES])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"no", gzip.compress(b"no"), gzip.compress(b"{}"), gzip.compress(b"no")[:-4]],
+    ids=["not compressed", "no table", "no move", "cut off"],
+)
+def test_parts_that_cannot_be_read_are_no_books(part: str, damaged: bytes) -> None:
+    stored = config_map("system", "ns", Chargeback(), None)
+    stored["binaryData"][part] = base64.b64encode(damaged).decode()
+    with pytest.raises(ValueError):
+        read_books(stored)
+
+
+def test_books_of_an_older_version_name_no_jobs() -> None:
+    books = Chargeback()
+    books.book(job("a", 5.0), "", NOW)
+    stored = config_map("system", "ns", books, None)
+    del stored["binaryData"][JOBS], stored["binaryData"][MOVES]
+    read = read_books(stored)
+    assert total(read).spent == 5.0
+    assert read.jobs.totals() == {}
+    read.book(job("a", 8.0), "", NOW)
+    assert read.jobs.totals()["a"].spent == 3.0
 
 
 @pytest.mark.parametrize(

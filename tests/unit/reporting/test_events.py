@@ -79,6 +79,25 @@ def test_what_the_user_wished_for_is_no_warning_and_its_end_is_told() -> None:
     assert events_of(job(), job(), (stopped,), (runs,), announcer) == [("Running", False)], "a resume is told"
 
 
+def test_a_job_that_has_to_wait_first_and_then_runs_quietly_makes_three_events() -> None:
+    waits, starts, runs = (
+        condition("Placed", status, reason)
+        for status, reason in (("False", "WaitingForCapacity"), ("False", "Starting"), ("True", "Running"))
+    )
+    idle, announcer = condition("Efficient", "False", "ChipIdle"), Announcer()
+    made = [
+        *events_of(job(), job(), (), (waits,), announcer),
+        *events_of(job(), job(revision=REF), (waits,), (starts,), announcer),
+        *events_of(job(revision=REF), job(revision=REF), (starts,), (runs,), announcer),
+        *events_of(job(revision=REF), job(revision=REF), (runs,), (runs, idle), announcer),
+    ]
+    assert made == [("WaitingForCapacity", True), ("Starting", False), ("ChipIdle", True)]
+    assert events_of(job(), job(revision=REF), (waits,), (starts,)) == [("Starting", False)], "also a new process"
+    lost = condition("Placed", "False", "Starting")
+    assert events_of(job(revision=REF), job(revision=REF), (runs,), (lost,), announcer) == [("PodsLost", True)]
+    assert events_of(job(revision=REF), job(revision=REF), (lost,), (runs,), announcer) == [("Running", False)]
+
+
 def test_a_rollback_is_a_warning_and_so_is_its_end() -> None:
     back = replace(MOVE, rolling_back=True, abandoned=TARGET, failure=Reason.ROLLED_BACK, failure_message="worse")
     assert events_of(job(revision=TARGET, migration=MOVE), job(revision=TARGET, migration=back)) == [

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import JobSize, MoveOutcome
@@ -12,7 +15,8 @@ from rightpool.cluster.errors import Conflict, Forbidden
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import EVENTS, PODS
 from rightpool.hardware.catalog import load_catalog
-from rightpool.hardware.node import NodeFacts
+from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
 from rightpool.runtime.act.pool_publisher import PoolPublisher, pool_status
 from rightpool.runtime.act.status_publisher import StatusPublisher
@@ -74,6 +78,36 @@ def test_two_operators_with_disjoint_namespaces_write_the_same_status() -> None:
         written += new != status
         status = new
     assert written == 1
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "closed", "verdict"),
+    [
+        ((), {"a100": (RejectionReason.POOL_DENIED,)}, ("False", "NobodyAllowed")),
+        ((), {}, ("True", "JobsAllowed")),
+        ((), None, ("Unknown", "NoJobsSeen")),
+        (("research",), {"a100": (RejectionReason.POOL_DENIED,)}, ("Unknown", "NoJobsSeen")),
+    ],
+)
+def test_a_pool_says_that_nobody_may_use_it(
+    namespaces: Sequence[str], closed: dict[str, tuple[RejectionReason, ...]] | None, verdict: tuple[str, str]
+) -> None:
+    status = pool_status("a100", inventory_of({}, namespaces, []), NOW, closed=closed)
+    found = next(each for each in status["conditions"] if each["type"] == "Allowed")
+    assert (found["status"], found["reason"]) == verdict
+    assert ("PoolDenied" in found["message"]) is (verdict[0] == "False")
+
+
+def test_what_keeps_everybody_from_a_taint_is_in_ready() -> None:
+    """Whom a taint keeps away is no matter of the jobs: the pool says which pods tolerate it."""
+    tainted = [replace(node, taints=(Taint("team", "NoSchedule", "other"),)) for node in NODES]
+    usage = ChipUsage(Lister({None: []}), interval=0.0, namespaces=())
+    stored = {"metadata": {"name": "a100", "uid": "u", "generation": 3}, "spec": SPEC, "status": {}}
+    status = pool_status("a100", take_inventory([stored], tainted, [], usage, load_catalog()), NOW, closed={})
+    found = {each["type"]: each for each in status["conditions"]}
+    assert (found["Ready"]["status"], found["Ready"]["reason"]) == ("False", "NodesNotReady")
+    assert "team" in found["Ready"]["message"]
+    assert (found["Allowed"]["status"], found["Allowed"]["reason"]) == ("Unknown", "NoNodes")
 
 
 def test_a_pool_says_that_moves_to_it_are_held_back() -> None:
@@ -243,6 +277,16 @@ def test_a_contradictory_price_is_told_once_also_by_a_new_process_and_so_is_its_
     server.pool["spec"] = SPEC
     assert publisher_of(server).publish(seen(server), NOW + 20) == 1
     assert server.statements()[1:] == [("Normal", "NodesReady")]
+
+
+def test_that_nobody_may_use_a_pool_is_told_once_and_so_is_its_end() -> None:
+    server = Server(SPEC)
+    closed = {"a100": (RejectionReason.POOL_DENIED,)}
+    publisher = publisher_of(server)
+    assert [publisher.publish(seen(server), NOW + second, closed=closed) for second in range(3)] == [1, 0, 0]
+    assert server.statements() == [("Warning", "NobodyAllowed")]
+    assert publisher_of(server).publish(seen(server), NOW + 10, closed={}) == 1
+    assert server.statements()[1:] == [("Normal", "JobsAllowed")]
 
 
 def test_of_two_operators_that_see_the_same_turn_one_says_it() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from rightpool.cli.connection import error_message
 from rightpool.cli.heartbeat import no_leader_text
+from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
 from rightpool.cli.pools import POOL_COLUMNS, pool_cells
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
 from rightpool.cli.table import NOTHING, Column
-from rightpool.cli.top import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
 from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -21,7 +22,7 @@ from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.job import JobKey
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.wording import cents, dollars, span
+from rightpool.reporting.wording import cents, dollars
 
 # Of what is to be had; the list of jobs has all.
 OFFERS_SHOWN: Final = 10
@@ -29,7 +30,6 @@ OFFERS_SHOWN: Final = 10
 JOBS_SHOWN: Final = 200
 
 _MORE_COLUMNS: Final = (
-    Column("ENDS IN", right=True),
     Column("$/M PROMISED", right=True),
     Column("$/M DELIVERED", right=True),
 )
@@ -42,7 +42,7 @@ SORTS: Final[Mapping[str, tuple[str, Callable[[Line], tuple[float, str, str]]]]]
     "$/H": ("cost", lambda line: (-(line.cost_per_hour or 0.0), line.namespace, line.name)),
     "STATE": ("state", lambda line: (0.0, line.state, line.name)),
     "SAVES": ("saves", lambda line: (-(_offered(line)), line.namespace, line.name)),
-    "ENDS IN": ("end", lambda line: (line.finish_at or float("inf"), line.namespace, line.name)),
+    "ENDS IN": ("end", lambda line: (_or_never(line.ends_in), line.namespace, line.name)),
 }
 """By the title of a column: the word for it in an address, and what it is sorted by."""
 
@@ -152,6 +152,8 @@ class FleetPage:
     offers_more: int
     headers: tuple[Header, ...]
     rows: tuple[JobRow, ...]
+    widths: tuple[float, ...]
+    """Of each column, in widths of a digit, where there are very many rows."""
     found: int
     """Jobs that the filter finds."""
     jobs: int
@@ -166,6 +168,8 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
     found = sorted((line for line in lines if _has(line, text.strip().lower())), key=key)
     first = picture.offers[:OFFERS_SHOWN]
     units = name_units(lines)
+    columns = (*job_columns(units), *_MORE_COLUMNS)
+    rows = tuple(_job_row(line, units) for line in (found if everything else found[:JOBS_SHOWN]))
     pools = {} if picture.fleet is None else picture.fleet.pools
     problems = () if picture.fleet is None else picture.fleet.problems
     return FleetPage(
@@ -187,8 +191,9 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
         offers=Table(OFFER_COLUMNS, tuple(tuple(offer_cells(key, offer)) for key, offer in first)),
         offer_links=tuple(job_address(key) for key, _ in first),
         offers_more=len(picture.offers) - len(first),
-        headers=tuple(_header(column, order) for column in (*job_columns(units), *_MORE_COLUMNS)),
-        rows=tuple(_job_row(line, picture.at, units) for line in (found if everything else found[:JOBS_SHOWN])),
+        headers=tuple(_header(column, order) for column in columns),
+        rows=rows,
+        widths=_widths(rows, (column.title for column in columns)) if len(rows) > JOBS_SHOWN else (),
         found=len(found),
         jobs=len(lines),
     )
@@ -228,16 +233,25 @@ def _header(column: Column, order: str) -> Header:
     return Header(column, word, word == order)
 
 
-def _job_row(line: Line, now: float, units: bool) -> JobRow:
+def _job_row(line: Line, units: bool) -> JobRow:
     unit = f" {line.promised_unit.plural}" if units and line.promised_unit is not None else ""
 
     def money(value: float | None) -> str:
         return NOTHING if value is None else dollars(value).replace("$", "") + unit
 
-    end = NOTHING if line.finish_at is None else span(max(0.0, line.finish_at - now))
-    cells = (*job_cells(line, units), end, money(line.promised_per_million), money(line.delivered_per_million))
+    cells = (*job_cells(line, units), money(line.promised_per_million), money(line.delivered_per_million))
     key = JobKey(line.namespace, line.name)
     return JobRow(f"job-{key}", job_address(key), cells, line.holds_chips)
+
+
+def _widths(rows: Sequence[JobRow], titles: Iterable[str]) -> tuple[float, ...]:
+    """Of each column, in widths of a digit, with room for wider letters."""
+    longest = map(max, zip(map(len, titles), *(map(len, row.cells) for row in rows), strict=True))
+    return tuple(round(1.1 * length + 2.0, 1) for length in longest)
+
+
+def _or_never(seconds: float | None) -> float:
+    return math.inf if seconds is None else seconds
 
 
 def _offered(line: Line) -> float:

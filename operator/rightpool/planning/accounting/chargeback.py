@@ -1,4 +1,5 @@
-"""Chargeback: what a namespace's jobs have spent and saved, by day, team, pool and capacity type. It outlives the jobs.
+"""Chargeback: what a namespace's jobs have spent and saved, by day, team, pool and capacity type, and by day and job.
+It outlives the jobs, and so does the ledger of their moves.
 
 A job's own account is a total. What has been added to it since it was last looked at is booked on where the job is, so
 that the sum over all rows is the sum over all accounts. How much of each account is booked is kept beside the rows and
@@ -11,11 +12,14 @@ import csv
 import io
 import json
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Final, NamedTuple
 
+from rightpool.planning.accounting.booked_moves import BookedMoves
+from rightpool.planning.accounting.charge import EARLIER, Charge, csv_rows
+from rightpool.planning.accounting.job_charges import JobCharges
 from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.job import Job
 
@@ -23,30 +27,11 @@ DAYS: Final = 62
 """Days that are kept apart. Older ones are one row for each team, pool and capacity type."""
 KEYS: Final = 64
 """Rows of one day; what is more is one row, OTHER."""
-MOST_JOBS: Final = 12_000
+MOST_JOBS: Final = 10_000
 """Jobs of a namespace that are booked at once: an object of the API server holds no more."""
 OTHER: Final = "other"
-EARLIER: Final = ""
-"""The day of rows older than DAYS."""
 
 COLUMNS: Final = ("day", "team", "pool", "capacity", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds")
-
-
-class Charge(NamedTuple):
-    """What jobs have used. Amounts are dollars."""
-
-    spent: float = 0.0
-    saved: float = 0.0
-    """By moves that paid."""
-    lost: float = 0.0
-    """By moves that did not, those corrections included that a later measurement brings."""
-    chip_seconds: float = 0.0
-    useful_seconds: float = 0.0
-    """Chip-seconds that the work would have taken without loading, waiting and repeating."""
-
-    def plus(self, other: Charge) -> Charge:
-        """The sum of both."""
-        return Charge(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class ChargeKey(NamedTuple):
@@ -72,6 +57,10 @@ class Chargeback:
 
     rows: dict[str, dict[ChargeKey, Charge]] = field(default_factory=dict)
     """By day, YYYY-MM-DD."""
+    jobs: JobCharges = field(default_factory=JobCharges)
+    """The same amounts by day and job."""
+    moves: BookedMoves = field(default_factory=BookedMoves)
+    """What moves promised and delivered."""
     booked: dict[str, Booked] = field(default_factory=dict)
     """By uid of the job."""
     newest: float | None = None
@@ -105,7 +94,9 @@ class Chargeback:
             max(useful, known.useful_seconds),
         )
         key = ChargeKey(team, revision.placement.pool, revision.placement.capacity.value)
-        self._add(datetime.fromtimestamp(now, UTC).date().isoformat(), key, charge)
+        day = datetime.fromtimestamp(now, UTC).date().isoformat()
+        self._add(day, key, charge)
+        self.jobs.add(day, job.key.name, charge)
         self.newest = now
         return True
 
@@ -122,6 +113,7 @@ class Chargeback:
         for day in [day for day in self.rows if day != EARLIER and day < oldest]:
             for key, charge in self.rows.pop(day).items():
                 self._add(EARLIER, key, charge)
+        self.jobs.age(oldest)
 
     def totals(self, since: date | None = None) -> dict[ChargeKey, Charge]:
         """Sums over days, from `since` on; over all where it is None."""
@@ -148,7 +140,7 @@ class Chargeback:
         writer.writerow(COLUMNS)
         for day in sorted(self.rows):
             for key, charge in sorted(self.rows[day].items()):
-                writer.writerow((day, *key, *(f"{amount:.6f}".rstrip("0").rstrip(".") for amount in charge)))
+                writer.writerow((day, *key, *charge.texts()))
         return text.getvalue()
 
     def bookmarks(self) -> bytes:
@@ -159,7 +151,7 @@ class Chargeback:
     def read(cls, table: str, bookmarks: bytes | None) -> Chargeback:
         """What was stored. Raises ValueError where it can't be read."""
         made = cls()
-        for row in _rows(table):
+        for row in csv_rows(table, COLUMNS):
             key = ChargeKey(row["team"], row["pool"], row["capacity"])
             charge = Charge(*(float(row[name]) for name in COLUMNS[4:]))
             days = made.rows.setdefault(row["day"], {})
@@ -171,13 +163,3 @@ class Chargeback:
             except (zlib.error, TypeError, AttributeError) as error:
                 raise ValueError(f"the bookmarks can't be read: {error}") from error
         return made
-
-
-def _rows(table: str) -> Iterator[Mapping[str, str]]:
-    reader = csv.DictReader(io.StringIO(table))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise ValueError(f"the columns are {reader.fieldnames}, and not {list(COLUMNS)}")
-    for row in reader:
-        if None in row or None in row.values():
-            raise ValueError(f"line {reader.line_num} has not as many cells as columns")
-        yield row

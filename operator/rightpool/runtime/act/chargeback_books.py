@@ -108,7 +108,7 @@ class ChargebackBooks:
             books = self._stored.get(key.namespace)
             if books is None:
                 books = self._stored[key.namespace] = _Stored(Chargeback(), None)
-            books.dirty |= books.books.book(job, entry.team, now)
+            books.dirty |= books.books.book(job, entry.team, now) | books.books.moves.book(job)
             shown.append((job.state.account.spent_by(now), entry, job))
         for namespace, books in self._stored.items():
             books.urgent |= books.books.forget(alive.get(namespace, ())) and books.dirty

@@ -16,6 +16,7 @@ from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.calibration import verdict
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.planning.allocate.breaker import Outcomes
+from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import Limit
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
@@ -28,6 +29,9 @@ _ABOUT_PRICE: Final = frozenset({ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UN
 _CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
 _CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
 _FOREIGN: Final = frozenset({"calibration"})  # `rightpool calibrate` applies it
+
+ClosedPools = Mapping[str, Sequence[RejectionReason]] | None
+"""Pools that no job may use, with what rules them out; None where that is not known."""
 
 _Verdict = tuple[PoolConditionType, Literal["True", "False", "Unknown"], Reason, str]
 
@@ -43,6 +47,7 @@ class PoolPublisher:
         self._statuses = statuses
         self._outcomes: Outcomes = {}
         self._against: Mapping[str, Limit] = {}
+        self._closed: ClosedPools = None
         self._logged: set[tuple[str, str]] = set()
 
     def publish(
@@ -51,12 +56,13 @@ class PoolPublisher:
         now: float,
         outcomes: Outcomes | None = None,
         against: Mapping[str, Limit] | None = None,
+        closed: ClosedPools = None,
     ) -> int:
         """Publish all pools; the number of writes. A failed write of one pool does not affect the others.
 
-        outcomes: how moves to each pool ended. against: what holds moves to a pool back.
+        outcomes: how moves to each pool ended. against: what holds moves to a pool back. closed: see ClosedPools.
         """
-        self._outcomes, self._against = outcomes or {}, against or {}
+        self._outcomes, self._against, self._closed = outcomes or {}, against or {}, closed
         writes = 0
         for name in sorted(fleet.discovered & fleet.inventory.pools.keys()):
             writes += self._guarded(name, self._publish_spec, fleet, now)
@@ -91,7 +97,8 @@ class PoolPublisher:
 
     def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
         stored = fleet.objects[name]
-        status = pool_status(name, fleet, now, self._outcomes.get(name, ()), self._against.get(name))
+        outcomes, against = self._outcomes.get(name, ()), self._against.get(name)
+        status = pool_status(name, fleet, now, outcomes, against, self._closed)
         spec = fleet.specs.get(name)
         scaled = spec is not None and spec.max_chips is not None
         return self._statuses.publish(
@@ -105,8 +112,9 @@ def pool_status(
     now: float,
     outcomes: Sequence[MoveOutcome] = (),
     against: Limit | None = None,
+    closed: ClosedPools = None,
 ) -> Mapping[str, Any]:
-    """The status of a stored pool, in wire form. against: what holds moves to it back.
+    """The status of a stored pool, in wire form. against: what holds moves to it back. closed: see ClosedPools.
 
     It does not depend on the namespaces that this operator watches: several operators, each with namespaces of its own,
     may write the status of the same pool, and must write the same.
@@ -116,7 +124,11 @@ def pool_status(
     pool = fleet.inventory.pools.get(name)
     made = [
         Condition(kind.value, status, reason.value, message, generation)
-        for kind, status, reason, message in (*_verdicts(name, fleet), _trusted(against, now))
+        for kind, status, reason, message in (
+            *_verdicts(name, fleet),
+            _trusted(against, now),
+            _allowed(name, fleet, closed),
+        )
     ]
     conditions = set_conditions(stored_conditions(stored, PoolConditionType), made, now)
     total, free = (0, 0) if pool is None else (pool.total, pool.free)
@@ -211,3 +223,16 @@ def _trusted(against: Limit | None, now: float) -> _Verdict:
     if against is None:
         return PoolConditionType.TRUSTED, "True", Reason.BREAKER_CLOSED, ""
     return PoolConditionType.TRUSTED, "False", against.reason, limit_text(against, now)
+
+
+def _allowed(name: str, fleet: PoolInventory, closed: ClosedPools) -> _Verdict:
+    pool = fleet.inventory.pools.get(name)
+    if pool is None or not pool.total:
+        return PoolConditionType.ALLOWED, "Unknown", Reason.NO_NODES, "see Ready"
+    if closed is None or not fleet.usage_known:
+        return PoolConditionType.ALLOWED, "Unknown", Reason.NO_JOBS_SEEN, ""
+    if name not in closed:
+        return PoolConditionType.ALLOWED, "True", Reason.JOBS_ALLOWED, ""
+    why = ", ".join(closed[name])
+    message = f"no job may use these chips ({why}): `rightpool explain` says of each job which field rules the pool out"
+    return PoolConditionType.ALLOWED, "False", Reason.NOBODY_ALLOWED, message

@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
+import jsonschema
 from kubernetes import config
 from starlette.testclient import TestClient
 
@@ -19,6 +20,7 @@ from rightpool.cli.main import main
 from rightpool.cli.ui.server import Pages, PictureSource, application
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import GROUP, VERSION
+from tools.chartdocs.cli_schema import schema
 
 Body = dict[str, Any]
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -55,8 +57,10 @@ class Asker:
         return stream.getvalue()
 
     def document(self, command: str, *words: str) -> Body:
-        """The same as JSON."""
-        return dict(json.loads(self.text(command, *words, "-o", "json")))
+        """The same as JSON, which keeps the published schema."""
+        found = dict(json.loads(self.text(command, *words, "-o", "json")))
+        jsonschema.validate(found, schema(found["kind"]))
+        return found
 
     def columns(self) -> dict[str, dict[str, str]]:
         """What `kubectl get profiledjobs -o wide` shows, by job and title. The API server makes this table."""

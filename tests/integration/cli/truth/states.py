@@ -32,6 +32,17 @@ BUDGET: Final = 1000.0
 DAY_SAMPLES: Final = 10**9
 """Work of days on any pool here."""
 TYPO: Final = "comand"
+FAILURE: Final[Body] = {
+    "backoffLimit": 4,
+    "activeDeadlineSeconds": 86_400,
+    "ttlSecondsAfterFinished": 86_400,
+    "podFailurePolicy": {
+        "rules": [
+            {"action": "FailJob", "onExitCodes": {"containerName": "trainer", "operator": "In", "values": [3]}},
+        ]
+    },
+}
+"""Of `failed`, whose program ends with exit code 3."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +158,7 @@ class KnownFleet(Fleet):
         self.train("asleep")
         self.train("never", suspend=True)
         self.train("done", play={"duration": "1s"})
-        self.train("failed", play={"duration": "1s", "exit-code": "3"}, job={"backoffLimit": 0})
+        self.train("failed", play={"duration": "1s", "exit-code": "3"}, job=FAILURE)
         self.train("late", targets={"deadline": moment(-7200)}, progress=work)
         self.train("intime", targets={"deadline": moment(3 * days)}, progress=work)
         self.train("risk", targets={"deadline": moment(days / 3)}, progress=work)

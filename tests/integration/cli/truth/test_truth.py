@@ -11,6 +11,14 @@ import pytest
 from devcluster.spec import TEST
 from rightpool.cluster.client import ClusterClient
 from tests.integration.cli.truth.asking import Statement
+from tests.integration.cli.truth.changes import (
+    of_a_spent_budget,
+    of_a_wrong_approval,
+    of_edits,
+    of_how_many_events,
+    of_targets,
+    of_what_the_child_is_given,
+)
 from tests.integration.cli.truth.scene import Scene, known_scene
 from tests.integration.cli.truth.statements import (
     Statements,
@@ -48,8 +56,14 @@ AREAS: tuple[Callable[[Scene], Statements], ...] = (
     of_events,
     of_page,
     of_report,
+    of_how_many_events,
+    of_what_the_child_is_given,
     # These change the fleet.
+    of_targets,
+    of_a_wrong_approval,
     of_approval,
+    of_edits,
+    of_a_spent_budget,
     of_no_operator,
 )
 

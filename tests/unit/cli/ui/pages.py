@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -87,10 +90,21 @@ def abandoned(client: FakeClient) -> FakeClient:
     return client
 
 
-def pages_of(client: FakeClient, *, everywhere: bool = True, context: str = "prod") -> Pages:
-    """The page at NOW."""
+def stories() -> tuple[FakeClient, float]:
+    """What `make demo` had in its API server after its four stories (25 November 2026, Kubernetes 1.36), without the
+    templates of pods and what no page reads; and when it was recorded, Unix seconds."""
+    recorded = json.loads((Path(__file__).parent / "recorded" / "stories.json").read_text(encoding="utf-8"))
+    client = FakeClient()
+    for kind in client.objects:
+        for body in recorded.get(kind.plural, ()):
+            client.add(kind, body)
+    return client, datetime.fromisoformat(client.objects[LEASES][0]["spec"]["renewTime"]).timestamp()
+
+
+def pages_of(client: FakeClient, *, everywhere: bool = True, context: str = "prod", now: float = NOW) -> Pages:
+    """The page at this time."""
     connection = Connection(client, "vision", context)  # type: ignore[arg-type]
-    return Pages(PictureSource(connection, everywhere, "rightpool-system", lambda: NOW))
+    return Pages(PictureSource(connection, everywhere, "rightpool-system", lambda: now))
 
 
 def browser_of(client: FakeClient, *, everywhere: bool = True) -> TestClient:

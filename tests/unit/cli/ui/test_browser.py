@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,10 +16,11 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cli.ui.server import Pages, application
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.unit.cli.cluster import FakeClient, job, running_status
-from tests.unit.cli.ui.pages import abandoned, fleet, pages_of
+from tests.unit.cli.ui.pages import abandoned, fleet, pages_of, stories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Pages are waited for by condition; this only ends a run that hangs.
@@ -63,7 +65,13 @@ def browser() -> Iterator[Browser]:
 def shown(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Shown]:
     """In light or dark, by parameter."""
     client = abandoned(fleet())
-    pages = pages_of(client)
+    with served(browser, client, pages_of(client), getattr(request, "param", "light")) as found:
+        yield found
+
+
+@contextmanager
+def served(browser: Browser, client: FakeClient, pages: Pages, colours: str) -> Iterator[Shown]:
+    """A page on a server of its own."""
     server = uvicorn.Server(
         uvicorn.Config(application(pages), port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     )
@@ -73,7 +81,7 @@ def shown(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Shown]:
         assert thread.is_alive()
         thread.join(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    with browser.new_context(color_scheme=getattr(request, "param", "light")) as context:
+    with browser.new_context(color_scheme=colours) as context:
         context.set_default_timeout(MILLISECONDS)
         page = context.new_page()
         found = Shown(client, pages, page, f"http://127.0.0.1:{port}")
@@ -93,6 +101,46 @@ def test_both_pages_have_no_errors_and_no_findings_and_ask_nobody_else(shown: Sh
         assert [(path, each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
     assert shown.errors == []
     assert all(url.startswith((shown.address, "data:")) for url in shown.asked)
+
+
+def test_the_demos_stories_have_no_errors_and_no_findings(browser: Browser) -> None:
+    """Every job as a real operator has left it: moved, undone, resized, and the one that waited."""
+    client, now = stories()
+    jobs = [body["metadata"] for body in client.objects[PROFILED_JOBS]]
+    with served(browser, client, pages_of(client, now=now), "light") as shown:
+        for path in ("/", *(f"/jobs/{about['namespace']}/{about['name']}" for about in jobs)):
+            shown.open(path)
+            found = Axe().run(shown.page).response["violations"]
+            assert [(path, each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+            assert shown.page.query_selector("#quiet") is None, "its operator leads"
+        assert shown.page.inner_text("main")
+        assert shown.errors == []
+        shown.open("/")
+        rows = shown.page.eval_on_selector_all("table.jobs tbody tr", "rows => rows.map((row) => row.innerText)")
+        assert len(rows) == len(jobs) == 5
+        assert all("Running" in row for row in rows)
+
+
+def test_very_many_rows_are_a_table_whose_columns_hold_their_words(browser: Browser) -> None:
+    client = fleet()
+    for number in range(JOBS_SHOWN):
+        client.add(PROFILED_JOBS, job(f"a-rather-long-name-of-a-job-{number}", status=running_status()))
+    with served(browser, client, pages_of(client), "light") as shown:
+        shown.open("/?all=1")
+        cut = "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.innerText)"
+        assert shown.page.eval_on_selector_all("table.jobs tr > *", cut) == []
+        lefts = "cells => [...new Set(cells.map((cell) => Math.round(cell.getBoundingClientRect().left)))].length"
+        for column in (1, 2, 9):
+            one = shown.page.eval_on_selector_all(f"table.jobs tr > :nth-child({column})", lefts)
+            assert one == 1, "the cells of a column stand below each other"
+        roles = shown.page.get_by_role("row")
+        assert roles.count() > JOBS_SHOWN, "a screen reader still finds rows"
+        found = Axe().run(shown.page).response["violations"]
+        assert [each["id"] for each in found] == []
+        updated = shown.page.inner_text("main")
+        shown.update()
+        assert shown.page.inner_text("main") == updated
+        assert shown.errors == []
 
 
 def test_an_update_shows_what_is_new_and_keeps_the_focus(shown: Shown) -> None:

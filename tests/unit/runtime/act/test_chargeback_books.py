@@ -136,6 +136,20 @@ def test_what_was_charged_outlives_the_jobs_and_the_operator() -> None:
     assert sample.labels == {"job_namespace": "ns", "team": "vision", "pool": "a100", "capacity": "OnDemand"}
 
 
+def test_what_a_deleted_job_has_used_and_its_moves_are_found_by_its_name() -> None:
+    cluster = Cluster()
+    first = Operator(cluster)
+    (key, job), *_ = fleet(10.0).items()
+    now = first.run({key: job}, NOW, 2)
+    moved = changed(job, account=Account(spent=12.0), history=(entry(Outcome.VERIFIED, now, action=Action.MOVE),))
+    now = first.run({key: moved}, now)
+    now = first.run({}, now)
+    (body,) = cluster.objects.values()
+    books = read_books(body)
+    assert {name: charge.spent for name, charge in books.jobs.totals().items()} == {"job-0": 12.0}
+    assert [(move.job, move.entry.outcome) for move in books.moves] == [("job-0", Outcome.VERIFIED)]
+
+
 def test_a_crash_between_two_writes_loses_and_doubles_nothing() -> None:
     cluster = Cluster()
     first = Operator(cluster)

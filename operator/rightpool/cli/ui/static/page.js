@@ -39,6 +39,13 @@ function children(old, fresh) {
   }
 }
 
+// Many rows come with the widths of their columns, which style sheets can't read from the table.
+function size() {
+  const widths = content.querySelector("table[data-widths]")?.dataset.widths;
+  content.classList.toggle("sized", Boolean(widths));
+  if (widths && content.style.getPropertyValue("--widths") !== widths) content.style.setProperty("--widths", widths);
+}
+
 async function update() {
   const server = document.getElementById("server");
   try {
@@ -48,6 +55,7 @@ async function update() {
     const focused = document.activeElement && document.activeElement.id;
     performance.mark("update-begins");
     children(content, fresh);
+    size();
     performance.measure("update", "update-begins");
     const again = focused && document.getElementById(focused);
     if (again && again !== document.activeElement) again.focus({ preventScroll: true });
@@ -56,6 +64,8 @@ async function update() {
     server.textContent = "rightpool ui does not answer: it has been ended, or this machine slept. What is shown is old.";
   }
 }
+
+size();
 
 async function keepUpdating() {
   if (document.visibilityState === "visible") await update();

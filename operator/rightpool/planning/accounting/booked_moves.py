@@ -1,0 +1,82 @@
+"""The ledger of a namespace: what its newest decisions promised and delivered. It outlives the jobs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.planning.job import Job
+
+MOST_MOVES: Final = 200
+"""Decisions that are kept of a namespace, the newest ones."""
+_MESSAGE: Final = 300  # characters
+
+
+class BookedMove(NamedTuple):
+    """One decision of a job that may be gone."""
+
+    job: str
+    uid: str
+    entry: LedgerEntry
+
+
+_Key = tuple[float, str, str]  # when it was over, uid and decision id: in the order of time
+
+
+@dataclass(slots=True)
+class BookedMoves:
+    """Decisions that were carried out, or undone. Those that were given up before anything was touched are left out."""
+
+    kept: dict[_Key, BookedMove] = field(default_factory=dict)
+    _full: _Key | None = None
+    """The oldest one, once there are MOST_MOVES."""
+
+    def __iter__(self) -> Iterator[BookedMove]:
+        return iter(self.kept.values())
+
+    def book(self, job: Job) -> bool:
+        """What is new in the job's history. Whether there was anything."""
+        added = False
+        for entry in reversed(job.state.history):
+            if entry.outcome is Outcome.HELD:
+                continue
+            key = (entry.finished_at, job.uid, entry.id)
+            if self._full is not None and key < self._full:
+                break
+            if len(entry.message) > _MESSAGE:
+                entry = replace(entry, message=f"{entry.message[: _MESSAGE - 1]}…")
+            made = BookedMove(job.key.name, job.uid, entry)
+            if self.kept.get(key) == made:
+                break
+            self.kept[key] = made
+            added = True
+        if added and len(self.kept) >= MOST_MOVES:
+            self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])
+            self._full = next(iter(self.kept))
+        return added
+
+    def stored(self) -> bytes:
+        """One JSON object a line, compressed by gzip."""
+        lines = (
+            json.dumps({"job": move.job, "uid": move.uid, "entry": move.entry.to_dict()}, separators=(",", ":"))
+            for _, move in sorted(self.kept.items())
+        )
+        return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
+
+    @classmethod
+    def read(cls, stored: bytes) -> BookedMoves:
+        """What was stored. Raises ValueError where it can't be read."""
+        made = cls()
+        try:
+            for line in gzip.decompress(stored).splitlines():
+                body = json.loads(line)
+                move = BookedMove(str(body["job"]), str(body["uid"]), LedgerEntry.from_dict(body["entry"]))
+                made.kept[move.entry.finished_at, move.uid, move.entry.id] = move
+        except (OSError, EOFError, zlib.error, KeyError, TypeError) as error:
+            raise ValueError(f"the moves can't be read: {error}") from error
+        return made

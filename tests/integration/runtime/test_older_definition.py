@@ -1,0 +1,80 @@
+"""An operator on a cluster whose definition of ProfiledJobs is older than the operator."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import yaml
+
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import Conflict
+from rightpool.cluster.resources import EVENTS
+from tests.integration.runtime.conftest import CRDS, Start
+from tests.integration.runtime.harness import ROOT, Body, Fleet, eventually
+from tests.integration.runtime.test_lifecycle import CYCLES, metric
+
+pytestmark = pytest.mark.cluster
+
+NAME = "profiledjobs.rightpool.dev"
+LACKS = ("observedGeneration", "columns")
+CYCLES_LONG = 20
+
+
+def put(client: ClusterClient, spec: Body) -> None:
+    while True:
+        try:
+            client.replace(CRDS, {**client.get(CRDS, NAME), "spec": spec})
+            return
+        except Conflict:
+            continue
+
+
+@contextmanager
+def older(client: ClusterClient) -> Iterator[None]:
+    """The definition of before these fields. What others of the status hold stays."""
+    whole = yaml.safe_load((ROOT / "crds" / "rightpool.dev_profiledjobs.yaml").read_text())["spec"]
+    spec: Any = copy.deepcopy(whole)
+    for version in spec["versions"]:
+        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+        for field in LACKS:
+            del status["properties"][field]
+    put(client, spec)
+    try:
+        yield
+    finally:
+        put(client, whole)
+
+
+def refusals(fleet: Fleet) -> list[Body]:
+    return [event for event in fleet.client.list_all(EVENTS, fleet.namespace) if event["reason"] == "StatusRefused"]
+
+
+def test_it_says_so_writes_nothing_for_ever_and_goes_on_once_the_definition_is_replaced(
+    client: ClusterClient, fleet: Fleet, start: Start
+) -> None:
+    with older(client):
+        fleet.create("bert")
+        operator = start()
+        eventually(lambda: refusals(fleet), what="the refusal is told")
+        (event,) = refusals(fleet)
+        assert event["type"] == "Warning"
+        assert "older than the operator" in event["message"] and any(field in event["message"] for field in LACKS)
+        version, tried = fleet.job("bert")["metadata"]["resourceVersion"], written(operator)
+        end = metric(operator, CYCLES) + CYCLES_LONG
+        eventually(lambda: metric(operator, CYCLES) >= end, what="it goes on to look")
+        # It tries once a minute; that many cycles take ten seconds, or several minutes of a busy machine.
+        assert written(operator) - tried <= CYCLES_LONG / 4
+        assert fleet.job("bert")["metadata"]["resourceVersion"] == version
+        assert not fleet.pods("bert"), "nothing is started before it can be written down"
+        assert len(refusals(fleet)) == 1
+    fleet.edit("bert", lambda spec: spec.update(adaptation={"cooldown": "2h"}))  # spares the rest of the minute
+    eventually(lambda: fleet.running("bert", "bert-r1"), what="the job starts")
+
+
+def written(operator: Any) -> float:
+    """Status writes that were tried."""
+    return metric(operator, "rightpool_operator_status_writes_total")
