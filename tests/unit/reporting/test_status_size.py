@@ -136,7 +136,9 @@ def remembered(job: Job, **state: Any) -> Job:
     """The job with all that it remembers."""
     spans = tuple(SpanDifference(length, 288.0, 0.0123456) for length in SPANS)
     avoided = AvoidedPlacement(THERE.pool, 16, Reason.ROLLED_BACK, verdict(), NOW + DAY)
-    account = Account(58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL)
+    account = Account(
+        58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
+    )
     job = job.with_state(replace(job.state, variation=Variation(1, NOW, (123456.0,) * MAX_RECENT, spans)))
     return changed(
         job,
