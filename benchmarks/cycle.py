@@ -183,7 +183,7 @@ def planner_of(
         decide=Decider(),
         metrics=metrics,
         books=ChargebackBooks(cluster, fence, metrics.chargeback, "rightpool-system"),
-        health=Health(INTERVAL),
+        health=Health(INTERVAL, 15.0),
     )
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])
 

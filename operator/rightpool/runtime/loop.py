@@ -284,6 +284,7 @@ class Planner:
                         break
                     moving = self._submit(step, pools, now) or moving
                 self._await(max(0.0, deadline - time.monotonic()))
+            self._parts.health.progress()
         return moving
 
     def _await(self, timeout: float) -> None:
