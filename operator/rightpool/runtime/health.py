@@ -31,8 +31,8 @@ class Health:
         self._fatal: str | None = None
 
     def progress(self) -> None:
-        """Record a page of a list, a batch of jobs, or one round of the planner: a leader's cycle, a follower's wait, or
-        a failed attempt."""
+        """Record a page of a list, a batch of jobs or a round of the planner: a leader's cycle, a follower's wait, an
+        attempt that failed."""
         with self._lock:
             self._progress_at = self._clock()
 
