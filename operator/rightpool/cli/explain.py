@@ -146,7 +146,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    selected = {key for stored in here.values() for key in node_selector(stored.job.spec)}
+    selected = {key for stored in here.values() for key in stored.node_labels}
     fleet = view.fleet(selected)
     view.pods_of_namespace()
     known: dict[JobKey, Job] = {}

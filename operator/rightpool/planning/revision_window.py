@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from typing import Final
-from zlib import crc32
 
 from rightpool.api.migration import Phase
 from rightpool.api.variation import Variation
@@ -154,12 +153,12 @@ class RevisionWindow:
             return -math.inf
         window = job.spec.profiling.window.total_seconds()
         if self.windows == 1 and job.state.migration is None:
-            window *= 1.0 + _phase(job)
+            window *= 1.0 + job.phase
         return variation.as_of + window
 
     def _spread(self, job: Job) -> float:
         """Share of the usual time until the next profile: below 1 until the ends of a fleet's windows are spread."""
-        return 1.0 if self.windows > 1 else 0.5 + 0.5 * _phase(job)
+        return 1.0 if self.windows > 1 else 0.5 + 0.5 * job.phase
 
     def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:
         placement = _placement(job, self.key.revision)
@@ -195,12 +194,6 @@ class RevisionWindow:
         elif self.expected is not None and not self.window.within(self.expected):
             # What came changes nothing in a profile, such as the time of a first save.
             self.expected = self.window.bounds(expected_range(profile))
-
-
-def _phase(job: Job) -> float:
-    """From 0 to 1, by the job. A process that starts hears of all jobs at once, and what is then done at regular times
-    would be done of all of them in the same cycle."""
-    return crc32(job.uid.encode()) / 2**32
 
 
 def observed_revision(job: Job) -> int | None:

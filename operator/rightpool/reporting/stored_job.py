@@ -20,6 +20,7 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
+from rightpool.planning.evaluate.shape import node_selector
 from rightpool.planning.job import Job, JobKey
 from rightpool.workloads.names import workload_hash
 
@@ -52,6 +53,9 @@ class StoredJob:
 
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
+
+    node_labels: tuple[str, ...] = ()
+    """Keys of the node labels that its template asks for."""
 
     kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
     """The status in wire form and as it was read, where `status_packed` has none."""
@@ -150,6 +154,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
+        node_labels=tuple(node_selector(spec)),
         kept=kept,
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Final
-from zlib import crc32
 
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
@@ -199,7 +198,7 @@ class Stepper:
         if problem is None:
             # Not all jobs in the same cycle: how long depends on the job.
             longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
-            longest *= 0.5 + crc32(job.uid.encode()) / 2**33
+            longest *= 0.5 + 0.5 * job.phase
             until = now + (longest if wait is None else min(wait, longest))
             if inputs.recovering:
                 until = min(until, self._leading_since + recovery_seconds(job))

@@ -29,7 +29,6 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.shape import node_selector
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
@@ -184,7 +183,7 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in node_selector(job.job.spec)}
+            selected = {key for job in live.values() if job.node_labels for key in job.node_labels}
             pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):

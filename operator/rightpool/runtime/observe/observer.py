@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
-from zlib import crc32
 
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import Taint
@@ -105,7 +104,7 @@ class Observer:
             refusal=executor.refusal(job),
             template_checked=executor.template_checked(job),
         )
-        until = now + LOOK_SECONDS * (0.5 + crc32(job.uid.encode()) / 2**32)  # not all in the same cycle
+        until = now + LOOK_SECONDS * (0.5 + job.phase)  # not all in the same cycle
         last = self._seen.get(job.key)
         same = last is not None and last.stored is stored and last.job.observed == observed
         return _Seen(
