@@ -33,8 +33,7 @@ def unchanged(before: Job, now: Job) -> bool:
 
 
 def _same_pace(before: Job, now: Job) -> bool:
-    """Whether the windows so far say the same of the throughput in the long run. One more at a time, they hardly do
-    not."""
+    """Whether the windows so far say the same of the throughput in the long run; one more window rarely changes it."""
     rate, doubt = pace_of(before)
     new_rate, new_doubt = pace_of(now)
     if rate != rate or new_rate != new_rate:

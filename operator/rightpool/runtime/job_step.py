@@ -174,6 +174,7 @@ class Stepper:
             if self._problems.get(job.uid) != problem:
                 logger.exception("the state machine failed", extra={"job": str(job.key)})
             self._problems[job.uid] = problem
+            self._unchanged.pop(job.uid, None)
         pool = None if after.state.revision is None else fleet.pools.get(after.state.revision.placement.pool)
         price = None if pool is None else pool.price
         inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, now - self._leading_since))

@@ -46,12 +46,12 @@ from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
 from rightpool.runtime.observe.facts import meta
-from rightpool.runtime.observe.observer import Observer
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.windows import RevisionWindows
+from rightpool.runtime.observer import Observer
 from rightpool.runtime.phase_timer import PhaseTimer
 
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
@@ -183,7 +183,7 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() if job.node_labels for key in job.node_labels}
+            selected = {key for job in live.values() for key in job.node_labels}
             pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):

@@ -20,8 +20,8 @@ from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import CheckTemplate
 from rightpool.profiles.sample import Field, Sample
-from rightpool.runtime.observe import observer
-from rightpool.runtime.observe.observer import Observer
+from rightpool.runtime import observer
+from rightpool.runtime.observer import Observer
 from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.workloads.kinds.job import JOBS
 
