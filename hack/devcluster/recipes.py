@@ -28,6 +28,7 @@ VERSION: Final = "0.1.0"
 INSTALL_SECONDS: Final = 600
 VALUES: Final = "values.yaml"
 PACKAGES_DIR: Final = "/packages"
+PROFILER_LOCK: Final = ROOT / "profiler_sidecar" / "requirements.lock"
 # Files of wheels that no program imports.
 _UNUSED_DIRS: Final = ("tests", "test", "__pycache__")
 _UNUSED_SUFFIXES: Final = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".a")
@@ -45,15 +46,14 @@ class Built:
 class Recipe:
     """name: as pods write it in `image:`. limit: most bytes of the compressed image. files: path in the image → file.
 
-    lock: of the packages that are a layer of their own. copied: of those that `files` takes single files from.
+    lock: of the packages that are a layer of their own.
     """
 
     name: str
-    lock: Path | None
+    lock: Path
     files: Callable[[], dict[str, bytes | Path]]
     config: oci.ImageConfig
     limit: int
-    copied: Path | None = None
 
     @property
     def short(self) -> str:
@@ -76,7 +76,7 @@ def _profiler_files() -> dict[str, bytes | Path]:
     contract = ROOT / "operator" / "rightpool"
     files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
     # The agent runs in the user's Python without the sidecar's packages, so NVML's single file is installed beside it.
-    files["/app/pynvml.py"] = _packages(ROOT / "profiler_sidecar" / "requirements.lock") / "pynvml.py"
+    files["/app/pynvml.py"] = _packages(PROFILER_LOCK) / "pynvml.py"
     return files
 
 
@@ -109,11 +109,10 @@ RECIPES: Final = (
     ),
     Recipe(
         f"rightpool/profiler:{VERSION}",
-        None,
+        PROFILER_LOCK,
         _profiler_files,
         _config("python3", "-m", "rightpool_profiler", "run"),
-        60 * 10**6,
-        copied=ROOT / "profiler_sidecar" / "requirements.lock",
+        40 * 10**6,
     ),
     Recipe(
         f"rightpool/example-training:{VERSION}",
@@ -143,7 +142,10 @@ def _install(lock: Path, target: Path) -> None:
     command = [uv, "pip", "install", "--quiet", "--target", str(scratch), "--python-version", "3.11"]
     command += ["--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:"]
     result = subprocess.run(
-        [*command, "--require-hashes", "-r", str(lock)], capture_output=True, text=True, timeout=INSTALL_SECONDS
+        [*command, "--no-deps", "--require-hashes", "-r", str(lock)],
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
     )
     if result.returncode != 0:
         shutil.rmtree(scratch)
@@ -173,20 +175,13 @@ def _package_layer(lock: Path) -> oci.Layer:
 
 def contents(recipe: Recipe, base: bytes) -> list[sbom.Package]:
     """Every package in the image. base: its lowest layer."""
-    locks = [lock for lock in (recipe.lock, recipe.copied) if lock is not None]
-    return [
-        *sbom.installed(base, images.SUITE),
-        *(package for lock in locks for package in sbom.locked(lock.read_text())),
-    ]
+    return [*sbom.installed(base, images.SUITE), *sbom.locked(recipe.lock.read_text())]
 
 
 def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
     """Write the image and the list of its content to `folder`. Raises DevclusterError if it exceeds its limit."""
     progress.say(f"assembling {recipe.name}")
-    layers = [images.base_rootfs(progress)]
-    if recipe.lock is not None:
-        layers.append(_package_layer(recipe.lock))
-    layers.append(oci.layer_from_files(recipe.files()))
+    layers = [images.base_rootfs(progress), _package_layer(recipe.lock), oci.layer_from_files(recipe.files())]
     size = sum(len(layer.blob) for layer in layers)
     if size > recipe.limit:
         raise DevclusterError(f"{recipe.name} has {size / 1e6:.0f} MB, and may have {recipe.limit / 1e6:.0f}")

@@ -92,6 +92,7 @@ CHECKPOINT_TIMESTAMP: Final = "rightpool_checkpoint_timestamp_seconds"  # last c
 CHECKPOINT_SECONDS: Final = "rightpool_checkpoint_duration_seconds"  # how long that save held up the program
 COMPILE: Final = "rightpool_compile_ratio"  # share of time in which the program compiled
 STEP_SAMPLES: Final = "rightpool_step_samples"  # samples of one step of this pod's processes
+STEP_FLOPS: Final = "rightpool_step_flops"  # floating-point operations of the same, of its matrix products
 MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1
 MODEL_PARAMETERS: Final = "rightpool_model_parameters"  # that are trained, of the whole model
 MODEL_PARAMETER_BYTES: Final = "rightpool_model_parameter_bytes"

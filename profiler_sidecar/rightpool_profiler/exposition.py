@@ -39,6 +39,7 @@ _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     contract.CHECKPOINT_TIMESTAMP: ("gauge", "Unix time of the last complete checkpoint."),
     contract.CHECKPOINT_SECONDS: ("gauge", "How long that checkpoint held up the program."),
     contract.STEP_SAMPLES: ("gauge", "Samples that one step of this pod consumes."),
+    contract.STEP_FLOPS: ("gauge", "Floating-point operations of the matrix products in one step of this pod."),
     contract.MODEL_INFO: ("gauge", "1; precision, dtype of the parameters and degrees of parallelism are labels."),
     contract.MODEL_PARAMETERS: ("gauge", "Parameters that are trained, of the whole model."),
     contract.MODEL_PARAMETER_BYTES: ("gauge", "Bytes of those parameters."),

@@ -26,6 +26,7 @@ PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 _MAX_NUMBER: Final = 1e15
+_MAX_FLOPS: Final = 1e18  # more than the operator reads of a pod
 _MAX_STATE: Final = 120
 _MAX_RATIO: Final = 1.1  # slightly above 1 is caused by different clocks; more is invalid
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}")
@@ -67,6 +68,7 @@ class Model:
     parameters: int | None = None  # of the whole model
     parameter_bytes: int | None = None
     degrees: tuple[tuple[str, int], ...] = ()  # of parallelism, by name
+    step_flops: float | None = None  # of one optimizer step, of this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +163,11 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number")
 
 
-def _number(message: dict[str, Any], name: str) -> float:
+def _number(message: dict[str, Any], name: str, most: float = _MAX_NUMBER) -> float:
     value = message.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Malformed(f"{name}: not a number")
-    if not 0 <= value <= _MAX_NUMBER or not math.isfinite(value):
+    if not 0 <= value <= most or not math.isfinite(value):
         raise Malformed(f"{name}: out of range")
     return float(value)
 
@@ -231,6 +233,7 @@ def _model(value: Any) -> Model | None:
         parameters=_optional_whole(value, "parameters"),
         parameter_bytes=_optional_whole(value, "parameter_bytes"),
         degrees=tuple((name, _whole(value, name)) for name in DEGREES if name in value),
+        step_flops=_number(value, "step_flops", _MAX_FLOPS) if "step_flops" in value else None,
     )
 
 

@@ -19,6 +19,7 @@ from rightpool_profiler.traces.requested import Requested
 
 _TRACES_EVERY: Final = 2.0  # seconds
 _REQUESTED_EVERY: Final = 0.5
+_TPU_EVERY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,12 @@ async def run(settings: Settings) -> None:
     server = await Server(state, checkpoints, requested, settings.token_sha256).start(settings.port)
     traces = asyncio.create_task(_watch_traces(settings.shared / Path(contract.TRACE_DIR).name, state))
     asked = asyncio.create_task(_watch_requested(requested, state))
+    chips = asyncio.create_task(_watch_tpu(settings.chips, state))
     await stop.wait()
     receiver.stop(loop)
     traces.cancel()
     asked.cancel()
+    chips.cancel()
     server.close()
     # A thread may be analysing a trace. It can't be cancelled and must not delay the end of the pod.
     os._exit(0)
@@ -82,6 +85,15 @@ async def _watch_traces(directory: Path, state: State) -> None:
         for pid, shares in await asyncio.to_thread(collector.collect, directory):
             state.add_shares(pid, shares, time.monotonic())
         await asyncio.sleep(_TRACES_EVERY)
+
+
+async def _watch_tpu(count: int, state: State) -> None:
+    while True:
+        if state.on_tpu(time.monotonic()):
+            from rightpool_profiler import libtpu
+
+            state.add_tpu_chips(await libtpu.read_chips(count), time.monotonic())
+        await asyncio.sleep(_TPU_EVERY)
 
 
 async def _watch_requested(requested: Requested, state: State) -> None:

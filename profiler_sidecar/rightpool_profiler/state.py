@@ -9,6 +9,7 @@ take those of other pods for the job's.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Any, Final
@@ -17,7 +18,7 @@ from rightpool import contract
 from rightpool_profiler.chips import Chips
 from rightpool_profiler.exposition import Histogram, Sample
 from rightpool_profiler.inputs import Inputs
-from rightpool_profiler.report import BUCKETS, MAX_CHIPS, Malformed, Report
+from rightpool_profiler.report import BUCKETS, MAX_CHIPS, Chip, Malformed, Report
 from rightpool_profiler.window import Window
 
 MAX_PROCESSES: Final = 256
@@ -28,6 +29,7 @@ _TRACE_LASTS: Final = 600.0  # seconds for which the shares of a trace are valid
 _FUTURE: Final = 5.0  # seconds by which a checkpoint's time may be ahead of this clock
 _BATCHES: Final = 31  # the last step of an epoch is smaller, and most reports have none
 _CPU_CHIP: Final = "cpu"
+_LIBTPU: Final = (0, 0)  # in place of the process that reads a chip
 _MEASURED: Final = contract.QUALITY_MEASURED
 _DERIVED: Final = contract.QUALITY_DERIVED
 
@@ -62,6 +64,7 @@ class State:
         self._chips = Chips(interval, MAX_CHIPS)
         self._shares: dict[tuple[int, int] | int, tuple[float, dict[str, float]]] = {}
         self._saved: tuple[float, float | None] | None = None
+        self._libtpu: bool | None = None  # whether it answers; None where it never did
         self.taken = 0
         self.refused = 0
 
@@ -155,6 +158,16 @@ class State:
         """Whether the program computes on the CPU. Otherwise CPU time is no measure of the chip."""
         living = self._living(now)
         return bool(living) and all(one.report.platform == "cpu" for one in living)
+
+    def on_tpu(self, now: float) -> bool:
+        """Whether a living process computes on a TPU."""
+        return any(one.report.platform == "tpu" for one in self._living(now))
+
+    def add_tpu_chips(self, chips: Sequence[Chip], now: float) -> None:
+        """Add what libtpu says of the chips; none where it does not answer."""
+        self._libtpu = bool(chips) if chips or self._libtpu is not None else None
+        for chip in chips:
+            self._chips.add(_LIBTPU, chip, now)
 
     def _observe_cpu(self, now: float) -> None:
         if not self._on_cpu(now):
@@ -256,6 +269,8 @@ class State:
                 names.append("agent-nvml")
             for name in names:
                 found[name] = found.get(name, False) or alive
+        if self._libtpu is not None:
+            found["libtpu"] = self._libtpu
         if self._shares:
             found["xla-trace"] = any(now - at <= _TRACE_LASTS for at, _ in self._shares.values())
         return found
@@ -337,6 +352,9 @@ class State:
         takes = [one for one in living if one.report.samples is not None or _uncounted(one.report)]
         if batches and len(batches) == len(takes):
             found.append(Sample(contract.STEP_SAMPLES, {}, sum(batches)))
+        flops = _step_flops([one.report for one in living if _steps(one.report)])
+        if flops is not None:
+            found.append(Sample(contract.STEP_FLOPS, {}, flops))
         saying = [one.report for one in living if one.report.model is not None]
         if not saying:
             return found
@@ -398,6 +416,14 @@ def _uncounted(report: Report) -> bool:
 def _steps(report: Report) -> bool:
     """Whether a process has made a step, counted or not."""
     return report.steps > 0 or report.opaque
+
+
+def _step_flops(stepping: list[Report]) -> float | None:
+    """FLOPs of a step of these processes together; None where one does not say, or where they are programs of their own
+    whose steps are added up."""
+    known = [report.model.step_flops for report in stepping if report.model and report.model.step_flops]
+    ranks = all(report.world > 1 for report in stepping) or len(stepping) == 1
+    return sum(known) if ranks and known and len(known) == len(stepping) else None
 
 
 def _together(one: Report, other: Report) -> bool:

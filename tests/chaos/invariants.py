@@ -2,7 +2,8 @@
 
 Checked at every event:
     two Revisions      pods of two children of one ProfiledJob run at the same time
-    history            a ledger entry changes (but for what its move cost, which grows), or is lost (but for a save that
+    history            a ledger entry changes (but for what its move cost, which grows, what an edit of the size
+                       brought, which is measured later, and its message, which goes), or is lost (but for a save that
                        was asked for again and is counted there), or the ids do not increase
     phase              a migration makes a transition that is not allowed, or ends without a ledger entry
     revision           the number of the Revision decreases, or the child of an ended Revision is created again
@@ -41,6 +42,8 @@ _NEXT: Final[Mapping[str, frozenset[str | None]]] = {
 # What a move cost is known later than its outcome: when the new pods have caught up with the steps that were lost. It
 # may be set and grow.
 _LATER: Final = frozenset({"cost", "lostSeconds"})
+# An edit of the size is over when its pods run; what it brought is measured after that, once.
+_MEASURED_LATER: Final = frozenset({"realisedThroughput", "realisedCostPerMillion", "throttled"})
 # Reasons of Placed=False with which a job has no child.
 _EXCUSED: Final = frozenset(
     {"InvalidTemplate", "InvalidSpec", "Suspended", "NoFeasiblePool", "WaitingForCapacity", "WaitingForOlderJob"}
@@ -296,6 +299,10 @@ def _forbidden(entry: Body, now: Body) -> Iterator[str]:
     for key in sorted({*entry, *now}):
         before, after = entry.get(key), now.get(key)
         if before == after:
+            continue
+        if key == "message" and after is None:
+            continue
+        if key in _MEASURED_LATER and entry.get("action") == "Update" and before is None:
             continue
         if key not in _LATER:
             yield key

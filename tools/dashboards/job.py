@@ -26,6 +26,10 @@ def _chips(metric: str, aggregate: str = "avg") -> str:
     return f"{aggregate} by (revision) (rightpool_chip_{metric}{{{_JOB}}})"
 
 
+def _figure(metric: str) -> str:
+    return f'max(rightpool_job_{metric}{{job_namespace="$namespace",profiledjob="$profiledjob"}})'
+
+
 def _rate(metric: str) -> str:
     return f"sum by (revision) (rate(rightpool_{metric}{{{_JOB}}}[$__rate_interval]))"
 
@@ -100,6 +104,16 @@ def job() -> dashboard.Dashboard:
             Query(_chips("compute_active_ratio"), "compute, " + _REVISION),
             Query(_chips("matrix_active_ratio"), "matrix units, " + _REVISION),
             Query(_chips("memory_bandwidth_ratio"), "memory bandwidth, " + _REVISION),
+            top=1,
+        ),
+        lines(
+            "Use of what is paid",
+            "Scaling is throughput ÷ (chips × throughput of one chip), goodput the useful share of the time, and MFU "
+            "FLOP/s of the model ÷ the chips' peak.",
+            SHARE,
+            Query(_figure("scaling_efficiency_ratio"), "scaling"),
+            Query(_figure("goodput_ratio"), "goodput"),
+            Query(_figure("model_flops_utilization_ratio"), "MFU"),
             top=1,
         ),
         lines(

@@ -16,6 +16,7 @@ from rightpool.api.units import (
     Dollars,
     Quantity,
     Seconds,
+    Share,
     SignedQuantity,
     UnixTime,
     write_money,
@@ -59,6 +60,10 @@ class Account(Record):
 
     chip_seconds: Annotated[Seconds, Field(exclude_if=_is_zero)] = 0.0
     """Seconds for which chips were held, added up over chips."""
+
+    goodput: Share | None = None
+    """Share of the chip-seconds that was useful: the work done at the job's rate, without loading, waiting and
+    repeating. Nothing is computed from it."""
 
     counterfactual: Counterfactual | None = None
     """Where the job would be without its moves."""

@@ -95,6 +95,7 @@ class Reason(StrEnum):
     # Efficient
     EFFICIENT_ENOUGH = "EfficientEnough"  # no efficiency target is missed, and there is no bottleneck to correct
     POOR_SCALING = "PoorScaling"  # minScalingEfficiency is missed
+    LOW_FLOPS_UTILIZATION = "LowModelFlopsUtilization"  # minModelFlopsUtilization is missed
     INPUT_BOUND = "InputBound"  # the chips wait for data
     COMMUNICATION_BOUND = "CommunicationBound"  # the chips wait for each other
     CHIP_IDLE = "ChipIdle"  # the chips do nothing
@@ -119,6 +120,8 @@ class Reason(StrEnum):
     TARGETS_HOLD = "TargetsHold"  # every declared target holds
     NO_TARGETS = "NoTargets"  # none is declared
     MIN_SCALING_EFFICIENCY_MISSED = "MinScalingEfficiencyMissed"  # targets.minScalingEfficiency is missed
+    MIN_FLOPS_UTILIZATION_MISSED = "MinModelFlopsUtilizationMissed"  # targets.minModelFlopsUtilization is missed
+    FLOPS_UNKNOWN = "ModelFlopsUnknown"  # targets.minModelFlopsUtilization is declared, and FLOPs are not known
     MAX_COST_PER_HOUR_EXCEEDED = "MaxCostPerHourExceeded"  # targets.maxCostPerHour is exceeded
     MAX_COST_PER_MILLION_SAMPLES_EXCEEDED = "MaxCostPerMillionSamplesExceeded"  # …maxCostPerMillionSamples is exceeded
     BUDGET_EXCEEDED = "BudgetExceeded"  # targets.budget is spent

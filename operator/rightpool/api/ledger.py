@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -15,6 +16,8 @@ from rightpool.api.units import WORD, Dollars, Quantity, Size, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_HISTORY: Final = 10
+MAX_MESSAGES: Final = 2
+"""Newest entries that keep their message: it is a third of an entry, and its numbers stand beside it."""
 
 
 class Outcome(StrEnum):
@@ -60,8 +63,8 @@ class LedgerEntry(Record):
     reason: str = ""
     """Why, in one CamelCase word."""
 
-    message: str = ""
-    """The evidence in numbers."""
+    message: Annotated[str, Field(exclude_if=not_)] = ""
+    """The evidence in numbers. Absent of all but the newest two."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput and costs count: Samples or Steps. Absent: Samples."""
@@ -75,6 +78,9 @@ class LedgerEntry(Record):
     baseline_throughput: Quantity | None = None
     """Throughput before."""
 
+    healthy_baseline_throughput: Quantity | None = None
+    """Throughput before, had no fault throttled its chips, by prediction. Absent: none did."""
+
     baseline_cost_per_million: Quantity | None = None
     """Dollars for a million units before."""
 
@@ -84,8 +90,12 @@ class LedgerEntry(Record):
     realised_cost_per_million: Quantity | None = None
     """Delivered dollars for a million units."""
 
+    throttled: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
+
     doubt: Quantity | None = None
-    """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ."""
+    """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ. Of
+    an Update only where the user changed the size alone; realised follows when it was measured."""
 
     attempts: Annotated[Size, Field(exclude_if=_is_one)] = 1
     """How often in a row the same was tried and held for the same reason; only the last time is kept."""
@@ -95,6 +105,11 @@ class LedgerEntry(Record):
 
     cost: Dollars = 0.0
     """What the move itself cost, dollars: what was paid in lostSeconds."""
+
+    @property
+    def resized(self) -> bool:
+        """Whether the user changed the size alone, so that what was before compares with what is after."""
+        return self.action is Action.UPDATE and self.doubt is not None
 
     @property
     def prediction_error(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
@@ -33,6 +34,7 @@ _REPAIRS: Final = frozenset(
         Reason.BUDGET_EXCEEDED,
         Reason.DEADLINE_MISSED,
         Reason.MIN_SCALING_EFFICIENCY_MISSED,
+        Reason.MIN_FLOPS_UTILIZATION_MISSED,
     }
 )
 
@@ -94,6 +96,9 @@ class Migration(Record):
     baseline: Annotated[Quantity | None, Field(alias="baselineThroughput")] = None
     """Throughput before."""
 
+    healthy_baseline: Annotated[Quantity | None, Field(alias="healthyBaselineThroughput")] = None
+    """Throughput before, had no fault throttled its chips, by prediction. Absent: none did."""
+
     baseline_cost: Annotated[Quantity | None, Field(alias="baselineCostPerMillion")] = None
     """Dollars for a million units before."""
 
@@ -138,6 +143,9 @@ class Migration(Record):
 
     realised_cost: Annotated[Quantity | None, Field(alias="realisedCostPerMillion")] = None
     """Dollars for a million units on the new placement."""
+
+    throttled: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
 
     doubt: Quantity | None = None
     """Standard deviation of the logarithm of realised ÷ baseline, by how windows of this job differ."""

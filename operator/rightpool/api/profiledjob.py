@@ -11,7 +11,7 @@ from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.model import ApiModel, Time
 from rightpool.api.pool_selection import PlacementSpec
-from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Money, Ratio, at_least
+from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, at_least
 from rightpool.api.rules import Rule, validations
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.workload import Workload
@@ -40,6 +40,10 @@ class Targets(ApiModel):
     min_scaling_efficiency: Ratio | None = None
     """Least share of perfect scaling, throughput / (chips × throughput of one chip), such as "0.85"."""
 
+    min_model_flops_utilization: Ratio | None = None
+    """Least model FLOPs utilization, FLOP/s of the model / (chips × peak dense FLOP/s at the job's precision), such as
+    "0.35". Needs `progress.flopsPerSample`, unless the profiler counts the FLOPs of the program's step."""
+
     max_cost_per_hour: Money | None = None
     """Most dollars an hour, such as "40"."""
 
@@ -63,8 +67,8 @@ class Progress(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                "has(self.totalSamples) || has(self.samplesPerStep)",
-                "must say something: add totalSamples or samplesPerStep, or remove progress",
+                "has(self.totalSamples) || has(self.samplesPerStep) || has(self.flopsPerSample)",
+                "must say something: add totalSamples, samplesPerStep or flopsPerSample, or remove progress",
             )
         )
     )
@@ -77,6 +81,11 @@ class Progress(ApiModel):
     which the profiler sees steps and no samples: the throughput is then derived from it. With batch PerChip it grows
     with the chips. Without it such a job is measured in steps a second, which suffices unless the batch is PerChip and
     the size may change, or totalSamples or maxCostPerMillionSamples is set."""
+
+    flops_per_sample: Large | None = None
+    """Floating-point operations that the model needs to train on one sample, such as "2.1e12": forward and backward,
+    without what is computed twice to save memory. With them the model FLOPs utilization is known. They go before what
+    the profiler counts, which it can do for JAX."""
 
 
 class Profiling(ApiModel):
@@ -254,6 +263,12 @@ class ProfiledJobSpec(ApiModel):
     def total_samples(self) -> int | None:
         """Samples that the whole job consumes; None where that is not known."""
         return None if self.progress is None else self.progress.total_samples
+
+    @property
+    def flops_per_sample(self) -> float | None:
+        """FLOPs of the model for one sample, as the user says; None where they don't."""
+        known = None if self.progress is None else self.progress.flops_per_sample
+        return None if known is None else float(known)
 
     @property
     def counts_samples(self) -> str | None:

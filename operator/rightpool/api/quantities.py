@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from rightpool.api.rules import Rule
 
 MONEY_PATTERN: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
+LARGE_PATTERN: Final = r"^[0-9]{1,31}(\.[0-9]{1,40})?([eE]\+?[0-9]{1,2})?$"
 RATIO_PATTERN: Final = r"^(0(\.[0-9]{1,9})?|1(\.0{1,9})?)$"
 DURATION_PATTERN: Final = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$"
 TIME_PATTERN: Final = (
@@ -25,6 +26,7 @@ TIME_PATTERN: Final = (
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 
+LARGEST: Final = Decimal("1e30")
 _QUANTITY: Final = re.compile(r"([+-]?[0-9.]{1,40})(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,3})?")
 _DECIMAL_UNITS: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -60,6 +62,15 @@ def parse_rate(value: Any) -> Decimal:
     if rate <= 0:
         raise ValueError(f"{value!r} is not above 0")
     return rate
+
+
+def parse_large(value: Any) -> Decimal:
+    """A number from 1 to 1e30 that may have an exponent: "2.1e12"."""
+    text = str(value) if isinstance(value, Decimal) else value
+    number = Decimal(text) if isinstance(text, str) and re.fullmatch(LARGE_PATTERN, text) else Decimal(0)
+    if not 1 <= number <= LARGEST:
+        raise ValueError(f'{value!r} is not a number from 1 to 1e30 such as "2.1e12"')
+    return number
 
 
 def parse_duration(value: Any) -> timedelta:
@@ -217,6 +228,10 @@ _RATE_RULE: Final = Rule(
     f"self.matches({_cel(MONEY_PATTERN)}) && double(self) > 0.0",
     'must be a number above 0, in quotes: write "24"',
 )
+_LARGE_RULE: Final = Rule(
+    f"self.matches({_cel(LARGE_PATTERN)}) && double(self) >= 1.0 && double(self) <= 1e30",
+    'must be a number from 1 to 1e30, in quotes: write "2.1e12"',
+)
 _FREQUENCY_RULE: Final = Rule(
     f"self.matches({_cel(MONEY_PATTERN)})", 'must be a number, 0 or more, in quotes: write "0.5" for once in two days'
 )
@@ -264,6 +279,9 @@ Frequency = Annotated[Decimal, BeforeValidator(parse_money), PlainSerializer(_pl
 
 Rate = Annotated[Decimal, BeforeValidator(parse_rate), PlainSerializer(_plain, str), _string(24, _RATE_RULE)]
 """A speed above 0."""
+
+Large = Annotated[Decimal, BeforeValidator(parse_large), PlainSerializer(str, str), _string(80, _LARGE_RULE)]
+"""A number from 1 to 1e30, which may have an exponent."""
 
 _DURATION_IO: Final = (BeforeValidator(parse_duration), PlainSerializer(format_duration, str))
 

@@ -18,6 +18,11 @@ from rightpool.api.units import WORD, Figure, Quantity, Share, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_CONDITIONS: Final = 16
+MAX_DERIVED: Final = 32
+
+
+def _none(names: tuple[str, ...]) -> bool:
+    return not names
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,10 @@ class ModelStatus(Record):
 
     batch: int | None = None
     """Samples of one optimizer step, all replicas together."""
+
+    step_flops: Quantity | None = None
+    """Floating-point operations of the matrix products of one optimizer step, all replicas together, as counted in the
+    program."""
 
     data_parallel: int | None = None
     """Groups of processes with batches of their own."""
@@ -90,6 +99,12 @@ class ProfileStatus(Record):
     power_watts: Figure | None = None
     """Power of one chip, watts."""
 
+    joules_per_sample: Figure | None = None
+    """Energy of all chips for a sample, joules."""
+
+    joules_per_step: Figure | None = None
+    """The same for an optimizer step, where throughput is stepsPerSecond."""
+
     exposed_communication: Share | None = None
     """Share of the step in which chips wait for each other."""
 
@@ -99,6 +114,10 @@ class ProfileStatus(Record):
     scaling_efficiency: Share | None = None
     """Throughput / (chips × throughput of one chip)."""
 
+    model_flops_utilization: Share | None = None
+    """FLOP/s of the model / (chips × peak dense FLOP/s at its precision). Absent where FLOPs or precision are not
+    known."""
+
     bottleneck: str | None = None
     """What limits the job now."""
 
@@ -107,6 +126,9 @@ class ProfileStatus(Record):
 
     quality: str | None = None
     """How the numbers were won: Measured, Derived or Partial."""
+
+    derived: Annotated[tuple[str, ...], Field(max_length=MAX_DERIVED, exclude_if=_none)] = ()
+    """Names of the fields that are derived, and not measured: such as samples a second from steps."""
 
     @property
     def throughput(self) -> tuple[float, WorkUnit] | None:

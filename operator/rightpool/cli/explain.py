@@ -12,19 +12,21 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
                             over are the probabilities of missing the deadline and the budget
     placement               as status.placement, with costPerHour; null before the first start
     profile                 {quality, window, measuredAt, values: {samplesPerSecond or stepsPerSecond, stepSeconds, …},
-                            missing}: SI base units, ratios 0-1; missing names what was not measured; null where
-                            nothing was
+                            missing}: SI base units, ratios 0-1; missing names what was not measured; null where nothing
+                            was
     bottleneck              {class, evidence, lever}; null where nothing was measured
     current                 the placement as a candidate; null where it was not measured
     candidates              the best first, each {pool, chips, replicas, capacity, throughput, unit, costPerHour,
-                            costPerMillion, scalingEfficiency, saving, probability, verdict, message}.
+                            costPerMillion, scalingEfficiency, modelFlopsUtilization, saving, probability, verdict,
+                            message}.
                             unit is Samples or Steps: throughput counts them, and costPerMillion is for a million. Both
                             are {median, low, high} with an 80% interval, the first with its basis. verdict is Eligible,
                             or the reason why not, which `message` explains in numbers
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
-    cost                    {perHour, spent, saved}, dollars up to asOf; null where nothing was spent
+    cost                    {perHour, spent, saved, goodput}, dollars up to asOf; goodput is the useful share of paid
+                            chip time; null where nothing was spent
     history                 as status.history, the newest last, each with its unit
 
 Money is dollars, and all numbers are JSON numbers, also those that the API writes as texts. What is not known is null,
@@ -51,6 +53,7 @@ from rightpool.cli.explanation import decision_words, print_explanation, print_l
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
+from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of, without_operator
@@ -67,7 +70,6 @@ from rightpool.planning.forecast import Forecast, forecast
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.status import EXPECTED, FIELDS
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import span
 
@@ -106,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=plot_file,
         metavar="FILE",
-        help="also draw it, as .svg or .png: roofline, throughput by size, cost against time, parts of a step",
+        help="also draw it, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
     )
     add_watch_argument(parser)
     add_operator_argument(parser)
@@ -262,13 +264,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "targets": _targets(found),
         "placement": plain(wire.get("placement")),
         "profile": _profile(found),
-        "bottleneck": None
-        if job.observed.diagnosis is None
-        else {
-            "class": job.observed.diagnosis.bottleneck.value,
-            "evidence": job.observed.diagnosis.evidence or None,
-            "lever": job.observed.diagnosis.lever or None,
-        },
+        "bottleneck": bottleneck_document(found),
         "current": None if found.assessment.current is None else _candidate(found.assessment.current),
         "candidates": [_candidate(candidate) for candidate in found.assessment.candidates],
         "decision": {
@@ -279,7 +275,12 @@ def document(found: Explanation) -> dict[str, Any]:
         },
         "migration": plain(wire.get("migration")),
         "recommendation": plain(wire.get("recommendation")),
-        "cost": {"perHour": account.cost_per_hour, "spent": account.spent, "saved": account.saved}
+        "cost": {
+            "perHour": account.cost_per_hour,
+            "spent": account.spent,
+            "saved": account.saved,
+            "goodput": account.goodput,
+        }
         if not account.empty
         else None,
         "history": [entry_document(entry) for entry in job.state.history],
@@ -290,13 +291,12 @@ def _profile(found: Explanation) -> dict[str, Any] | None:
     recorded = found.stored.status.profile
     if recorded is None or found.job.observed.profile is None:
         return None
-    readings = found.job.observed.profile.readings
     return {
         "quality": recorded.quality,
         "window": recorded.window,
         "measuredAt": None if recorded.measured_at is None else write_unix_time(recorded.measured_at),
-        "values": {field.value: readings[field].value for field in FIELDS.values() if field in readings},
-        "missing": [field.value for field in EXPECTED if field not in readings],
+        "values": {each.name: each.value for each in profile_fields(found)},
+        "missing": [name for name, _, _ in unmeasured_fields(found)],
     }
 
 
@@ -351,6 +351,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "costPerHour": candidate.cost_per_hour,
         "costPerMillion": None if candidate.cost_per_million is None else _estimate(candidate.cost_per_million),
         "scalingEfficiency": candidate.scaling_efficiency,
+        "modelFlopsUtilization": candidate.flops_utilization,
         "saving": candidate.saving,
         "probability": candidate.probability,
         "verdict": ELIGIBLE if candidate.rejection is None else candidate.rejection.reason.value,

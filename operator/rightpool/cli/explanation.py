@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rightpool.api.action import Action
@@ -10,21 +10,25 @@ from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.profile_fields import (
+    nothing_measured,
+    print_bottleneck,
+    profile_fields,
+    profile_remarks,
+    unmeasured_fields,
+)
 from rightpool.cli.state import holds_chips, state_of, without_operator
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.select import adaptation_mode
 from rightpool.planning.job import Job, unit_of
-from rightpool.profiles.profile import Steadiness
-from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.rejection_texts import place, short_place
-from rightpool.reporting.status import EXPECTED
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, gibibytes, number, share, span
+from rightpool.reporting.wording import cents, dollars, number, share, span
 
 if TYPE_CHECKING:
     from rightpool.cli.explain import Explanation
@@ -73,25 +77,6 @@ def _candidate_columns(unit: WorkUnit) -> tuple[Column, ...]:
     )
 
 
-def _seconds(value: float) -> str:
-    return f"{number(value)} s" if value >= 1 else f"{number(value * 1000)} ms"
-
-
-_FIGURES: Final[Mapping[Field, tuple[str, Callable[[float], str]]]] = {
-    Field.SAMPLES_PER_SECOND: ("samples/s", number),
-    Field.STEPS_PER_SECOND: ("steps/s", number),
-    Field.STEP_SECONDS: ("step", _seconds),
-    Field.CHIP_BUSY: ("chip busy", share),
-    Field.COMPUTE_ACTIVE: ("compute active", share),
-    Field.MATRIX_ACTIVE: ("matrix units", share),
-    Field.MEMORY_BANDWIDTH: ("memory bandwidth", share),
-    Field.EXPOSED_COMMUNICATION: ("exposed communication", share),
-    Field.INPUT_WAIT: ("input wait", share),
-    Field.MEMORY_USED: ("memory in use", gibibytes),
-    Field.POWER: ("power of a chip", lambda watts: f"{watts:.0f} W"),
-}
-
-
 def print_explanation(page: Page, found: Explanation, *, everything: bool = False) -> None:
     """All sections; what there is nothing to say about is left out. everything: all candidates."""
     job = found.job
@@ -102,7 +87,7 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     _placement(page, found)
     _targets(page, found)
     _profile(page, found)
-    _bottleneck(page, found)
+    print_bottleneck(page, found)
     _report(page, found)
     if found.job.state.finished is None:
         _candidates(page, found, everything)
@@ -211,37 +196,16 @@ def _report(page: Page, found: Explanation) -> None:
 
 
 def _profile(page: Page, found: Explanation) -> None:
-    profile, recorded = found.job.observed.profile, found.stored.status.profile
     page.heading(DOES)
-    if profile is None or recorded is None or not profile.readings:
-        profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
-        not_running = found.job.state.revision is None or (
-            profiled is not None and profiled.reason == Reason.NOT_RUNNING
-        )
-        page.indented("it does not run" if not_running else "nothing was measured yet")
+    why = nothing_measured(found)
+    if why is not None:
+        page.indented(why)
         return
-    known = [field for field in _FIGURES if field in profile.readings]
-    page.pairs((_FIGURES[field][0], _FIGURES[field][1](profile.readings[field].value)) for field in known)
-    remarks = [f"over {span(profile.window)}", f"quality {recorded.quality}"]
-    if profile.newest is not None:
-        remarks.append(f"measured {span(max(0.0, found.now - profile.newest))} ago")
-    if profile.steadiness is not Steadiness.STEADY:
-        remarks.append(f"not to be relied on: {profile.steadiness.value}")
-    page.indented(", ".join(remarks), "dim")
-    missing = [_FIGURES[field][0] for field in EXPECTED if field not in profile.readings]
+    page.pairs((each.title, each.text) for each in profile_fields(found))
+    page.indented(profile_remarks(found), "dim")
+    missing = [title for _, title, _ in unmeasured_fields(found)]
     if missing:
         page.indented(f"not measured: {', '.join(missing)}", "dim")
-
-
-def _bottleneck(page: Page, found: Explanation) -> None:
-    diagnosis = found.job.observed.diagnosis
-    if diagnosis is None:
-        return
-    page.heading(f"Limited by {diagnosis.bottleneck.value}")
-    if diagnosis.evidence:
-        page.indented(diagnosis.evidence)
-    if diagnosis.lever:
-        page.indented(f"what helps: {diagnosis.lever}")
 
 
 def _candidates(page: Page, found: Explanation, everything: bool) -> None:

@@ -21,6 +21,7 @@ from rightpool.contract import GROUP, VERSION
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "operator": ("rightpool.cli.operator", "run the operator"),
     "explain": ("rightpool.cli.explain", "why a job is where it is, and every place it could be"),
+    "profile": ("rightpool.cli.profile", "what a job does to its chips, number by number, and what limits it"),
     "pools": ("rightpool.cli.pools", "the pools, with chips, prices and what is free"),
     "calibrate": ("rightpool.cli.calibrate.command", "measure what the chips of a pool can do"),
     "recommend": ("rightpool.cli.recommend", "what should be moved where, the most dollars first"),

@@ -68,6 +68,7 @@ def _traits(model: ModelStatus | None) -> ModelTraits:
         parameters=model.parameters,
         parameter_bytes=model.parameter_bytes,
         batch=model.batch,
+        step_flops=model.step_flops,
         parallelism=Parallelism(model.data_parallel, model.sharded, model.tensor_parallel, model.pipeline_parallel),
     )
 
@@ -77,10 +78,14 @@ def _partial(profiled: Condition) -> bool:
 
 
 def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
-    quality = Quality.DERIVED if recorded.quality == Quality.DERIVED else Quality.MEASURED
     values = {field: getattr(recorded, name) for name, field in FIELDS.items()}
     return {
-        field: Reading(float(value), float(value), float(value), quality)
+        field: Reading(
+            float(value),
+            float(value),
+            float(value),
+            Quality.DERIVED if field.value in recorded.derived else Quality.MEASURED,
+        )
         for field, value in values.items()
         if value is not None
     }

@@ -196,6 +196,23 @@ def show_ranks(ranks: TraceRanks, page: Page) -> None:
             f"time, rank {waiting.most_rank} for {_percent(waiting.most)}"
         )
     page.heading("WHAT THE TIME OF THE RANKS GOES TO")
+    print_spread(ranks, page)
+    if ranks.failed:
+        page.heading("WITHOUT A TRACE")
+        page.table(
+            (Column("RANK", right=True), Column("POD"), Column("REASON"), Column("MESSAGE", wraps=True)),
+            [
+                (NOTHING if one.rank is None else str(one.rank), one.pod, one.reason.value, one.message)
+                for one in ranks.failures
+            ],
+        )
+        if ranks.failed > len(ranks.failures):
+            page.line(f"and {ranks.failed - len(ranks.failures)} more")
+    page.line()
+
+
+def print_spread(ranks: TraceRanks, page: Page) -> None:
+    """Print how much of their time the ranks spend in each part."""
     page.table(
         (
             Column("PART"),
@@ -213,18 +230,6 @@ def show_ranks(ranks: TraceRanks, page: Page) -> None:
             for one in sorted(ranks.parts, key=lambda one: -one.median)
         ],
     )
-    if ranks.failed:
-        page.heading("WITHOUT A TRACE")
-        page.table(
-            (Column("RANK", right=True), Column("POD"), Column("REASON"), Column("MESSAGE", wraps=True)),
-            [
-                (NOTHING if one.rank is None else str(one.rank), one.pod, one.reason.value, one.message)
-                for one in ranks.failures
-            ],
-        )
-        if ranks.failed > len(ranks.failures):
-            page.line(f"and {ranks.failed - len(ranks.failures)} more")
-    page.line()
 
 
 def show(trace: Trace, summary: TraceSummary, page: Page) -> None:

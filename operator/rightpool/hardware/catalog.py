@@ -121,6 +121,12 @@ class Catalog:
                 return row.accelerator
         return None
 
+    def by_device(self, device: str, memory_mib: int | None = None) -> str | None:
+        """The key of the chip that a framework calls so. Labels have the same name with another sign for spaces."""
+        spelled = [device.replace(" ", sign) for sign in "-_"]
+        keys = (self.by_label(label, value, memory_mib) for label in self.labels for value in spelled)
+        return next((key for key in keys if key is not None), None)
+
     def list_price(self, instance: str) -> PriceRow | None:
         """The list price of a cloud's instance type, None where the catalog has none."""
         return self.prices.get(listed_name(instance))

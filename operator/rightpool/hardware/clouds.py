@@ -38,13 +38,46 @@ class Cloud:
     instance_prefix: str = ""
     """What instance types on nodes begin with, and in price lists do not."""
 
+    removal_taints: tuple[str, ...] = ()
+    """Keys of taints on a node that is about to be removed, set before its pods are evicted."""
+
 
 # The first group label of a node in this order names its pool.
 CLOUDS: Final = (
-    Cloud("GKE", "cloud.google.com/gke-spot", "true", spot_taint=True, group_label=GKE_NODEPOOL),
-    Cloud("Karpenter", "karpenter.sh/capacity-type", "spot", group_label="karpenter.sh/nodepool"),
-    Cloud("EKS", "eks.amazonaws.com/capacityType", "SPOT", group_label="eks.amazonaws.com/nodegroup"),
-    Cloud("AKS", "kubernetes.azure.com/scalesetpriority", "spot", spot_taint=True, instance_prefix="Standard_"),
+    Cloud(
+        "GKE",
+        "cloud.google.com/gke-spot",
+        "true",
+        spot_taint=True,
+        group_label=GKE_NODEPOOL,
+        removal_taints=("cloud.google.com/impending-node-termination",),
+    ),
+    Cloud(
+        "Karpenter",
+        "karpenter.sh/capacity-type",
+        "spot",
+        group_label="karpenter.sh/nodepool",
+        removal_taints=("karpenter.sh/disrupted",),
+    ),
+    Cloud(
+        "EKS",
+        "eks.amazonaws.com/capacityType",
+        "SPOT",
+        group_label="eks.amazonaws.com/nodegroup",
+        removal_taints=(
+            "aws-node-termination-handler/spot-itn",
+            "aws-node-termination-handler/scheduled-maintenance",
+            "aws-node-termination-handler/asg-lifecycle-termination",
+        ),
+    ),
+    Cloud(
+        "AKS",
+        "kubernetes.azure.com/scalesetpriority",
+        "spot",
+        spot_taint=True,
+        instance_prefix="Standard_",
+        removal_taints=("kubernetes.azure.com/scalesetpriority-eviction",),
+    ),
 )
 
 SPOT_LABELS: Final[Mapping[str, str]] = {cloud.spot_label: cloud.spot_value for cloud in CLOUDS}
@@ -52,6 +85,11 @@ SPOT_LABELS: Final[Mapping[str, str]] = {cloud.spot_label: cloud.spot_value for 
 
 SPOT_TAINTS: Final[Mapping[str, str]] = {cloud.spot_label: cloud.spot_value for cloud in CLOUDS if cloud.spot_taint}
 """Keys and values of the taints of spot nodes. Their effect is NoSchedule."""
+
+REMOVAL_TAINTS: Final = frozenset(
+    {"ToBeDeletedByClusterAutoscaler", *(key for cloud in CLOUDS for key in cloud.removal_taints)}
+)
+"""Keys of taints that say of a node that it is about to be removed. Pods that tolerate them are evicted too."""
 
 GROUP_LABELS: Final = tuple(cloud.group_label for cloud in CLOUDS if cloud.group_label is not None)
 

@@ -19,7 +19,6 @@ from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_LINKS, Calibration, Measu
 from rightpool.api.quantities import format_quantity
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.vendors.nvidia import GFD_PRODUCT
 
 FORMAT: Final = "rightpoolBenchmark"
 VERSION: Final = 1
@@ -189,7 +188,7 @@ def _other_chip(measured: Measurement, chip: Accelerator, chips: int, catalog: C
         return
     memory = measured.memory_bytes
     mib = None if memory is None or not math.isfinite(memory) else round(memory / _MIB)
-    named = catalog.by_label(GFD_PRODUCT, measured.device.replace(" ", "-"), mib)
+    named = catalog.by_device(measured.device, mib)
     if named is not None and named != chip.key and not chip.declared:
         yield f"the pod saw {measured.device}, which is {named}, and spec.accelerator is {chip.key}"
     elif memory is not None and not abs(memory / chip.memory_bytes - 1.0) <= MEMORY:

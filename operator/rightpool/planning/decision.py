@@ -23,6 +23,7 @@ _BETTER: Final = frozenset(
         Reason.BUDGET_EXCEEDED,
         Reason.DEADLINE_MISSED,
         Reason.MIN_SCALING_EFFICIENCY_MISSED,
+        Reason.MIN_FLOPS_UTILIZATION_MISSED,
     }
 )
 
@@ -77,6 +78,7 @@ REASONS: Final = {
             Reason.DEADLINE_UNREACHABLE,
             Reason.OVER_BUDGET,
             Reason.POOR_SCALING,
+            Reason.LOW_FLOPS_UTILIZATION,
             Reason.UNCERTAIN_SAVING,
             # Not allowed
             Reason.POLICY_RECOMMEND_ONLY,

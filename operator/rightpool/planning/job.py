@@ -16,6 +16,7 @@ from rightpool.planning.migration.revision import ChildRefusal, RevisionState
 from rightpool.planning.threat import Threat
 from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.profiles.bottleneck import Diagnosis
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
 
@@ -176,3 +177,9 @@ class Job:
 def unit_of(job: Job) -> WorkUnit:
     """What the job's throughput counts where it runs now; samples where nothing was measured."""
     return WorkUnit.SAMPLES if job.observed.profile is None else job.observed.profile.unit
+
+
+def throttled_now(job: Job) -> bool:
+    """Whether a fault holds down the clocks of the chips that the job has: its rate says nothing of such chips."""
+    profile = job.observed.profile
+    return profile is not None and throttling(profile) != NOT_THROTTLED

@@ -14,6 +14,7 @@ from rightpool.prediction.layout import Layout
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of
 from rightpool.prediction.step_shares import StepShares, step_shares
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.steadiness import window_doubt
@@ -60,6 +61,9 @@ class Features:
     """Units of work a second, samples or steps; NaN where not measured."""
     noise: Floats
     """Standard deviation of the log of the rate, which predictions from it share."""
+    throttling: Floats
+    """Log of how much faster arithmetic would be without the fault that holds down clocks; 0 where there is none."""
+    throttling_sd: Floats
     profiled: Bools
     """Whether there is a profile at all."""
     kind: Ints
@@ -88,6 +92,8 @@ def features(
     pools = [machines.index[place.pool] for place in places]
     layouts = [Layout.of(place, machines.pools[pool]) for place, pool in zip(places, pools, strict=True)]
     chips = np.array([place.chips for place in places], dtype=np.int64)
+    faults = [NOT_THROTTLED if profile is None else throttling(profile) for profile in profiles]
+    throttled, throttled_sd = np.array(faults, dtype=np.float64).reshape(len(profiles), 2).T.copy()
     measured = [_throughput(profile) for profile in profiles] if paces is None else paces
     rate, noise = np.array(measured, dtype=np.float64).reshape(len(profiles), 2).T.copy()
     usable = np.isfinite(rate) & (rate > 0.0)
@@ -99,6 +105,8 @@ def features(
         keeps_batch=np.array([batch is Batch.GLOBAL for batch in batches], dtype=np.bool_),
         rate=np.where(usable, rate, _NAN),
         noise=np.where(usable, noise, 0.0),
+        throttling=throttled,
+        throttling_sd=throttled_sd,
         profiled=np.array([profile is not None for profile in profiles], dtype=np.bool_),
         kind=np.array(
             [UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision) for profile in profiles],

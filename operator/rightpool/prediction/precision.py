@@ -37,6 +37,14 @@ def peak(chip: Accelerator, kind: int) -> float | None:
     return max(rates) if rates else None
 
 
+def dense_peak(chip: Accelerator, precision: str | None) -> float | None:
+    """FLOP/s in this very precision; None where it, or the chip's figure, is not known. A chip without tf32 computes it
+    as fp32."""
+    if precision is None:
+        return None
+    return chip.peak_flops.get(precision, chip.peak_flops.get("fp32") if precision == "tf32" else None)
+
+
 def lacks(chip: Accelerator, precision: str | None) -> bool:
     """Whether programs of this precision do not run on the chip at speed: 16 and 8 bits are there or not; tf32 is fp32
     where a chip has no tf32."""

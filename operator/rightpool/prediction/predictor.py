@@ -110,6 +110,9 @@ class Prediction:
     """Standard deviation of the logarithm."""
     shared: Floats
     """Covariance of the logarithm with that of the job's current measurement, which cancels in comparisons with it."""
+    healthy: Floats
+    """Where the job is: units of work a second that its chips would give without the fault that holds down their
+    clocks. NaN where there is none, and elsewhere, where the median is of healthy chips."""
     missing: Codes
     """`Missing`, by number."""
     origin: Codes

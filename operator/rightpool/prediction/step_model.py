@@ -8,7 +8,7 @@ import numpy as np
 from rightpool.api.estimate import WINDOW, Loadings
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_data import shipped
-from rightpool.prediction.chip_model import ChipModel, Comparison
+from rightpool.prediction.chip_model import STATIC_RULE, ChipModel, Comparison
 from rightpool.prediction.columns import Bools, Codes, Floats
 from rightpool.prediction.combination import measured_weight
 from rightpool.prediction.features import Features
@@ -16,7 +16,7 @@ from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
 from rightpool.prediction.predictor import Describe, Destinations, Missing, Origin, Prediction
 from rightpool.prediction.step_time import SizeModel, growth, step_times
-from rightpool.prediction.transfer import WEIGHT_SHIFT, Transfer, job_speeds
+from rightpool.prediction.transfer import COUNTED, WEIGHT_SHIFT, Transfer, eased, job_speeds
 
 # A host of another class under a step that waits for its host half of the time or more; less where it waits less.
 OTHER_HOST_SD: Final = 0.15
@@ -27,6 +27,10 @@ OTHER_CHIP_SD: Final = 0.03
 
 # Whatever was seen elsewhere, a chip is not further from what is known of it than this.
 FURTHEST: Final = 3.0
+
+# Of how much faster arithmetic is, what a job gains by it where no counter tells: the static rule at one bandwidth.
+ARITHMETIC: Final = STATIC_RULE[0] + STATIC_RULE[2]
+ARITHMETIC_SD: Final = 0.25
 
 HOST: Final = "host"
 
@@ -61,7 +65,9 @@ class StepModelPredictor:
         elsewhere = targets.pool != home
         sizes = SizeModel.of(jobs, machines)
         pools_seen = self._several(jobs, machines, targets, sizes, tables, speed, doubt)
-        speed, doubt = np.where(elsewhere, speed, 0.0), np.where(elsewhere, doubt, 0.0)
+        without_fault, fault_sd = _without_fault(jobs, targets)
+        speed = np.where(elsewhere, speed, 0.0) + without_fault
+        doubt = np.hypot(np.where(elsewhere, doubt, 0.0), fault_sd)
         other_host = (
             elsewhere
             & (shares.host[job] + shares.input[job] > HOST_MATTERS)
@@ -75,6 +81,7 @@ class StepModelPredictor:
         median = jobs.rate[job] * growth(jobs, targets) / np.exp(steps.log)
         sd, shared = np.sqrt(variance), noise**2
 
+        healthy = np.where(targets.current & (without_fault > 0.0), median, np.nan)
         missing = np.where(np.isnan(speed), Missing.SPECIFICATIONS, Missing.NOTHING)
         before = ~np.isnan(targets.seen)
         origin = np.where(before, Origin.MEASURED_BEFORE, Origin.PREDICTED)
@@ -94,6 +101,7 @@ class StepModelPredictor:
             median=median,
             sd=sd,
             shared=shared,
+            healthy=healthy,
             missing=missing.astype(np.int8),
             origin=origin.astype(np.int8),
             describe=_described(
@@ -181,6 +189,24 @@ def _speeds(jobs: Features, tables: Transfer, targets: Destinations) -> tuple[Fl
     return speed, np.sqrt(tables.variances[known, kind, home, pool])
 
 
+def _without_fault(jobs: Features, targets: Destinations) -> tuple[Floats, Floats]:
+    """Log of how much faster the work is where no fault holds down clocks as it does now, with its standard deviation:
+    on other pools, and where jobs are, were their chips healthy. Another size in the same pool may meet the same fault.
+    """
+    job, shares = targets.job, jobs.shares
+    log, sd = np.zeros(len(job)), np.zeros(len(job))
+    away = (targets.pool != jobs.pool[job]) | targets.current
+    rows = np.flatnonzero(away & (jobs.throttling[job] > 0.0))
+    if rows.size:
+        own = job[rows]
+        fault, counted = jobs.throttling[own], shares.counted[own]
+        exact = eased(shares.sm_active[own], shares.memory_active[own], fault, 0.0)
+        log[rows] = np.where(counted, exact, ARITHMETIC * fault)
+        share = log[rows] / fault
+        sd[rows] = np.hypot(share * jobs.throttling_sd[own], ARITHMETIC_SD * fault * np.where(counted, COUNTED, 1.0))
+    return log, sd
+
+
 def _likely(jobs: Features, job: int, chips: list[Accelerator]) -> int | None:
     """The class of precision that a job's comparison counts in: its own, else the likeliest that all its chips have."""
     kind = int(jobs.kind[job])
@@ -222,6 +248,8 @@ def _described(
         if pool == home:
             return basis, (window,)
         basis = (*basis, *_chip_basis(jobs, machines, job, pool, pools_seen.get(job, 1), model))
+        if jobs.throttling[job] > 0.0:
+            basis = (*basis, f"throttled here at {np.exp(-jobs.throttling[job]):.0%} of healthy clocks")
         if other_host[row]:
             basis = (*basis, "another kind of host")
         there = machines.pools[pool]

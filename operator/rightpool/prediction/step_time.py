@@ -21,6 +21,7 @@ import numpy as np
 
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
+from rightpool.prediction.last_doubling import LastDoubling
 from rightpool.prediction.layout import seconds_per_byte
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
@@ -100,6 +101,8 @@ class SizeModel:
     """Log of the rate for each doubling beyond the model."""
     reach: tuple[Floats, Floats]
     """Log2 of the fewest and the most chips that each job was seen on."""
+    last: LastDoubling
+    """What the largest size that was seen has brought."""
     wide: Bools
     """Whether it was seen on several groups."""
 
@@ -122,7 +125,8 @@ class SizeModel:
         logs = np.tile(prior, (len(jobs.chips), 1))
         size = np.log2(jobs.chips)
         reach, wide = (size.copy(), size.copy()), jobs.groups > 1
-        model = cls(volume, volume_sd, passes, np.exp(logs), np.zeros(len(size)), reach, wide)
+        last = LastDoubling.unknown(len(size))
+        model = cls(volume, volume_sd, passes, np.exp(logs), np.zeros(len(size)), reach, last, wide)
         if observed.size:
             logs[observed] += _exposed(jobs, machines, model, observed)
         seen = jobs.seen
@@ -150,7 +154,8 @@ class SizeModel:
         wide[job[rows.groups > 1]] = True
         likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
         slope = pull / (weight + (SEEN_SD / likely) ** 2)
-        return replace(model, chance=chance, slope=slope, reach=(least, most), wide=wide)
+        last = LastDoubling.of(jobs, machines, rows, most)
+        return replace(model, chance=chance, slope=slope, reach=(least, most), last=last, wide=wide)
 
     def bytes_a_second(self, step: float) -> Floats:
         """So many standard deviations off."""
@@ -174,7 +179,9 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         own, to = job[resized], np.log2(rows.chips[resized])
         least, most = sizes.reach[0][own], sizes.reach[1][own]
         beyond = np.maximum(np.maximum(least - to, to - most), 0.0)
-        doubt = DOUBLING_SD + 0.5 * np.abs(sizes.slope[own])
+        # Half of what the last doubling lacked: whether the next one lacks as much, less or more, nothing tells.
+        lacked = np.where(to > most, np.nan_to_num(np.log(2.0) - sizes.last.gain[own]), 0.0)
+        doubt = DOUBLING_SD + 0.5 * np.maximum(np.abs(sizes.slope[own]), lacked)
         variance[resized] = SIZE_SD**2 + (doubt * beyond) ** 2
         fixed = resized[jobs.keeps_batch[own]]
         variance[fixed] += (BATCH_EXPONENT_SD * np.log(before[fixed] / rows.chips[fixed])) ** 2
@@ -213,6 +220,7 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         more = _copies(sizes.passes[own], part.chips, machines.memory[part.pool]) - now[own]
         bytes_a_second = np.minimum(sizes.bytes_a_second(0.0), machines.memory[jobs.pool] / LEAST_PASSES)
         variance[linked] += spread + (PASSES_SD / PASSES * (bytes_a_second * shares.work)[own] * more) ** 2
+    log += _diminished(jobs, machines, sizes, rows, slowdown, log)
     whole = np.exp(log)
     return StepTimes(
         log=log,
@@ -220,6 +228,29 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         host_part=np.where(shares.host_sd[job] > 0.0, (1.0 - slowdown) / np.maximum(whole, 1e-9), 0.0),
         sd=np.sqrt(variance),
     )
+
+
+def _diminished(
+    jobs: Features, machines: Machines, sizes: SizeModel, rows: Destinations, slowdown: Floats, log: Floats
+) -> Floats:
+    """How much longer steps take than `log` says, in logarithms: beyond the largest size that was seen, a doubling
+    brings no more than the last one did, as far as that is not noise. Each doubling by itself, one after the other."""
+    longer = np.zeros(len(log))
+    most, last = sizes.reach[1][rows.job], sizes.last
+    chosen = np.flatnonzero((np.log2(rows.chips) > most) & last.bounds[rows.job])
+    if not chosen.size:
+        return longer
+    there = rows.take(chosen)
+    chips = np.maximum(np.rint(np.exp2(most[chosen])).astype(np.int64), -(-there.chips // 2))
+    per_group = np.minimum(there.per_group, chips)
+    smaller = replace(there, chips=chips, per_group=per_group, groups=-(-chips // per_group))
+    begin = step_times(jobs, machines, sizes, smaller, slowdown[chosen]).log
+    doublings = np.log2(there.chips / chips)
+    gain = (np.log(growth(jobs, there) / growth(jobs, smaller)) - log[chosen] + begin) / doublings
+    more = np.maximum(gain - last.gain[there.job], 0.0)
+    noise = 2.0 * (SEEN_SD / last.doublings[there.job]) ** 2
+    longer[chosen] = doublings * more / (1.0 + noise / np.maximum(more, SLOPE_SD) ** 2)
+    return longer
 
 
 def _times(

@@ -85,13 +85,20 @@ class Transfer:
     def demanded(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
         """Log of how much faster the work on the chip is, by what counters say that it demands."""
         arithmetic, bandwidth = self.arithmetic[kind, source, target], self.bandwidth[source, target]
-        room = np.sqrt(1.0 - np.minimum(memory_active / COPY, _NEAREST) ** 2)
-        first, second = sm_active**POWER, (DEMAND * memory_active / room) ** POWER
-        total = np.maximum(first + second, 1e-12)
-        share = first / total
-        time = share * np.exp(-POWER * arithmetic) + (1.0 - share) * np.exp(-POWER * bandwidth)
-        faster: Floats = -np.log(time) / POWER + self.beyond[kind, source, target]
+        faster: Floats = eased(sm_active, memory_active, arithmetic, bandwidth) + self.beyond[kind, source, target]
         return faster
+
+
+def eased(sm_active: Floats, memory_active: Floats, arithmetic: Floats, bandwidth: Floats | float) -> Floats:
+    """Log of how much faster work with these activities is where arithmetic and bandwidth are faster by so much, in
+    logarithms."""
+    room = np.sqrt(1.0 - np.minimum(memory_active / COPY, _NEAREST) ** 2)
+    first, second = sm_active**POWER, (DEMAND * memory_active / room) ** POWER
+    total = np.maximum(first + second, 1e-12)
+    share = first / total
+    time = share * np.exp(-POWER * arithmetic) + (1.0 - share) * np.exp(-POWER * bandwidth)
+    faster: Floats = -np.log(time) / POWER
+    return faster
 
 
 def latency(busy: Floats, sm_active: Floats, exposed: Floats) -> Floats:

@@ -6,7 +6,8 @@ says; only heat, a hardware slowdown and a power brake are faults, by the reason
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Final, NamedTuple
 
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
 from rightpool.profiles.profile import Profile
@@ -18,6 +19,7 @@ _THROTTLED: Final = 0.2
 _FULL: Final = 0.95
 # Clocks of a chip at its power limit while it works, as a share of their maximum: what a healthy chip reaches.
 _USUAL_CLOCK: Final = 0.85
+_USUAL_CLOCK_SD: Final = 0.1  # of its logarithm, between kinds of chips and of work
 _REPAIR_FAILED: Final = 2.0
 
 
@@ -94,13 +96,34 @@ def _fill(case: Case) -> str:
     return "" if used is None or not total else f": {percent(min(1.0, used / total))} of a chip's memory is in use"
 
 
-def healthy_speed(profile: Profile) -> float:
-    """How much faster the same chip without a fault would compute; 1 where nothing is wrong, or nothing tells.
+class Throttling(NamedTuple):
+    """How much faster the arithmetic units of a job's chips would be, had no fault held down their clocks. Memory has a
+    clock of its own."""
 
-    By the clock of the slowest chip against what chips reach at their power limit. Memory has a clock of its own, so
-    this is for the share of the work that arithmetic limits.
+    log: float
+    """Logarithm of the ratio; 0 where nothing is wrong."""
+    sd: float
+    """Its standard deviation."""
+
+
+NOT_THROTTLED: Final = Throttling(0.0, 0.0)
+
+
+def throttling(profile: Profile) -> Throttling:
+    """What predictions of other pools, verdicts and what is learned of chips make of a fault; they ask nothing else.
+
+    By the clock of the slowest chip against what chips reach at their power limit, and no more than the time in which
+    clocks were held down allows. Where no clock is known, by that time alone: the driver halves clocks or more in a
+    hardware slowdown, and takes less where software sees heat (NVML, nvmlClocksEventReasons), so that half of a halving
+    is taken, and as much for its doubt.
     """
-    throttle, clock = profile.value(Field.THROTTLE), profile.value(Field.CLOCK)
-    if throttle is None or throttle < _THROTTLED or not clock or clock >= _USUAL_CLOCK:
-        return 1.0
-    return _USUAL_CLOCK / clock
+    held, clock = profile.value(Field.THROTTLE), profile.value(Field.CLOCK)
+    if held is None or held < _THROTTLED:
+        return NOT_THROTTLED
+    if not clock:
+        half = -0.5 * math.log1p(-0.5 * min(held, 1.0))
+        return Throttling(half, half)
+    slowed = math.log(_USUAL_CLOCK / clock)
+    if held < 1.0:
+        slowed = min(slowed, -math.log1p(-held))
+    return Throttling(slowed, _USUAL_CLOCK_SD) if slowed > 0.0 else NOT_THROTTLED

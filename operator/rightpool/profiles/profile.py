@@ -126,6 +126,12 @@ class Profile:
         return self.readings.get(_THROUGHPUT[self.unit])
 
     @property
+    def joules_per_unit(self) -> float | None:
+        """Energy of all chips for a unit of work; None where power or throughput was not measured."""
+        power, rate = self.value(Field.POWER), self.throughput
+        return None if power is None or rate is None or rate.value <= 0.0 else power * self.chips / rate.value
+
+    @property
     def complete(self) -> bool:
         """Whether it is sufficient for decisions: steady, with readings of all pods, and with a throughput."""
         return self.steadiness is Steadiness.STEADY and self.pods >= self.expected and self.throughput is not None

@@ -11,6 +11,7 @@ PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 
 # Beyond these no model is measured; the page of a pod is untrusted.
 _MOST: Final = 1e15
+_MOST_FLOPS: Final = 1e27
 _MOST_PROCESSES: Final = 1_000_000
 
 
@@ -54,6 +55,9 @@ class ModelTraits:
     parallelism: Parallelism = Parallelism()
     """How the work is divided."""
 
+    step_flops: float | None = None
+    """Floating-point operations of the matrix products of one optimizer step, all processes together."""
+
     def over(self, other: ModelTraits) -> ModelTraits:
         """These, and those of the other where these are unknown."""
         mine = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
@@ -63,7 +67,7 @@ class ModelTraits:
 
 UNKNOWN_TRAITS: Final = ModelTraits()
 
-_NAMES: Final = ("precision", "parameter_dtype", "parameters", "parameter_bytes", "batch")
+_NAMES: Final = ("precision", "parameter_dtype", "parameters", "parameter_bytes", "batch", "step_flops")
 _DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 
@@ -78,6 +82,7 @@ def traits_of(words: Mapping[str, str], numbers: Mapping[str, float]) -> ModelTr
         parameters=_whole(numbers.get("parameters"), _MOST),
         parameter_bytes=_whole(numbers.get("parameter_bytes"), _MOST),
         batch=_whole(numbers.get("batch"), _MOST),
+        step_flops=flops if (flops := numbers.get("step_flops")) is not None and 1.0 <= flops <= _MOST_FLOPS else None,
         parallelism=Parallelism(**degrees),
     )
 

@@ -24,7 +24,7 @@ from rightpool.reporting.wording import dollars, number, share
 # Pools named in one message; the rest is in the list of candidates.
 MOST_POOLS: Final = 6
 
-# Below this share of useful time interruptions are worth a word.
+# Below this share of useful time interruptions are worth a word; below this share of a healthy rate, a fault.
 NOTEWORTHY: Final = 0.99
 
 # Their texts hold for the current placement, too, and name none.
@@ -56,13 +56,19 @@ def predicted(candidate: Candidate, *, interval: bool = True) -> str:
 
 
 def measured(current: Candidate) -> str:
-    """2 chips of a100 now give 1040 samples/s for $0.62 per million."""
+    """2 chips of a100 now give 1040 samples/s for $0.62 per million.
+
+    Where a fault throttles them: … (throttled here at 58%: healthy ones would give 1790).
+    """
     verb = "gives" if current.placement.chips == 1 else "give"
     rate = current.throughput
     known = number(rate.median) if rate else "an unknown rate of"
     text = f"{place(current.placement)} now {verb} {known} {current.unit.plural}/s"
     if current.cost_per_million is not None:
         text += f" for {dollars(current.cost_per_million.median)} per million{_steps(current)}"
+    if rate is not None and current.healthy is not None and rate.median < NOTEWORTHY * current.healthy:
+        held = share(rate.median / current.healthy)
+        text += f" (throttled here at {held}: healthy ones would give {number(current.healthy)})"
     return text
 
 

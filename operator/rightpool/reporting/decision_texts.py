@@ -285,6 +285,7 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.OVER_BUDGET: _unreachable,
     Reason.DEADLINE_UNREACHABLE: _unreachable,
     Reason.POOR_SCALING: _unreachable,
+    Reason.LOW_FLOPS_UTILIZATION: _unreachable,
     Reason.PRICE_UNKNOWN: _unpriced,
     Reason.WAITING_FOR_CAPACITY: _waiting,
     Reason.WAITING_FOR_OLDER_JOB: _waiting,

@@ -21,6 +21,7 @@ _FOR_GOOD: Final = {
     Reason.PLACEMENT_DISALLOWED: "where it was is not allowed any more",
     Reason.MAX_COST_PER_HOUR_EXCEEDED: "where it was, targets.maxCostPerHour does not hold",
     Reason.MIN_SCALING_EFFICIENCY_MISSED: "where it was, targets.minScalingEfficiency does not hold",
+    Reason.MIN_FLOPS_UTILIZATION_MISSED: "where it was, targets.minModelFlopsUtilization does not hold",
 }
 
 _MEND_SAVE: Final = (
@@ -61,6 +62,8 @@ class MigrationTexts:
             return f"{delivered}; there is no baseline to compare with"
         # What was measured in a few windows is not all that counts.
         likely = "likely " if abs(result.likely - result.ratio) >= LIKELY else ""
+        if result.dearer:
+            return f"{delivered}: no faster than before, which cost less"
         if result.verdict is Verdict.WORSE:
             worse = f"{likely}{result.likely - 1:.0%} worse than before"
             return f"{delivered}: {worse}, beyond the {result.tolerance:.0%} that such spans may differ"

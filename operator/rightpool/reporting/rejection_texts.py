@@ -192,6 +192,14 @@ def _(rejection: kinds.ScalingPoor) -> str:
 
 
 @rejection_text.register
+def _(rejection: kinds.FlopsUtilizationLow) -> str:
+    return (
+        f"{_known(rejection.measured)}: {share(rejection.utilization)} of the chips' peak FLOP/s, below "
+        f"targets.minModelFlopsUtilization {share(rejection.least)}"
+    )
+
+
+@rejection_text.register
 def _(rejection: kinds.ScalingNoBetterKnown) -> str:
     return (
         f"the job was moved away from {place(rejection.placement)}, and whether targets.minScalingEfficiency holds "

@@ -40,10 +40,11 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     targets = job.spec.targets
     scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
     poor = scaling is not None and wanted is not None and scaling < float(wanted)
+    unknown = targets.min_model_flops_utilization is not None and (current is None or current.flops_utilization is None)
     if targets.deadline is None and targets.budget is None:
-        return (poor,)
+        return poor, unknown
     rest = forecast(job, None if current is None else current.throughput, now)
-    return poor, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+    return poor, unknown, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
 
 
 def evidence_of(assessment: Assessment | None) -> Evidence:
@@ -66,4 +67,6 @@ def evidence_of(assessment: Assessment | None) -> Evidence:
         evidence["savings"] = candidate.saving
     if current is not None and current.scaling_efficiency is not None:
         evidence["scalingEfficiency"] = current.scaling_efficiency
+    if current is not None and current.flops_utilization is not None:
+        evidence["modelFlopsUtilization"] = current.flops_utilization
     return evidence

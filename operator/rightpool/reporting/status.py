@@ -26,7 +26,7 @@ from rightpool.api.status import (
 )
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.accounting.progress import goodput, progress_of
 from rightpool.planning.approval import recommendation_id
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.forecast import forecast
@@ -104,8 +104,9 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         per_million = before.state.account.cost_per_million
     elif profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
         profile = before.profile  # a restart of the operator does not make the numbers wrong
-    account = replace(job.state.account.settled(context.now), cost_per_million=per_million)
+    account = job.state.account.settled(context.now)
     progress = job.state.progress if job.state.finished is not None else progress_of(job, context.now)
+    account = replace(account, cost_per_million=per_million, goodput=goodput(account, progress))
     if progress is not None and progress.since is None:
         progress = None
     outlook = before.outlook if still else _outlook(job, context)
@@ -202,10 +203,18 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         window=format_duration(timedelta(seconds=profile.window)),
         measured_at=math.floor(profile.newest),
         memory_used_bytes=None if memory is None else int(memory),
+        joules_per_sample=profile.joules_per_unit if profile.unit is WorkUnit.SAMPLES else None,
+        joules_per_step=profile.joules_per_unit if profile.unit is WorkUnit.STEPS else None,
         scaling_efficiency=None if current is None else current.scaling_efficiency,
+        model_flops_utilization=None if current is None else current.flops_utilization,
         bottleneck=None if job.observed.diagnosis is None else job.observed.diagnosis.bottleneck.value,
         model=_model(profile.traits),
         quality=_quality(profile),
+        derived=tuple(
+            field.value
+            for field in FIELDS.values()
+            if (reading := profile.readings.get(field)) is not None and reading.quality is Quality.DERIVED
+        ),
         **values,
     )
 
@@ -220,6 +229,7 @@ def _model(traits: ModelTraits) -> ModelStatus | None:
         parameters=traits.parameters,
         parameter_bytes=traits.parameter_bytes,
         batch=traits.batch,
+        step_flops=traits.step_flops,
         data_parallel=degrees.data,
         sharded=degrees.sharded,
         tensor_parallel=degrees.tensor,

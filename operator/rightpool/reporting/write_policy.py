@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
+from rightpool.api.account import Account
 from rightpool.api.conditions import ConditionType
 from rightpool.api.status import OutlookStatus, ProfileStatus, Recommendation
 from rightpool.api.units import Share
@@ -41,7 +42,9 @@ CENT: Final = 0.01
 _FACTS: Final = frozenset({ConditionType.PLACED, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED})
 _INFORMING: Final = frozenset({"conditions", "profile", "cost", "outlook", "columns", "recommendation", "progress"})
 _NUMBERS: Final = ("profile", "cost", "outlook", "recommendation")
-_SHARES: Final = ProfileStatus.names_of(Share) | OutlookStatus.names_of(Share) | Recommendation.names_of(Share)
+_SHARES: Final = frozenset[str]().union(
+    *(part.names_of(Share) for part in (ProfileStatus, OutlookStatus, Recommendation, Account))
+)
 _MONEY: Final = ("spent", "saved")
 # Said with the next write: they follow from the clock, or from the numbers and words beside them.
 _SILENT: Final = frozenset(

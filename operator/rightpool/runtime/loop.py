@@ -211,7 +211,7 @@ class Planner:
             against = {name: limit for name in pools if (limit := limits.against(name)) is not None}
             parts.pool_publisher.publish(inventory, now, outcomes_of(fleet.jobs.values(), kept, now), against)
             parts.policy_publisher.publish(stored_policy, limits.stop, now)
-        parts.books.cycle(stored, observed, now)
+        parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(
             (observed.get(key, job.job) for key, job in stored.items()),
             len(pools),

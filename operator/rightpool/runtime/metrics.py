@@ -53,6 +53,9 @@ JOB_FIGURES: Final = {
     "rightpool_job_saved_dollars": "Dollars that moves have saved the job; it falls where they do not pay.",
     "rightpool_job_chip_seconds": "Chip-seconds that the job's pods have held.",
     "rightpool_job_goodput_ratio": "Share of the paid chip time that was useful.",
+    "rightpool_job_scaling_efficiency_ratio": "Throughput ÷ (chips × throughput of one chip), by the last Profile.",
+    "rightpool_job_model_flops_utilization_ratio": "FLOP/s of the model ÷ (chips × peak dense FLOP/s at its "
+    "precision), by the last Profile.",
     "rightpool_job_regression_ratio": "Samples a second of a chip ÷ those before the last edit of the template, on the "
     "same pool.",
     "rightpool_job_joules_per_sample": "Energy of the chips for a sample, by the last Profile.",

@@ -20,13 +20,19 @@ class Turns:
     """What one call of a function does."""
 
     def __init__(
-        self, steps: int | None, rows: int | None, loops: bool, scanned: frozenset[Any], products: Any = None
+        self,
+        steps: int | None,
+        rows: int | None,
+        loops: bool,
+        scanned: frozenset[Any],
+        products: tuple[jax_traits.Products, bool] | None = None,
     ) -> None:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
         self.scanned = scanned  # shapes of arguments whose first dimension other loops go along
-        self.products = products or {}  # FLOPs of its matrix products by arithmetic
+        self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
+        self.flops = sum(self.products.values()) if whole else None  # None: there are others
 
 
 UNKNOWN = Turns(None, None, True, frozenset())

@@ -26,6 +26,7 @@ _MAPPED = ("jax._src.pmap", "jax._src.linear_util")  # modules of the functions 
 _PATIENCE = 10.0  # seconds from the third compiled function on in which the hook must have been called
 _FUNCTIONS = 3
 _PROBES = 4  # calls in which a function is looked at more closely
+_SAME_FLOPS = 0.01  # by which two forms of a function may differ for each row
 _RECURS = 0.5  # of a function's state: that much is given to it again if it updates parameters
 
 # id(function) → (whose step a call is, where its batch is, steps of one call). `None` marks functions that are no step:
@@ -192,6 +193,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             track.recurs = steps != 1 and layout.trains
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products = turns.products
+            track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
             track.probes, track.state = _PROBES, layout.state
             track.constant = _reference(layout.batch)
             entry = track, rows, steps or 0
@@ -203,6 +205,33 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
     except Exception:
         return None
     return entry
+
+
+def _compiled_anew(track: Track, turns: jax_loops.Turns, rows: int, output: Any) -> None:
+    """The function has another form by now, such as for the last batch. Which one a call runs the hook doesn't see, so
+    that FLOPs are known only where each does the same for a row; those of the largest batch count."""
+    flops, known, most = _flops(turns, output), track.flops, track.flops_rows
+    track.products = turns.products
+    if flops is None or known is None:
+        track.flops = None
+        return
+    alike = rows > 0 and most > 0
+    expected = known * rows / most if alike else known
+    if abs(flops - expected) > _SAME_FLOPS * expected:
+        track.flops = None
+    elif alike and rows > most:
+        track.flops, track.flops_rows = flops, rows
+
+
+def _flops(turns: jax_loops.Turns, output: Any) -> float | None:
+    """FLOPs of a call on this process' devices: shapes are those of all that the call runs on."""
+    if turns.flops is None:
+        return None
+    for leaf in sys.modules["jax"].tree_util.tree_leaves(output):
+        if not getattr(leaf, "is_fully_addressable", True):
+            share: float = len(leaf.sharding.addressable_devices) / len(leaf.sharding.device_set)
+            return turns.flops * share
+    return turns.flops
 
 
 def _keep(key: Any, entry: Any) -> None:
@@ -266,8 +295,8 @@ def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None)
             _shortcuts += 1
             _shortcut_at = now
     elif turns is not None:
-        track, _, steps = entry
-        track.products = turns.products
+        track, rows, steps = entry
+        _compiled_anew(track, turns, rows(args, kwargs), result[0])
         if (turns.steps or 0) != steps and not (turns.loops and not track.trains):
             track.opaque, track.each = True, 0  # once so many steps a call, once so many: which, the hook doesn't see
     if entry is not None and _log is not None:

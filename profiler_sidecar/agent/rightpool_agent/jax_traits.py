@@ -1,14 +1,20 @@
-"""What a JAX program says of its model: the arithmetic of its matrix products, by the jaxpr of its step.
+"""What a JAX program says of its model: the matrix products of its step, by its jaxpr: their arithmetic and FLOPs.
 
 What single-precision products are computed in depends on the hardware. TPUs use bf16 unless the program asks for more,
 as JAX documents it. GPUs with units for it use TF32 unless the highest precision is asked for: on an H100, JAX 0.11.2
 reached 447 TFLOP/s by default, 444 with "high" and 52 with "highest".
 A kernel that the program brings itself (Pallas, a foreign call) shows no product; where such ones do most of the work,
 what is told here is that of the rest.
+
+FLOPs are those of the matrix products and convolutions that the program writes, as is usual for the utilization of a
+model's FLOPs. They are told only where all are counted: a while loop turns nobody knows how often, branches may differ,
+a kernel of the program's own and a solver show no product, what is mapped over devices (`shard_map`, `pmap`) shows the
+share of one, and recomputed activations (`jax.checkpoint`) are work of the chip and not of the model.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Any
 
@@ -39,9 +45,39 @@ _ALGORITHMS = {
     "ANY_F8_ANY_F8_ANY_FAST_ACCUM": "fp8",
 }
 
+# Primitives that hold a jaxpr and run it once.
+_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+_REMAT = ("remat", "remat2", "checkpoint")
+_LOOPS = ("scan", "while", "cond")
+# Beside those of `jax.lax`: they compute no products either.
+_OTHERS = (
+    "add_any",
+    "addupdate",
+    "debug_callback",
+    "debug_print",
+    "empty2",
+    "freeze",
+    "get",
+    "name",
+    "new_ref",
+    "pvary",
+    "random_bits",
+    "random_clone",
+    "random_fold_in",
+    "random_seed",
+    "random_split",
+    "random_unwrap",
+    "random_wrap",
+    "reshard",
+    "swap",
+    "threefry2x32",
+)
+_SOLVES = ("custom_linear_solve", "fft", "ragged_dot", "ragged_dot_general")  # of `jax.lax`, with FLOPs of their own
+
 Products = dict[Any, float]  # (dtype, precision asked for) → FLOPs of a call
 
 _log: StepLog | None = None
+_plain: set[str] = set()  # names of the primitives that compute no products
 
 
 def install(log: StepLog) -> None:
@@ -50,35 +86,89 @@ def install(log: StepLog) -> None:
     _log = log
 
 
-def products(closed: Any) -> Products:
-    """FLOPs of the matrix products and convolutions of one call, by what they are computed in; empty where the jaxpr
-    can't be read. A while loop counts as one turn."""
-    found: Products = {}
+def products(closed: Any) -> tuple[Products, bool]:
+    """FLOPs of the matrix products and convolutions of one call, by what they are computed in, and whether these are
+    all; empty where the jaxpr can't be read. A while loop counts as one turn, branches as the one with most."""
+    walk = _Walk()
     try:
-        _walk(closed, 1.0, found, [_MAX_EQUATIONS])
+        walk.through(closed, 1.0)
     except Exception:
-        return {}
-    return found
+        return {}, False
+    return walk.found, walk.whole
 
 
-def _walk(closed: Any, times: float, found: Products, left: list[int]) -> None:
-    jaxpr = getattr(closed, "jaxpr", closed)
-    for equation in jaxpr.eqns:
-        left[0] -= 1
-        if left[0] <= 0:
-            raise OverflowError
+class _Walk:
+    def __init__(self) -> None:
+        self.found: Products = {}
+        self.whole = True
+        self._left = _MAX_EQUATIONS
+        if not _plain:
+            lax = vars(sys.modules["jax.lax"])
+            names = {getattr(one, "name", "") for name, one in lax.items() if name.endswith("_p")}
+            _plain.update(names.difference(_SOLVES, _LOOPS), _OTHERS, ("scan",), _CALLS, _REMAT)
+
+    def through(self, closed: Any, times: float, asked: list[bool] | None = None) -> None:
+        """asked: which outputs are used; default: all. What leads to none of those is not computed: XLA drops it."""
+        jaxpr = getattr(closed, "jaxpr", closed)
+        used = {
+            var for var, taken in zip(jaxpr.outvars, asked or itertools.repeat(True)) if taken and _is_variable(var)
+        }
+        for equation in reversed(jaxpr.eqns):
+            self._left -= 1
+            if self._left <= 0:
+                raise OverflowError
+            taken = [var in used for var in equation.outvars]
+            if any(taken) or equation.effects:
+                used.update(filter(_is_variable, equation.invars))
+                self._count(equation, times, taken)
+
+    def _count(self, equation: Any, times: float, taken: list[bool]) -> None:
         name, params = equation.primitive.name, equation.params
         if name in ("dot_general", "conv_general_dilated"):
-            one, other = (variable.aval for variable in equation.invars[:2])
-            flops = _of_product(one, other, params) if name == "dot_general" else _of_convolution(equation, params)
-            key = str(other.dtype if one.dtype.itemsize < other.dtype.itemsize else one.dtype), _asked(params)
-            found[key] = found.get(key, 0.0) + times * flops
-        elif name not in _OWN_KERNELS:
-            turns = times * float(params["length"]) if name == "scan" else times
-            for value in params.values():
-                for inner in value if isinstance(value, (list, tuple)) else (value,):
-                    if hasattr(getattr(inner, "jaxpr", inner), "eqns"):
-                        _walk(inner, turns, found, left)
+            self._product(equation, times)
+            return
+        inner = [] if name in _OWN_KERNELS else [one for value in params.values() for one in _jaxprs(value)]
+        if name == "cond":
+            self._branches(inner, times)
+            return
+        before = sum(self.found.values())
+        for one in inner:
+            turns = float(params["length"]) if name == "scan" else 1.0
+            self.through(one, times * turns, taken if name in _CALLS else None)
+        if name == "while" or (name in _REMAT and params.get("differentiated", True)):
+            self.whole = self.whole and sum(self.found.values()) == before
+        elif name not in _plain:
+            self.whole = False
+
+    def _product(self, equation: Any, times: float) -> None:
+        one, other = (variable.aval for variable in equation.invars[:2])
+        dot = equation.primitive.name == "dot_general"
+        flops = _of_product(one, other, equation.params) if dot else _of_convolution(equation, equation.params)
+        key = str(other.dtype if one.dtype.itemsize < other.dtype.itemsize else one.dtype), _asked(equation.params)
+        self.found[key] = self.found.get(key, 0.0) + times * flops
+        if "complex" in key[0]:
+            self.whole = False  # a product of complex numbers is several
+
+    def _branches(self, branches: list[Any], times: float) -> None:
+        outside, most, sums = self.found, {}, set()
+        for one in branches:
+            self.found = {}
+            self.through(one, times)
+            sums.add(sum(self.found.values()))
+            most = max(most, self.found, key=lambda found: sum(found.values()))
+        self.found = outside
+        self.whole = self.whole and len(sums) < 2
+        for key, flops in most.items():
+            self.found[key] = self.found.get(key, 0.0) + flops
+
+
+def _is_variable(var: Any) -> bool:
+    return not hasattr(var, "val")  # else it is a literal
+
+
+def _jaxprs(value: Any) -> list[Any]:
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return [one for one in values if hasattr(getattr(one, "jaxpr", one), "eqns")]
 
 
 def _of_product(one: Any, other: Any, params: Any) -> float:
@@ -93,11 +183,18 @@ def _of_product(one: Any, other: Any, params: Any) -> float:
 
 
 def _of_convolution(equation: Any, params: Any) -> float:
-    kernel = equation.invars[1].aval.shape
-    features = kernel[params["dimension_numbers"].rhs_spec[0]]
-    flops = 2.0 / max(features, 1)
-    for length in (*equation.outvars[0].aval.shape, *kernel):
-        flops *= length
+    """As XLA counts them: without what is multiplied with padding, or with the zeros between the values of a
+    gradient."""
+    image, kernel = (variable.aval.shape for variable in equation.invars[:2])
+    out = equation.outvars[0].aval.shape
+    images, kernels, outs = params["dimension_numbers"]
+    flops = 2.0 * out[outs[0]] * out[outs[1]] * kernel[kernels[1]]
+    for axis, (low, _) in enumerate(params["padding"]):
+        stride, between = params["window_strides"][axis], params["lhs_dilation"][axis]
+        last = (image[images[axis + 2]] - 1) * between
+        places = range(-low, -low + out[outs[axis + 2]] * stride, stride)
+        offsets = [place * params["rhs_dilation"][axis] for place in range(kernel[kernels[axis + 2]])]
+        flops *= sum(0 <= at + more <= last and (at + more) % between == 0 for at in places for more in offsets)
     return flops
 
 
@@ -144,10 +241,11 @@ def _arithmetic(dtype: str, asked: str, platform: str | None, capability: float 
 def facts() -> dict[str, Any]:
     """`model`: what is known of the program's step. Called by the agent's thread."""
     step = None if _log is None else _log.dominant
-    if step is None:
+    if step is None or _log is None:
         return {}
-    name = precision(step.products, *_chip())
-    return {} if name is None else {"model": {"precision": name}}
+    model = {"precision": precision(step.products, *_chip()), "step_flops": _log.flops}
+    known = {name: value for name, value in model.items() if value is not None}
+    return {"model": known} if known else {}
 
 
 def _chip() -> tuple[str | None, float | None]:

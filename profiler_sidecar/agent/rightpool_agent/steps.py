@@ -42,6 +42,7 @@ _SWITCH = 1.5  # how much more time another track must carry to become the domin
 _SLOW = 1.5  # times the usual step
 _MIN_CALLS = 3  # a function called fewer times is set-up
 _NO_TRAINER = 30.0  # seconds until something that trains nothing may be the step
+_BESIDE = 0.5  # of the step's calls: what computes so often is no evaluation
 _LIGHT = 0.25  # of the heaviest: what carries less than that is a helper beside it
 
 
@@ -73,6 +74,8 @@ class Track:
         self.each = 0
         self.missed = False  # a batch could not be read
         self.products: Any = {}  # FLOPs of a call by arithmetic, where they are known
+        self.flops: float | None = None  # of a call; None where they are not known, or differ between calls
+        self.flops_rows = 0  # rows of that call
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
 
     @property
@@ -244,6 +247,16 @@ class StepLog:
         """Whether the size of each batch is known."""
         source = self._source()
         return source is not None and source.has_rows and not source.missed and not source.opaque
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs of a step; None where they are not known, or where another function that computes is called as often:
+        then the step may be made of both."""
+        step = self.dominant
+        if step is None or step.opaque or step.joined or not step.flops or not step.each:
+            return None
+        others = (one for one in self._tracks if one is not step and one.flops != 0.0)
+        return None if any(one.calls >= _BESIDE * step.calls for one in others) else step.flops / step.each
 
     @property
     def opaque(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .objects import JOB, POLICY, POOL, Case, asking, containers
+from .objects import JOB, POOL, Case, asking, containers
+from .policy_cases import POLICY_CASES
 
 _J = "spec.workload.job"
 _T = f"{_J}.template"
@@ -187,6 +188,27 @@ JOB_CASES: Final = (
         {"spec.targets": {"minScalingEfficiency": "85"}},
         "spec.targets.minScalingEfficiency",
         _SHARE_SAID,
+    ),
+    Case(
+        "utilization in percent",
+        JOB,
+        {"spec.targets": {"minModelFlopsUtilization": "35"}},
+        "spec.targets.minModelFlopsUtilization",
+        _SHARE_SAID,
+    ),
+    Case(
+        "a sample without FLOPs",
+        JOB,
+        {"spec.progress": {"flopsPerSample": "0e5"}},
+        "spec.progress.flopsPerSample",
+        'must be a number from 1 to 1e30, in quotes: write "2.1e12"',
+    ),
+    Case(
+        "FLOPs with a unit",
+        JOB,
+        {"spec.progress": {"flopsPerSample": "2.1T"}},
+        "spec.progress.flopsPerSample",
+        'must be a number from 1 to 1e30, in quotes: write "2.1e12"',
     ),
     Case("negative cost", JOB, {"spec.targets": {"maxCostPerHour": "-1"}}, "spec.targets.maxCostPerHour", _MONEY_SAID),
     Case(
@@ -418,32 +440,6 @@ POOL_CASES: Final = (
         {"status.calibration": {**_CALIBRATION, "teraflops": {}}},
         "status.calibration.teraflops",
         "must name at least one rate",
-    ),
-)
-
-POLICY_CASES: Final = (
-    Case("another name", POLICY, {"metadata.name": "mine"}, "metadata.name", "must be default: there is one policy"),
-    Case(
-        "run time in days",
-        POLICY,
-        {"spec.minRunTime": "1d"},
-        "spec.minRunTime",
-        "must be a duration, 0 or more: write 90s",
-    ),
-    Case("no time to start", POLICY, {"spec.startDeadline": "0s"}, "spec.startDeadline", _POSITIVE_SAID),
-    Case(
-        "interruptions below 0",
-        POLICY,
-        {"spec.spotInterruptionsPerDay": "-1"},
-        "spec.spotInterruptionsPerDay",
-        _FREQUENCY_SAID,
-    ),
-    Case(
-        "share in percent",
-        POLICY,
-        {"spec.circuitBreaker": {"maxRolledBackShare": "50%"}},
-        "spec.circuitBreaker.maxRolledBackShare",
-        _SHARE_SAID,
     ),
 )
 

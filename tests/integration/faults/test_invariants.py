@@ -155,6 +155,20 @@ def test_what_a_move_cost_may_be_set_and_grow(feed: Feed, before: Body, after: B
     assert feed.found == []
 
 
+SIZE: Body = {"action": "Update", "baselineThroughput": "10"}
+
+
+def test_the_message_of_an_old_entry_may_go(feed: Feed) -> None:
+    feed(PROFILED_JOBS, job(history=[entry(1, message="why")]))(PROFILED_JOBS, job(history=[entry(1)]))
+    assert feed.found == []
+
+
+def test_what_an_edit_brought_is_measured_later(feed: Feed) -> None:
+    measured = SIZE | {"realisedThroughput": "8", "realisedCostPerMillion": "3"}
+    feed(PROFILED_JOBS, job(history=[entry(1, **SIZE)]))(PROFILED_JOBS, job(history=[entry(1, **measured)]))
+    assert feed.found == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
@@ -163,6 +177,9 @@ def test_what_a_move_cost_may_be_set_and_grow(feed: Feed, before: Body, after: B
         ({"lostSeconds": "10"}, {"lostSeconds": "9.5"}, "lostSeconds went from 10 to 9.5"),
         ({"lostSeconds": "10"}, {"cost": "1"}, "lostSeconds vanished"),
         ({}, {"cost": "0.10", "doubt": "0.1"}, "doubt"),
+        ({"message": "why"}, {"message": "other"}, "message"),
+        ({"action": "Move"}, {"action": "Move", "realisedThroughput": "9"}, "realisedThroughput"),
+        (SIZE | {"realisedThroughput": "8"}, SIZE | {"realisedThroughput": "9"}, "realisedThroughput"),
     ],
 )
 def test_an_entry_changes_in_another_way(feed: Feed, before: Body, after: Body, change: str) -> None:

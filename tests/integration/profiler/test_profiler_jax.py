@@ -72,6 +72,33 @@ def test_every_way_of_compiling_a_step_is_counted(pod: Pod, way: str) -> None:
     assert 27 <= intervals <= 29, "one in which JAX compiles is none"
     assert 0.005 * intervals < found[f"{contract.STEP_SECONDS}_sum"] < float(out), "as long as the program took"
     assert found[f'{contract.MODEL_INFO}{{precision="fp32"}}'] == 1
+    assert found[contract.STEP_FLOPS] == 2 * (2 * 8 * 4 * 2), "a product forward, and one for the gradient"
+
+
+_TWO_FUNCTIONS = """
+gradients = jax.jit(lambda p, b: jax.grad(lambda p: ((b["x"] @ p["w"] - b["y"]) ** 2).mean())(p))
+update = jax.jit(lambda p, g, lr: jax.tree.map(lambda p, g: p - lr * (g + 0.0 * p @ (p.T @ g)), p, g))
+call = lambda p, b, lr: (update(p, gradients(p, b), lr), jnp.zeros(()))
+"""
+_UNEVEN = """
+inner = jax.jit(step)
+turn = iter(range(100))
+def call(p, b, lr):
+    rows = 8 if next(turn) % 4 else {rows}
+    return inner(p, {{"x": b["x"][:rows], "y": b["y"][:rows]}}, lr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "flops"),
+    [(_TWO_FUNCTIONS, None), (_UNEVEN.format(rows=3), 256)],
+    ids=["two functions", "a smaller last batch"],
+)
+def test_flops_are_of_the_whole_step_or_absent(pod: Pod, make: str, flops: int | None) -> None:
+    program = pod.start("-c", _LOOP.format(make=make))
+    assert program.communicate(timeout=PATIENCE)[1] == ""
+    found = pod.page(lambda page: page.get(contract.MODEL_INFO + '{precision="fp32"}', 0) == 1)
+    assert found.get(contract.STEP_FLOPS) == flops
 
 
 def test_the_precision_is_that_of_the_matrix_products(pod: Pod) -> None:

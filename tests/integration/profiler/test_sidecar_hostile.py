@@ -12,7 +12,7 @@ import pytest
 from rightpool import contract
 from tests.integration.profiler.conftest import Pod
 
-_REPORT: Final = {
+REPORT: Final = {
     "pid": 40,
     "start": 1,
     "rank": 0,
@@ -46,7 +46,7 @@ def test_what_lies_where_a_request_is_written(
     kept.write_text("the sidecar's own")
     obstacle(pod.shared / "commands" / f"{command}.tmp", kept)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
-        agent.sendto(json.dumps(_REPORT).encode(), str(pod.shared / "profiler.sock"))
+        agent.sendto(json.dumps(REPORT).encode(), str(pod.shared / "profiler.sock"))
     pod.until(lambda: contract.STEPS in pod.metrics())
     path = contract.PATH_TRACE if command == "trace" else contract.PATH_CHECKPOINT
     status, answer = pod.post({"id": "one"}, path=path)

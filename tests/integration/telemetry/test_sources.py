@@ -60,11 +60,13 @@ EXPECTED = {
     "amd": {**VENDORS["amd"], Field.PEER_SENT: 0, Field.PEER_RECEIVED: 0},
     "tpu-device-plugin": VENDORS["tpu-device-plugin"],
     "neuron": VENDORS["neuron"],
+    "gaudi": VENDORS["gaudi"],
     "acme": FIELDS,
 }
 DERIVED: dict[str, set[Field]] = {
     "sidecar": {Field.CHECKPOINT_SECONDS},
     "dcgm": {Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY},
+    "gaudi": {Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY},
     "acme": {Field.MEMORY_BANDWIDTH},
 }
 NAMES = [*(source.name for source in registry.SOURCES), ACME.name]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rightpool.api.action import Action
@@ -29,6 +32,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
 from rightpool.api.pool_selection import PoolSelection
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.quantities import LARGE_PATTERN
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus, ProfileStatus
@@ -72,12 +76,13 @@ def test_a_full_spec_is_read() -> None:
         targets={
             "objective": "MinimizeTime",
             "minScalingEfficiency": "0.85",
+            "minModelFlopsUtilization": "0.35",
             "maxCostPerHour": "40",
             "maxCostPerMillionSamples": "1.20",
             "budget": "500",
             "deadline": "2026-12-01T01:00:00+01:00",
         },
-        progress={"totalSamples": 40_000_000},
+        progress={"totalSamples": 40_000_000, "flopsPerSample": "2.1e12"},
         checkpoint={"mode": "None", "path": "/ckpt"},
         adaptation={"mode": "Auto", "minSavings": "0.2"},
     )
@@ -88,7 +93,21 @@ def test_a_full_spec_is_read() -> None:
     assert job.targets.deadline.tzinfo is UTC
     assert job.progress is not None and job.progress.total_samples == 40_000_000
     assert job.checkpoint.mode is CheckpointMode.NONE
+    assert (job.flops_per_sample, spec().flops_per_sample) == (2.1e12, None)
+    assert job.targets.min_model_flops_utilization == Decimal("0.35")
     assert job.adaptation.mode is AdaptationMode.AUTO
+
+
+@given(st.one_of(st.from_regex(LARGE_PATTERN, fullmatch=True), st.text(max_size=8)))
+def test_flops_are_numbers_of_some_size_and_survive_the_wire(text: str) -> None:
+    allowed = re.fullmatch(LARGE_PATTERN, text) is not None and 1 <= Decimal(text) <= Decimal("1e30")
+    if not allowed:
+        with pytest.raises(ValidationError, match="flopsPerSample"):
+            spec(progress={"flopsPerSample": text})
+        return
+    job = spec(progress={"flopsPerSample": text})
+    assert job.flops_per_sample == float(text)
+    assert ProfiledJobSpec.model_validate(job.to_dict()) == job
 
 
 def test_a_spec_survives_the_wire() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rightpool.api.trace import Trace
 from rightpool.cli.connection import CliError
 from rightpool.cli.explain import Explanation, explain
 from rightpool.cli.main import main
@@ -92,6 +94,31 @@ def test_a_step_without_busy_time_has_no_parts() -> None:
     assert sum(part.width for part in parts) == pytest.approx(1000.0, abs=1.0)
 
 
+def traced() -> Explanation:
+    """A job with a trace of all its ranks."""
+    found = explained()
+    part = {"part": "Compute", "least": "0.7", "leastRank": 2, "median": "0.8", "most": "0.95", "mostRank": 3}
+    wait = {"part": "Input", "least": "0.01", "leastRank": 3, "median": "0.1", "most": "0.2", "mostRank": 2}
+    ranks = {"captured": 4, "failed": 0, "pods": 1, "parts": [wait, part]}
+    trace = Trace.from_dict({"id": "t", "state": "Captured", "since": "2026-11-21T12:00:00Z", "ranks": ranks})
+    return replace(found, job=found.job.with_state(replace(found.job.state, trace=trace)))
+
+
+def test_ranks_are_those_of_the_newest_trace_of_all() -> None:
+    assert plotted().spread == ()
+    shown = plot_of(traced()).spread
+    assert [(each.part, each.least_rank, each.most_rank) for each in shown] == [("Compute", 2, 3), ("Input", 3, 2)]
+
+
+def test_throughput_so_far_ends_with_what_is_measured_now() -> None:
+    shown = plotted()
+    assert shown.stretches[-1].end == shown.now and shown.stretches[-1].rate == 6070
+    assert all(one.end <= two.start for one, two in pairwise(shown.stretches))
+    nothing = explained()
+    nothing = replace(nothing, job=replace(nothing.job, observed=nothing.job.observed._replace(profile=None)))
+    assert all(stretch.what != "revision 1, now" for stretch in plot_of(nothing).stretches)
+
+
 def test_sizes_have_intervals_and_say_what_was_observed() -> None:
     sizes = plotted().sizes
     rates = {rate.chips: rate for rate in sizes["a100"]}
@@ -152,12 +179,20 @@ def test_a_job_that_was_never_measured_has_an_empty_picture() -> None:
 
 def test_a_picture_is_svg_or_png(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    found = explained()
+    found = traced()
     svg, png, again = tmp_path / "job.svg", tmp_path / "job.PNG", tmp_path / "again.svg"
     for path in (svg, png, again):
         save_plot(found, path)
     texts = " ".join(ElementTree.parse(svg).getroot().itertext())
-    for text in ("One chip, bf16", "Throughput by size", "cost against time", "Where the time of a step goes", "a10g"):
+    for text in (
+        "One chip, bf16",
+        "Throughput by size",
+        "cost against time",
+        "Where the time of a step goes",
+        "a10g",
+        " 3 ",
+        "so far",
+    ):
         assert text in texts
     assert png.read_bytes().startswith(b"\x89PNG")
     assert svg.read_bytes() == again.read_bytes(), "the same picture gives the same file"
@@ -169,6 +204,7 @@ def test_what_is_not_known_is_said_on_the_picture(tmp_path: Path) -> None:
     save_plot(explained(matrixActive=None, chipBusy=None), path)
     texts = " ".join(ElementTree.parse(path).getroot().itertext())
     assert "no counter of arithmetic units" in texts and "no counter tells how long the chip works" in texts
+    assert "no trace of all ranks" in texts
 
 
 def test_a_path_that_cannot_be_written_leaves_a_message(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def test_above_the_peak() -> None:
         ({"platform": "cpu"}, "it ran on cpu, and H100-SXM5-80GB is gpu"),
         ({"chips": 4}, "it ran on 4 of 8 chips"),
         ({"device": "NVIDIA A10G", "memoryBytes": None}, "the pod saw NVIDIA A10G, which is A10G-24GB"),
+        ({"device": "AMD Instinct MI300X", "memoryBytes": None}, "AMD Instinct MI300X, which is MI300X-192GB"),
         ({"device": "NVIDIA H100 MIG 1g.10gb", "memoryBytes": 10e9}, "with 10 GB of memory"),
         ({"memoryBytes": math.nan}, "with nan GB of memory"),
         ({"allReduce": [{"chips": 16, **rate(1e9)}]}, "all-reduces of 16 chips were measured on 8"),

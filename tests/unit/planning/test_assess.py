@@ -364,7 +364,7 @@ def test_what_was_measured_beats_what_is_predicted() -> None:
     result = judged(running(history=(before,)))
     rate = find(result, "a100", 1).throughput
     assert rate is not None and rate.median == pytest.approx(100.0, rel=0.01)
-    edited = replace(before, action="Update", finished_at=NOW - 8e4)
+    edited = replace(before, action=Action.UPDATE, realised_throughput=None, doubt=None)
     rate = find(judged(running(history=(before, edited))), "a100", 1).throughput
     assert rate is not None and rate.median == pytest.approx(490.0, rel=0.06)
 

@@ -119,7 +119,7 @@ def test_what_is_remembered_changes_nothing(snapshot: Fleet, more: list[int], mo
     pools = {name: replace(p, free=p.free + more[n]) for n, (name, p) in enumerate(after.pools.items())}
     freed = replace(after, pools=pools)
     # What moves of others have shown waits for the end of a job's window.
-    assume(fleet_experience(freed.jobs.values(), pools) == fleet_experience(snapshot.jobs.values(), pools))
+    assume(fleet_experience(freed.jobs.values(), pools, NOW) == fleet_experience(snapshot.jobs.values(), pools, NOW))
     assert dict(plan(freed, first).assessments) == dict(plan(freed).assessments)
 
 

@@ -104,6 +104,20 @@ def test_a_move_that_does_not_pay_is_undone_after_a_save() -> None:
     assert world.job.state.account.saved < 0
 
 
+def test_a_faster_pool_that_is_no_faster_is_not_paid_for() -> None:
+    world = World.fresh(targets={"objective": "MinimizeTime"})
+    world.rates = {"a100": 900.0, "a10g": 900.0}
+    world.placed(A10G, 900.0)
+    faster = decide(Action.MOVE, A100, 1800.0, candidate(A10G, 900.0, 0.02))
+    faster.decision = replace(faster.decision, reason=Reason.FASTER_PLACEMENT_MEETS_TARGETS)
+    world.cycle(faster)
+    world.settle()
+    assert world.job.state.revision is not None and world.job.state.revision.placement == A10G
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.ROLLED_BACK)
+    assert entry.message.endswith("no faster than before, which cost less")
+
+
 def test_what_is_promised_follows_the_job_until_it_leaves() -> None:
     """It was decided at 1000 samples/s; when it leaves, days later, the job does 500 wherever it is."""
     world = on_a100(adaptation={"requireApproval": True})

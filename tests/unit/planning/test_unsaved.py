@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import hypothesis.strategies as st
@@ -31,6 +32,11 @@ def ledger(*entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
 
 def counted(history: tuple[LedgerEntry, ...]) -> list[tuple[str, str, int]]:
     return [(each.id, each.target.pool, each.attempts) for each in history]
+
+
+def test_the_newest_say_why() -> None:
+    moves = [replace(entry(number, "l4", GOOD), message=f"because of {number}") for number in range(5)]
+    assert [each.message for each in ledger(*moves)] == ["", "", "", "because of 3", "because of 4"]
 
 
 def test_the_same_is_kept_once() -> None:

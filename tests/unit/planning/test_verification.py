@@ -109,6 +109,68 @@ def test_what_was_made_for_a_target_is_judged_by_it(
         assert "where it was" in MigrationTexts().verified(move, result)
 
 
+FASTER = replace(
+    MOVE,
+    source=replace(MOVE.source, cost_per_hour=4.0),
+    target=replace(MOVE.target, cost_per_hour=64.0),
+    reason=Reason.FASTER_PLACEMENT_MEETS_TARGETS,
+    predicted=Estimate(2000.0, 0.3),
+    predicted_cost=None,
+    baseline_cost=measured_cost_per_million(1000.0, 4.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "objective"),
+    [
+        (Reason.FASTER_PLACEMENT_MEETS_TARGETS, "MinimizeTime"),
+        (Reason.DEADLINE_MISSED, "MinimizeCost"),
+        (Reason.DEADLINE_MISSED, "MinimizeTime"),
+    ],
+)
+@pytest.mark.parametrize("rate", [980.0, 1000.0, 1005.0])
+def test_what_was_to_be_faster_and_only_costs_more_goes_back(reason: Reason, objective: str, rate: float) -> None:
+    move = replace(FASTER, reason=reason)
+    result = judged(rate, objective, move)
+    assert (result.verdict, result.reason, result.settled) == (Verdict.WORSE, Reason.ROLLED_BACK, True)
+    assert result.likely is not None and result.likely > 15.0, "what going back saves, which is compared with a restart"
+    assert "no faster than before, which cost less" in MigrationTexts().verified(move, result)
+
+
+def test_at_the_same_price_or_faster_it_stays() -> None:
+    same = replace(FASTER, target=replace(FASTER.target, cost_per_hour=4.05))
+    cheaper = replace(FASTER, target=replace(FASTER.target, cost_per_hour=3.0))
+    unknown = replace(FASTER, target=replace(FASTER.target, cost_per_hour=None))
+    assert [judged(1000.0, "MinimizeTime", move).verdict for move in (same, cheaper, unknown)] == [Verdict.SAME] * 3
+    assert judged(1100.0, "MinimizeTime", FASTER).verdict is Verdict.BETTER, "that is what the objective asks for"
+
+
+def test_what_cost_nothing_is_cheaper_than_any_price() -> None:
+    free = replace(FASTER, source=replace(FASTER.source, cost_per_hour=0.0), baseline_cost=0.0)
+    result = judged(1000.0, "MinimizeTime", free)
+    assert result.verdict is Verdict.WORSE
+    assert "inf" not in MigrationTexts().verified(free, result)
+
+
+def test_a_job_that_varies_is_looked_at_until_it_is_surely_no_faster() -> None:
+    profile, objective = complete_profile(2, 1000.0, 100.0), spec(targets={"objective": "MinimizeTime"})
+    move = replace(FASTER, predicted=None, baseline_windows=12)
+    results = [
+        verify(move, profile, objective, variation(2, 1000.0, 100.0, 0.15, windows=count))
+        for count in (1, 6, MOST_WINDOWS)
+    ]
+    assert [result.settled for result in results] == [False, False, True]
+    assert results[-1].verdict is Verdict.WORSE
+
+
+@given(rate=st.floats(500.0, 2000.0), price=st.floats(0.1, 100.0))
+def test_by_time_nothing_is_kept_that_is_no_faster_and_dearer(rate: float, price: float) -> None:
+    result = judged(rate, "MinimizeTime", replace(FASTER, target=replace(FASTER.target, cost_per_hour=price)))
+    if result.verdict is Verdict.SAME and result.settled:
+        assert result.cost_per_million is not None and FASTER.baseline_cost is not None
+        assert result.cost_per_million <= FASTER.baseline_cost * 1.1
+
+
 def test_without_a_baseline_nothing_is_claimed_and_nothing_undone() -> None:
     move = replace(MOVE, baseline=None, baseline_cost=None)
     result = judged(150.0, move=move)

@@ -112,6 +112,7 @@ class World:
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
     units: dict[str, WorkUnit] = field(default_factory=dict)  # what is counted on a pool, where not samples
     spread: float = 0.01  # of the samples/s in a window, to either side
+    throttled_pools: set[str] = field(default_factory=set)  # whose chips a fault holds at half of the usual clocks
     stuck_pools: set[str] = field(default_factory=set)
     gone_pools: set[str] = field(default_factory=set)
     created: list[int] = field(default_factory=list)
@@ -168,6 +169,10 @@ class World:
                 number = self.job.state.revision.revision
                 unit = self.units.get(pool, WorkUnit.SAMPLES)
                 profile = complete_profile(number, self.rates[pool], self.now, self.spread, unit)
+                if pool in self.throttled_pools:
+                    hot = {Field.THROTTLE: 1.0, Field.CLOCK: 0.425}
+                    hot_readings = {name: Reading(value, value, value, Quality.MEASURED) for name, value in hot.items()}
+                    profile = replace(profile, readings={**profile.readings, **hot_readings})
                 varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)
             if pool in self.gone_pools:
                 absent = f"pool {pool} is gone: declare it again"

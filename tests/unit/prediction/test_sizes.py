@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +105,65 @@ def test_what_was_seen_goes_on_and_far_beyond_it_little_is_sure() -> None:
     (there,) = after(made, Placement("a100", 32, 4), poor, Placement("a100", 64, 8))
     assert there.median < 1.75 * 1200.0
     assert there.probability_above(1.9 * 1200.0) < 0.4
+
+
+def gains(here: int, rate: float, seen: dict[int, float], *sizes: int) -> list[Estimate]:
+    """What is predicted of a job that does `rate` on `here` chips, against that rate."""
+
+    def place(chips: int) -> Placement:
+        return Placement("a100", chips, max(1, chips // 8))
+
+    before = {place(chips): there for chips, there in seen.items()}
+    found = after(profile(here, rate, chip_busy=0.99), place(here), before, *map(place, sizes))
+    return [replace(one, median=one.median / rate) for one in found]
+
+
+@pytest.mark.parametrize(("here", "rate", "seen"), [(32, 1200.0, {16: 1000.0}), (16, 1000.0, {32: 1200.0})])
+def test_a_gain_that_fell_off_stays_small_and_the_interval_grows(
+    here: int, rate: float, seen: dict[int, float]
+) -> None:
+    found = gains(here, rate, seen, 32, 64, 128, 256)
+    for one, twice in pairwise(found):
+        assert twice.median / one.median < 1.25
+    further = found[1:]
+    assert all(twice.sd > one.sd + 0.2 for one, twice in pairwise(further))
+    at_32 = 1200.0 / rate
+    assert all(one.low < at_32 for one in further), "nothing shows that it gains at all"
+    assert all(one.probability_above(1.2 * at_32) < 0.7 for one in further)
+
+
+def test_the_first_step_over_other_links_says_less_of_the_next_one() -> None:
+    """1 → 2 chips paid for communication as such, 8 → 16 for the network: the next doubling may bring more."""
+    (four,) = gains(2, 1400.0, {1: 1000.0}, 4)
+    assert four.median > 1.7
+    (half,) = gains(16, 1200.0, {8: 1000.0}, 32)
+    assert half.median > 1.4 and half.low < 1.2
+
+
+@given(
+    largest=st.sampled_from([4, 8, 32, 64]),
+    gain=st.floats(1.0, 1.99),
+    there=st.booleans(),
+    batch=st.sampled_from([Batch.PER_CHIP, Batch.GLOBAL]),
+)
+def test_no_doubling_brings_more_than_the_last_that_was_seen(
+    largest: int, gain: float, there: bool, batch: Batch
+) -> None:
+    """Noise of the measurement aside: of a small difference half may be noise."""
+
+    def place(chips: int) -> Placement:
+        return Placement("a100", chips, max(1, chips // 8))
+
+    rates = {largest // 2: 1000.0, largest: 1000.0 * gain}
+    here = largest if there else largest // 2
+    machines = Machines.of([A100, A10G, H100])
+    seen = {place(chips): rate for chips, rate in rates.items() if chips != here}
+    jobs = features([profile(here, rates[here], chip_busy=0.99)], [place(here)], [batch], machines, {0: seen})
+    places = [(0, place(largest * factor)) for factor in (1, 2, 4, 8)]
+    found = StepModelPredictor().predict(jobs, machines, Destinations.of(places, machines))
+    steps = np.diff(np.log(found.median))
+    assert (steps <= max(np.log(gain), 0.0) + 0.03).all()
+    assert (np.diff(found.sd) > 0.0).all()
 
 
 def test_the_size_between_two_that_were_seen_lies_between() -> None:

@@ -46,11 +46,11 @@ DEGREES = tuple((name, 2) for name in contract.MODEL_DEGREES)
 
 def page(*chips: Chip) -> str:
     made = State(10.0, 1)
-    model = Model("bf16", "fp32", 1000, 4000, DEGREES)
+    model = Model("bf16", "fp32", 1000, 4000, DEGREES, 1e12)
     for moment in range(1, 5):
         for rank in (0, 1):
             one = report(
-                pid=10 + rank, rank=rank, steps=moment, platform="cuda", chips=chips, model=model,
+                pid=10 + rank, rank=rank, world=2, steps=moment, platform="cuda", chips=chips, model=model,
                 memory_retries=0, compile_seconds=0.1 * moment,
                 input_seconds=0.01 * moment, saved=1.0, save_seconds=0.5,
             )  # fmt: skip

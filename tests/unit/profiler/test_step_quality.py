@@ -1,6 +1,9 @@
 """How the pod's steps are known, as its page says it."""
 
+import pytest
+
 from rightpool import contract
+from rightpool_profiler.report import Model
 from rightpool_profiler.state import SILENT_AFTER
 from tests.unit.profiler.test_state import metrics, report, state
 
@@ -22,3 +25,21 @@ def test_who_steps_now_says_how_steps_are_known() -> None:
     made.apply(report(pid=2, steps=3, world=1), gone, 0.0)
     found = metrics(made, gone)
     assert name not in found and found[contract.STEPS] == 8
+
+
+@pytest.mark.parametrize(
+    ("flops", "world", "expected"),
+    [
+        ((2e12, 3e12), 2, 5e12),
+        ((2e12, None), 2, None),
+        ((2e12, 3e12), 1, None),  # programs of their own, whose steps are added up
+        ((2e12,), 1, 2e12),
+    ],
+)
+def test_flops_are_of_a_step_of_all_processes(
+    flops: tuple[float | None, ...], world: int, expected: float | None
+) -> None:
+    made = state()
+    for rank, each in enumerate(flops):
+        made.apply(report(pid=10 + rank, rank=rank, world=world, model=Model("bf16", step_flops=each)), 1.0, 0.0)
+    assert metrics(made, 1.0).get(contract.STEP_FLOPS) == expected

@@ -6,14 +6,18 @@ Numbers are of H200s: those that were recorded, and where a counter was not, wha
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rightpool.api.pool import LinkKind
 from rightpool.hardware.accelerator import Link
 from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
-from rightpool.profiles.health import healthy_speed
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profile
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.traits import ModelTraits
@@ -266,10 +270,19 @@ def test_steps_that_take_longer_than_the_window() -> None:
 
 
 def test_a_healthy_chip_is_faster_than_a_throttled_one() -> None:
-    assert healthy_speed(profile(1, throttle=1.0, clock=0.425)) == pytest.approx(2.0)
-    assert healthy_speed(profile(1, throttle=0.0, clock=0.425, power_capped=1.0)) == 1.0, "a cap is no fault"
-    assert healthy_speed(profile(1, throttle=1.0)) == 1.0, "nothing tells by how much"
-    assert healthy_speed(profile(1, throttle=1.0, clock=0.9)) == 1.0
+    assert math.exp(throttling(profile(1, throttle=1.0, clock=0.425)).log) == pytest.approx(2.0)
+    for healthy in ({"throttle": 0.0, "clock": 0.425, "power_capped": 1.0}, {"throttle": 1.0, "clock": 0.9}, {}):
+        assert throttling(profile(1, **healthy)) == NOT_THROTTLED, "a cap is no fault"
+    brief = throttling(profile(1, throttle=0.25, clock=0.3))
+    assert math.exp(brief.log) == pytest.approx(4 / 3), "three quarters of the time nothing held it down"
+    unknown = throttling(profile(1, throttle=1.0))
+    assert math.exp(unknown.log) == pytest.approx(2**0.5) and unknown.sd == unknown.log, "hardly anything tells"
+
+
+@given(held=st.floats(0.0, 1.0), clock=st.none() | st.floats(0.0, 1.2))
+def test_a_fault_never_makes_a_chip_faster(held: float, clock: float | None) -> None:
+    found = throttling(profile(1, throttle=held, clock=clock))
+    assert 0.0 <= found.log < math.inf and 0.0 <= found.sd < math.inf
 
 
 def test_links_of_a_step() -> None:

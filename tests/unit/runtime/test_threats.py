@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
 
+from rightpool.hardware.clouds import CLOUDS
 from rightpool.planning.threat import Threat
 from rightpool.runtime.observe.facts import child_facts, node_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
@@ -43,7 +45,10 @@ def tolerating(**toleration: Any) -> Body:
         ({"taints": [taint("maintenance", "NoExecute")]}, True),
         ({"taints": [taint("nvidia.com/gpu", "NoSchedule")]}, False),
         ({"taints": [taint("ToBeDeletedByClusterAutoscaler", "NoSchedule")]}, True),
-        ({"taints": [taint("karpenter.sh/disrupted", "NoSchedule")]}, True),
+        *(
+            ({"taints": [taint(key, "NoSchedule")]}, True)
+            for key in chain.from_iterable(cloud.removal_taints for cloud in CLOUDS)
+        ),
         ({"taints": [taint("node.kubernetes.io/unreachable", "NoExecute")]}, False),
         ({"taints": [taint("node.kubernetes.io/not-ready", "NoExecute")]}, False),
     ],

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.trace import TraceSpread
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
-from rightpool.cli.ui.charts import Part, candidate_kind, step_parts
+from rightpool.cli.ui.charts import Part, Stretch, candidate_kind, rate_now, step_parts, stretches
 from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.job import unit_of
+from rightpool.planning.job import Job, unit_of
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.rejection_texts import short_place
 
@@ -65,6 +66,12 @@ class Plot:
     """Placements of which throughput or price is not known."""
     parts: tuple[Part, ...]
     """Of a step; empty where that is not known."""
+    spread: tuple[TraceSpread, ...]
+    """How ranks differ, by the newest trace of all of them, the largest part first; empty without one."""
+    stretches: tuple[Stretch, ...]
+    """Throughput since the first entry of the ledger, in the unit that is counted now; the oldest first."""
+    now: float
+    """Unix seconds."""
 
 
 def plot_of(found: Explanation) -> Plot:
@@ -81,7 +88,20 @@ def plot_of(found: Explanation) -> Plot:
         offers=offers,
         unpriced=unpriced,
         parts=tuple(step_parts(job.observed.profile)),
+        spread=spread_of(job),
+        stretches=tuple(
+            stretch
+            for stretch in stretches(job, rate_now(job), found.now)
+            if stretch.rate is not None and stretch.unit is unit_of(job)
+        ),
+        now=found.now,
     )
+
+
+def spread_of(job: Job) -> tuple[TraceSpread, ...]:
+    """How ranks differ; empty without a trace of all."""
+    ranks = None if job.state.trace is None else job.state.trace.ranks
+    return () if ranks is None else tuple(sorted(ranks.parts, key=lambda each: -each.median))
 
 
 # --- sizes, and cost against time ------------------------------------------------------------------------------------

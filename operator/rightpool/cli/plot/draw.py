@@ -12,8 +12,9 @@ from matplotlib.ticker import FuncFormatter
 
 from rightpool.cli.plot.data import Plot, SizeRate
 from rightpool.cli.roofline import Roof
+from rightpool.reporting.rejection_texts import short_place
 
-SIZE: Final = (13.0, 9.0)  # inches
+SIZE: Final = (13.0, 13.0)  # inches
 _GREY: Final = "0.55"
 _PARTS: Final = {
     "compute": "tab:blue",
@@ -36,12 +37,14 @@ def draw(shown: Plot, form: str) -> bytes:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rightpool", "font.size": 9}):
         figure = Figure(figsize=SIZE, layout="constrained")
         figure.suptitle(shown.title)
-        panels: Sequence[Sequence[Any]] = figure.subplots(2, 2)
+        panels: Sequence[Sequence[Any]] = figure.subplots(3, 2)
         drawing: tuple[tuple[Any, Callable[[Any, Plot], None]], ...] = (
             (panels[0][0], _roofline),
             (panels[0][1], _sizes),
             (panels[1][0], _offers),
             (panels[1][1], _parts),
+            (panels[2][0], _ranks),
+            (panels[2][1], _history),
         )
         for axes, panel in drawing:
             panel(axes, shown)
@@ -186,3 +189,36 @@ def _parts(axes: Any, shown: Plot) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0.0, 110.0)
     _label(axes, "% of the step")
+
+
+def _ranks(axes: Any, shown: Plot) -> None:
+    axes.set_title("How ranks differ")
+    if not shown.spread:
+        _empty(axes, "no trace of all ranks: rightpool trace --all takes one")
+        return
+    for row, part in enumerate(shown.spread):
+        least, median, most = (100.0 * share for share in (part.least, part.median, part.most))
+        axes.plot([least, most], [row, row], color=_GREY)
+        axes.plot([median], [row], "o", color="black")
+        for at, rank, side in ((least, part.least_rank, "right"), (most, part.most_rank, "left")):
+            axes.annotate(f" {rank} ", (at, row), ha=side, va="center", fontsize=7)
+    axes.set_yticks(range(len(shown.spread)), [part.part for part in shown.spread])
+    axes.invert_yaxis()
+    axes.set_xlim(-5.0, 105.0)
+    _label(axes, "% of the time of a rank", ["from the least to the most, with their ranks; dots are the median"])
+
+
+def _history(axes: Any, shown: Plot) -> None:
+    axes.set_title("Throughput so far")
+    if not shown.stretches:
+        _empty(axes, "no throughput was measured yet")
+        return
+    for stretch in shown.stretches:
+        hours = [(at - shown.now) / 3600.0 for at in (stretch.start, stretch.end)]
+        axes.plot(hours, [stretch.rate] * 2, color="tab:orange" if stretch.moves else "black", linewidth=2)
+        if stretch.promised is not None:
+            axes.plot(hours, [stretch.promised] * 2, "--", color="tab:green")
+        axes.annotate(short_place(stretch.placement), (hours[0], stretch.rate), fontsize=7, va="bottom")
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel(f"{shown.unit}/s")
+    _label(axes, "hours from now", ["by the ledger; orange: a move; dashed: what it has promised"])

@@ -13,7 +13,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.table import NOTHING
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
-from rightpool.profiles.profile import Profile
+from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.shares import decompose
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.wording import dollars, number, share, span
@@ -62,6 +62,14 @@ class Bar:
     rate: str
     promised: str
     what: str
+
+
+def rate_now(job: Job) -> float | None:
+    """Units of work a second where the job is; None where that is not measured now."""
+    profile = job.observed.profile
+    steady = profile is not None and profile.steadiness is Steadiness.STEADY
+    throughput = profile.throughput if profile is not None and steady else None
+    return None if throughput is None else throughput.value
 
 
 def stretches(job: Job, rate: float | None, now: float) -> list[Stretch]:

@@ -14,7 +14,7 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.roofline import roofline_of
 from rightpool.cli.state import state_of
 from rightpool.cli.table import Column
-from rightpool.cli.ui.charts import Bar, Interval, Part, bars, intervals, step_parts, stretches
+from rightpool.cli.ui.charts import Bar, Interval, Part, bars, intervals, rate_now, step_parts, stretches
 from rightpool.cli.ui.roofline_chart import RooflineChart, roofline_chart
 from rightpool.cli.ui.sheet import Section, Sheet, Table
 from rightpool.cli.view import ClusterView
@@ -23,7 +23,6 @@ from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import EVENTS
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.job import JobKey, unit_of
-from rightpool.profiles.profile import Steadiness
 from rightpool.reporting.wording import span
 
 EVENTS_SHOWN: Final = 50
@@ -140,9 +139,6 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
     print_explanation(sheet, found, everything=True)
     about, *sections = sheet.sections
     profile = found.job.observed.profile
-    steady = profile is not None and profile.steadiness is Steadiness.STEADY
-    throughput = profile.throughput if profile is not None and steady else None
-    rate = None if throughput is None else throughput.value
     finished = found.job.state.finished is not None
     assessment = found.assessment
     return JobPage(
@@ -153,7 +149,7 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         sections=tuple(sections),
         does=DOES,
         could_be=COULD_BE,
-        bars=tuple(bars(stretches(found.job, rate, picture.at), picture.at)),
+        bars=tuple(bars(stretches(found.job, rate_now(found.job), picture.at), picture.at)),
         parts=tuple(step_parts(profile)),
         roofline=None
         if finished

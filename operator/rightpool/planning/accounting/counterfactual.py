@@ -150,6 +150,11 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     source, target = migration.source.placement, migration.target.placement
     if not job.spec.compares(before.unit, source.chips, target.chips):
         return made
+    slowed = 1.0
+    if migration.healthy_baseline is not None and migration.baseline and migration.unit is before.unit:
+        # A fault that throttled its chips says nothing of the pool: what healthy ones would have done counts.
+        slowed = migration.healthy_baseline / migration.baseline
+        before = replace(before, rate=migration.healthy_baseline, windows=max(migration.baseline_windows, 1))
     made = replace(
         made,
         unit=before.unit,
@@ -162,7 +167,9 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
         return made
     # What is known of the way so far is no surer than what was predicted of it.
     so_far = 0.0 if there is None else there.predicted_doubt
-    return replace(made, predicted=ratio * math.exp(-promise.log), predicted_doubt=math.hypot(promise.sd, so_far))
+    return replace(
+        made, predicted=ratio * slowed * math.exp(-promise.log), predicted_doubt=math.hypot(promise.sd, so_far)
+    )
 
 
 def _complete(job: Job) -> Profile | None:

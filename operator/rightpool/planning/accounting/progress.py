@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from rightpool.api.account import Account
 from rightpool.api.progress import JobProgress
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
@@ -76,6 +77,14 @@ def _converted(job: Job, known: JobProgress, track: Track) -> JobProgress:
     if known.revision != revision.revision:
         return begun
     return replace(begun, revision=revision.revision, rated=round(track.first))
+
+
+def goodput(account: Account, progress: JobProgress | None) -> float | None:
+    """Share of the paid chip time that was useful, 0-1: without loading, waiting and repeating. account: settled up to
+    the time of the progress. None before chips were held, and where no rate was ever known."""
+    if progress is None or progress.useful_seconds <= 0.0 or account.chip_seconds <= 0.0:
+        return None
+    return min(1.0, progress.useful_seconds / account.chip_seconds)
 
 
 def work_done(job: Job, now: float) -> float:

@@ -21,10 +21,14 @@ class Candidate:
     """Dollars; None where the price is unknown."""
     cost_per_million: Estimate | None
     """Dollars per million units."""
+    healthy: float | None = None
+    """Where the job is: units of work a second without the fault that throttles its chips. None where there is none."""
     useful: float = 1.0
     """Share of the time that is not lost to interruptions of spot capacity; cost_per_million has it in."""
     scaling_efficiency: float | None = None
     """Throughput / (chips × one-chip throughput)."""
+    flops_utilization: float | None = None
+    """Model FLOPs utilization, 0-1; None where FLOPs, precision or the chip's peak are not known."""
     score: float | None = None
     """Dollars per million units with the time at its value; lower is better."""
     saving: float | None = None

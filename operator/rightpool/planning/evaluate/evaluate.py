@@ -98,7 +98,7 @@ class _Evaluating:
         self.register = Register(
             Machines.of(self.fleet.pools.values()), float(self.fleet.policy.spot_interruptions_per_day)
         )
-        experience = fleet_experience(self.fleet.jobs.values(), self.fleet.pools)
+        experience = fleet_experience(self.fleet.jobs.values(), self.fleet.pools, self.fleet.now)
         self.predictor = self.predictor.of_fleet(experience)
 
     def all(self, jobs: Sequence[Job]) -> dict[JobKey, Evaluated]:

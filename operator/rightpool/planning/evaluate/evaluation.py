@@ -15,6 +15,7 @@ from rightpool.hardware.cost import hourly_cost
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.entries import Entries, Running
+from rightpool.planning.evaluate.flops import flops_utilization, full_rate
 from rightpool.planning.evaluate.gates import GATES, Row
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
@@ -201,8 +202,10 @@ class Evaluated:
             throughput=rate,
             cost_per_hour=price,
             cost_per_million=None if rate is None or price is None else cost_per_million(rate, price / useful),
+            healthy=None if asked < 0 else _known(prediction.healthy[asked]),
             useful=useful,
             scaling_efficiency=_known(entries.efficiency[entry]),
+            flops_utilization=None if rate is None else self._flops_utilization(rate.median, placement),
             score=_known(entries.score[entry]) if compares else None,
             saving=_known(entries.saving[entry]) if compares else None,
             probability=_known(entries.probability[entry]),
@@ -210,6 +213,11 @@ class Evaluated:
             origin=ORIGINS[0 if asked < 0 else int(prediction.origin[asked])],
             unit=unit,
         )
+
+    def _flops_utilization(self, rate: float, placement: Placement) -> float | None:
+        machines = self.evaluation.register.machines
+        chip = machines.pools[machines.index[placement.pool]].accelerator
+        return flops_utilization(self.job, rate, placement.chips, chip)
 
     def _compares(self, unit: WorkUnit, there: Placement) -> bool:
         """Whether throughput there says anything beside that of here."""
@@ -235,16 +243,19 @@ class Evaluated:
         price = self.price(placement)
         rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self._useful(placement)
         hourly = math.nan if price is None else price
+        pool = machines.pools[machines.index[placement.pool]]
+        full = full_rate(self.job, placement.chips, pool.accelerator)
         return Row(
             job=self.job,
             home=machines.pools[numbers.home[number]],
-            pool=machines.pools[machines.index[placement.pool]],
+            pool=pool,
             placement=placement,
             now=self.evaluation.now,
             current=here,
             rate=rate,
             cost=hourly / 3600.0 * 1e6 / rate,
             efficiency=float(entries.efficiency[entry]),
+            full=math.nan if full is None else full * self._useful(placement),
             price=hourly,
             work_left=float(numbers.work_left[number]),
             restart=0.0 if here else float(numbers.restart[number]),

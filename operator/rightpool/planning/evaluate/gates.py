@@ -18,6 +18,7 @@ from rightpool.planning.evaluate.rejection import (
     Avoided,
     BudgetShort,
     DeadlineMissed,
+    FlopsUtilizationLow,
     HourTooDear,
     MemoryMayNotDo,
     MemoryShort,
@@ -70,6 +71,8 @@ class Row:
     """Dollars per million units."""
     efficiency: float
     """Throughput / (chips × one-chip throughput)."""
+    full: float
+    """Units of work a second at the chips' peak FLOP/s."""
     price: float
     """Dollars an hour."""
     work_left: float
@@ -179,6 +182,11 @@ def _samples_too_dear(rows: Rows) -> Bools:
 
 def _scaling_poor(rows: Rows) -> Bools:
     return rows.efficiency < rows.numbers.efficiency[rows.job]
+
+
+def _flops_utilization_low(rows: Rows) -> Bools:
+    needed = rows.numbers.utilization[rows.job] * rows.full
+    return _likely_missed(rows, needed, needed > 0.0)
 
 
 def _deadline_missed(rows: Rows) -> Bools:
@@ -295,6 +303,15 @@ GATES: Final = (
             row.efficiency, _limit(row.job.spec.targets.min_scaling_efficiency), measured=row.current
         ),
         here=True,
+    ),
+    Gate(
+        RejectionReason.FLOPS_UTILIZATION,
+        _flops_utilization_low,
+        lambda row: FlopsUtilizationLow(
+            row.rate / row.full, _limit(row.job.spec.targets.min_model_flops_utilization), measured=row.current
+        ),
+        here=True,
+        uncertain=True,
     ),
     Gate(
         RejectionReason.DEADLINE,

@@ -4,7 +4,7 @@ import math
 from typing import Final, NamedTuple
 
 from rightpool.planning.accounting.progress import work_done
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.profiles.sample import Field
 from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt
 
@@ -61,7 +61,8 @@ def pace_of(job: Job) -> tuple[float, float]:
     """Throughput in the long run, and the standard deviation of the log of what the rest of the job will do.
 
     By the newest windows of the Revision, where such are known: both how surely their mean is known and by how much an
-    hour of the job differs from another one count. NaN where nothing was measured.
+    hour of the job differs from another one count. By the newest alone where a fault throttles the job's chips, which
+    those before may not have met. NaN where nothing was measured.
     """
     profile, revision = job.observed.profile, job.state.revision
     reading = None if profile is None else profile.throughput
@@ -70,6 +71,8 @@ def pace_of(job: Job) -> tuple[float, float]:
     seen = pace(job.observed.variation, revision.revision, profile.unit)
     if seen is None:
         return reading.value, window_doubt(reading)
+    if throttled_now(job):
+        return reading.value, doubt_of_rest(job.observed.variation, 1)
     return seen.rate, doubt_of_rest(job.observed.variation, seen.windows)
 
 

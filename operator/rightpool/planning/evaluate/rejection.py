@@ -34,6 +34,7 @@ class RejectionReason(StrEnum):
     BUDGET = "BudgetExceeded"
     DEADLINE = "DeadlineMissed"
     SCALING = "MinScalingEfficiency"
+    FLOPS_UTILIZATION = "MinModelFlopsUtilization"
     NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
     NOT_BETTER = "NotBetter"  # staying, or another candidate, is better
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # better, by less than adaptation.minSavings
@@ -270,6 +271,16 @@ class ScalingPoor(Rejection):
 
     reason = RejectionReason.SCALING
     efficiency: float
+    least: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlopsUtilizationLow(Rejection):
+    """Below targets.minModelFlopsUtilization. measured: else predicted."""
+
+    reason = RejectionReason.FLOPS_UTILIZATION
+    utilization: float
     least: float
     measured: bool
 

@@ -75,6 +75,7 @@ def row_rates(
             place: rate_here * experience.ratio
             for place, experience in places.items()
             if place.capacity is CapacityType.ON_DEMAND
+            and experience.of_chips
             and (place.pool, place.chips) != (place_here.pool, place_here.chips)
         }
         low, high = np.searchsorted(job, [number, number + 1])

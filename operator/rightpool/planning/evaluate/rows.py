@@ -44,6 +44,8 @@ class Numbers:
     """targets.maxCostPerMillionSamples."""
     efficiency: Floats
     """targets.minScalingEfficiency."""
+    utilization: Floats
+    """targets.minModelFlopsUtilization."""
     work_left: Floats
     """Work that is left."""
     restart: Floats
@@ -96,6 +98,8 @@ class Rows:
     """Dollars per million units."""
     efficiency: Floats
     """Throughput / (chips × one-chip throughput)."""
+    full: Floats
+    """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
     """Seconds without progress until that rate is reached."""
 
@@ -110,10 +114,10 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
     their pools."""
     table = np.array(
         [_row(job, rate, now) for job, rate in zip(jobs, rates.tolist(), strict=True)], dtype=np.float64
-    ).reshape(len(jobs), 16)
+    ).reshape(len(jobs), 17)
     columns = iter(table.T.copy())
     memory, measured, keeps, differ, sharded, chips, needs = (next(columns) for _ in range(7))
-    hourly, per_million, efficiency, savings = (next(columns) for _ in range(4))
+    hourly, per_million, efficiency, utilization, savings = (next(columns) for _ in range(5))
     work_left, restart, horizon, time_left, budget_left = columns
     return Numbers(
         memory=memory,
@@ -128,6 +132,7 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
         hourly=hourly,
         per_million=per_million,
         efficiency=efficiency,
+        utilization=utilization,
         work_left=work_left,
         restart=restart,
         horizon=horizon,
@@ -158,6 +163,7 @@ def _row(job: Job, rate: float, now: float) -> tuple[float, ...]:
         math.nan if targets.max_cost_per_hour is None else float(targets.max_cost_per_hour),
         math.nan if targets.max_cost_per_million_samples is None else float(targets.max_cost_per_million_samples),
         math.nan if targets.min_scaling_efficiency is None else float(targets.min_scaling_efficiency),
+        math.nan if targets.min_model_flops_utilization is None else float(targets.min_model_flops_utilization),
         float(spec.adaptation.min_savings),
         *outlook(job, rate, now),
     )

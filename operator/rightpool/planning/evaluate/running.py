@@ -12,6 +12,7 @@ from rightpool.api.choices import Objective
 from rightpool.api.ledger import Outcome
 from rightpool.planning.evaluate.entries import Entries, Running
 from rightpool.planning.evaluate.experience import measured_before, waiting_for
+from rightpool.planning.evaluate.flops import flops_per_unit
 from rightpool.planning.evaluate.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_BE_MISSED, avoided
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
@@ -33,9 +34,9 @@ from rightpool.planning.evaluate.segments import first_of_each, largest_of_each
 from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.evaluate.unreachable import relax
 from rightpool.planning.job import Job
-from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.columns import Bools, Floats, Ints, or_nan
 from rightpool.prediction.cost import HOUR, MILLION, probability_cheaper
-from rightpool.prediction.precision import lacks
+from rightpool.prediction.precision import dense_peak, lacks
 from rightpool.prediction.predictor import Predictor
 
 # A move must be better at all with this probability.
@@ -75,6 +76,7 @@ class _Columns:
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
         self.current_predicted, self.current_efficiency = rates.current_predicted, rates.current_efficiency
         self.numbers = numbers_of(jobs, self.rates, self.options.price[self.here], self.home, now)
+        self.flops = or_nan([flops_per_unit(job) for job in jobs])
         self._gates(index.current)
 
     # --- gates -------------------------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class _Columns:
         memory = np.array([pool.accelerator.memory_bytes for pool in pools], dtype=np.float64)
         none = np.zeros(len(self.job), dtype=np.bool_)
         self.avoided, self.left = none.copy(), none.copy()
-        precision, lacking = self._precisions()
+        precision, lacking, peaks = self._precisions()
         for number, job in enumerate(self.jobs):
             if job.state.avoid or (number in self.seen and job.spec.targets.min_scaling_efficiency is not None):
                 self._mark(number, job)
@@ -115,6 +117,7 @@ class _Columns:
                 least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
                 cost=_cost(price, rate),
                 efficiency=efficiency,
+                full=options.chips[option] * peaks[precision[job], pool] / self.flops[job] * useful,
                 restart=np.zeros_like(restart) if at_home else restart,
             )
 
@@ -160,16 +163,20 @@ class _Columns:
             least=MIN_PROBABILITY * np.where(option == self.waiting[job], WAITING_SHARE, 1.0),
         )
 
-    def _precisions(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Each job's precision by number, and for each number the pools whose chips lack it."""
+    def _precisions(self) -> tuple[Ints, NDArray[np.bool_], NDArray[np.float64]]:
+        """Each job's precision by number, and for each number and pool whether its chips lack it, and their FLOP/s in
+        it; NaN where not known."""
         numbers: dict[str | None, int] = {None: 0}
         profiles = (job.observed.profile for job in self.jobs)
         own = [
             numbers.setdefault(None if profile is None else profile.traits.precision, len(numbers))
             for profile in profiles
         ]
-        lacking = [[lacks(pool.accelerator, precision) for pool in self.machines.pools] for precision in list(numbers)]
-        return np.array(own, dtype=np.int64), np.array(lacking, dtype=np.bool_).reshape(len(numbers), -1)
+        chips = [pool.accelerator for pool in self.machines.pools]
+        lacking = [[lacks(chip, precision) for chip in chips] for precision in numbers]
+        peaks = or_nan([dense_peak(chip, precision) for precision in numbers for chip in chips])
+        shape = len(numbers), len(chips)
+        return np.array(own, dtype=np.int64), np.array(lacking, dtype=np.bool_).reshape(shape), peaks.reshape(shape)
 
     def _mark(self, number: int, job: Job) -> None:
         """Rows of what the job has been through."""

@@ -29,6 +29,7 @@ _MISSED: Final = {
     RejectionReason.BUDGET: (Reason.BUDGET_EXCEEDED, Reason.OVER_BUDGET),
     RejectionReason.DEADLINE: (Reason.DEADLINE_MISSED, Reason.DEADLINE_UNREACHABLE),
     RejectionReason.SCALING: (Reason.MIN_SCALING_EFFICIENCY_MISSED, Reason.POOR_SCALING),
+    RejectionReason.FLOPS_UTILIZATION: (Reason.MIN_FLOPS_UTILIZATION_MISSED, Reason.LOW_FLOPS_UTILIZATION),
 }
 _UNDER_WAY: Final = {
     Action.RESIZE: Reason.RESIZING,

@@ -86,12 +86,14 @@ def _no_worse(numbers: Numbers, here: Rows, unreachable: Ints) -> Numbers:
     rest = numbers.work_left / here.rate
     money = here.price * (rest * (1.0 + SAME) + numbers.restart) / HOUR
     hourly, dear = reason == RejectionReason.COST_PER_HOUR, reason == RejectionReason.COST_PER_SAMPLE
+    utilization = reason == RejectionReason.FLOPS_UTILIZATION
     scaling, deadline = reason == RejectionReason.SCALING, reason == RejectionReason.DEADLINE
     return replace(
         numbers,
         hourly=np.where(hourly, here.price, numbers.hourly),
         per_million=np.where(dear, here.cost * (1.0 + SAME), numbers.per_million),
         efficiency=np.where(scaling, here.efficiency / (1.0 + SAME), numbers.efficiency),
+        utilization=np.where(utilization, here.rate / here.full / (1.0 + SAME), numbers.utilization),
         time_left=np.where(deadline, rest * (1.0 + SAME) + numbers.restart, numbers.time_left),
         budget_left=np.where(
             reason == RejectionReason.BUDGET, np.where(np.isnan(money), np.inf, money), numbers.budget_left

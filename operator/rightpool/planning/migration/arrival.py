@@ -11,12 +11,20 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.accounting.accounting import remeasured
 from rightpool.planning.evaluate.outlook import outlook
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, Verification, verifiable, verify
+from rightpool.planning.migration.verification import (
+    FEWEST_WINDOWS,
+    MOST_WINDOWS,
+    Verdict,
+    Verification,
+    measured_cost_per_million,
+    verifiable,
+    verify,
+)
 from rightpool.planning.migration.words import Words
-from rightpool.profiles.steadiness import pace
+from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
 # Without a complete Profile after this long on the target, nothing can be proven and the job stays where it is.
 VERIFICATION_LIMIT_WINDOWS = 6
@@ -42,6 +50,7 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
         if migration.rolling_back:
             return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
         if not migration.promises:
+            migration = replace(migration, doubt=_doubt_of_size(job, migration))
             return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return with_phase(job, migration, Phase.WARMING_UP, now)
     overdue = now - migration.phase_since > policy.start_deadline.total_seconds()
@@ -67,6 +76,34 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     if overdue:
         return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, why, now)
     return job
+
+
+def _doubt_of_size(job: Job, migration: Migration) -> float | None:
+    """How surely an edit will tell what another size does; None where it changed the program, or nothing was measured
+    before."""
+    same = migration.source.workload_hash == migration.target.workload_hash
+    if migration.action is not Action.UPDATE or not same or not migration.baseline:
+        return None
+    return doubt_of_ratio(job.observed.variation, max(migration.baseline_windows, 1), FEWEST_WINDOWS)[0]
+
+
+def with_size_measured(job: Job) -> Job:
+    """What the job does at the size that its user gave it, added to the ledger once windows enough were measured. An
+    edit promised nothing, so that its migration does not wait for that."""
+    revision, history = job.state.revision, job.state.history
+    last = next((entry for entry in reversed(history) if entry.outcome is not Outcome.HELD), None)
+    if revision is None or last is None or not last.resized or last.realised_throughput is not None:
+        return job
+    seen = pace(job.observed.variation, revision.revision, last.unit)
+    if last.outcome is not Outcome.CARRIED_OUT or last.target != revision.placement or seen is None:
+        return job
+    if seen.windows < FEWEST_WINDOWS:
+        return job
+    cost = measured_cost_per_million(seen.rate, revision.cost_per_hour)
+    measured = replace(
+        last, realised_throughput=seen.rate, realised_cost_per_million=cost, throttled=throttled_now(job)
+    )
+    return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))
 
 
 def _not_started(job: Job, migration: Migration, why: str, now: float) -> Job:
@@ -116,6 +153,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         realised=result.throughput,
         realised_cost=result.cost_per_million,
         doubt=result.doubt,
+        throttled=throttled_now(job),
         message=message,
     )
     job = remeasured(job, now)

@@ -46,6 +46,7 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
         predicted=decision.candidate.throughput,
         predicted_cost=decision.candidate.cost_per_million,
         baseline=None if measured is None else measured.median,
+        healthy_baseline=None if current is None else current.healthy,
         baseline_cost=None if cost is None else cost.median,
         without_return=Reason.SOURCE_NOT_HELD if isinstance(decision.evidence, SourceNotHeld) else None,
     )

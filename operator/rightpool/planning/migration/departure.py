@@ -11,7 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.planning.accounting.accounting import departed
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
@@ -121,11 +121,14 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     for days."""
     variation = job.observed.variation
     unit = migration.unit if variation is None else variation.unit
-    seen = pace(variation, migration.moving.revision, unit, MOST_WINDOWS)
+    # What was before a fault that throttles its chips is not what it leaves.
+    seen = pace(variation, migration.moving.revision, unit, 1 if throttled_now(job) else MOST_WINDOWS)
     source, target = migration.source.placement, migration.target.placement
-    if not job.spec.compares(unit, source.chips, target.chips):
+    # Of an edit nothing was evaluated, so that nothing tells what healthy chips would do.
+    slowed = migration.action is Action.UPDATE and throttled_now(job)
+    if slowed or not job.spec.compares(unit, source.chips, target.chips):
         seen = None
-    if seen is not None and migration.promises and not migration.rolling_back:
+    if seen is not None and migration.action is not Action.START and not migration.rolling_back:
         if unit is not migration.unit:  # what was promised is of another unit
             migration = replace(migration, predicted=None, predicted_cost=None)
         elif migration.predicted is not None and migration.baseline:
@@ -137,10 +140,12 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
                 predicted=migration.predicted.times(ratio),
                 predicted_cost=None if cost is None else cost.times(1.0 / ratio),
             )
+        healthy, before = migration.healthy_baseline, migration.baseline
         migration = replace(
             migration,
             unit=unit,
             baseline=seen.rate,
+            healthy_baseline=healthy * seen.rate / before if healthy is not None and before else None,
             baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
         )

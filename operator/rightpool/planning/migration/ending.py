@@ -35,6 +35,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         predicted_throughput=migration.predicted.median if migration.predicted else None,
         predicted_cost_per_million=migration.predicted_cost.median if migration.predicted_cost else None,
         baseline_throughput=migration.baseline,
+        healthy_baseline_throughput=migration.healthy_baseline,
         baseline_cost_per_million=migration.baseline_cost,
         realised_throughput=migration.realised,
         realised_cost_per_million=migration.realised_cost,
@@ -44,6 +45,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         reason=reason,
         message=migration.failure_message or migration.message,
         doubt=migration.doubt,
+        throttled=migration.throttled,
         lost_seconds=lost,
         cost=cost,
     )

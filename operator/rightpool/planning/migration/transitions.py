@@ -24,7 +24,7 @@ from rightpool.planning.accounting.accounting import accounted, finished
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job
-from rightpool.planning.migration.arrival import arrive
+from rightpool.planning.migration.arrival import arrive, with_size_measured
 from rightpool.planning.migration.beginning import with_decision
 from rightpool.planning.migration.departure import DEPARTURE, depart
 from rightpool.planning.migration.ending import end_migration
@@ -96,7 +96,7 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     job = with_trace(with_rescue(job, now), now)
     if job.state.migration is not None:
         return _step(job, job.state.migration, assessment, policy, now, words)
-    job = _running(with_pause(job, now), now)
+    job = with_size_measured(_running(with_pause(job, now), now))
     if assessment is None or job.stops:
         return job
     return with_decision(_allowed(job, assessment), assessment, now, words)

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 
 
@@ -18,13 +18,19 @@ def unsaved(history: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
 
 
 def appended(history: Sequence[LedgerEntry], entry: LedgerEntry) -> tuple[LedgerEntry, ...]:
-    """The ledger with one more entry. One of the last holds takes the place of an earlier one that tried the same, and
-    counts its attempts: a program that never saves must not push out of the ledger what moves have shown."""
+    """The ledger with one more entry; older ones lose their messages.
+
+    One of the last holds takes the place of an earlier one that tried the same, and counts its attempts: a program that
+    never saves must not push out of the ledger what moves have shown.
+    """
     run = unsaved((*history, entry))[:-1] if entry.outcome is Outcome.HELD else ()
     same = next((held for held in run if _tried(held) == _tried(entry)), None)
-    if same is None:
-        return (*history, entry)
-    return (*(kept for kept in history if kept is not same), replace(entry, attempts=same.attempts + entry.attempts))
+    if same is not None:
+        history = tuple(kept for kept in history if kept is not same)
+        entry = replace(entry, attempts=same.attempts + entry.attempts)
+    silent = max(len(history) - MAX_MESSAGES + 1, 0)
+    brief = tuple(replace(old, message="") if old.message else old for old in history[:silent])
+    return (*brief, *history[silent:], entry)
 
 
 def _lacked_save(entry: LedgerEntry) -> bool:

@@ -1,7 +1,7 @@
 """Verification: did a move deliver what it promised? Realised against predicted, and against what was before."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rightpool.api.choices import Objective
@@ -36,7 +36,12 @@ _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
 _FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
 # Certain before the move. Going back would only bring about again what it was made for.
 _FOR_GOOD = frozenset(
-    {Reason.PLACEMENT_DISALLOWED, Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.MIN_SCALING_EFFICIENCY_MISSED}
+    {
+        Reason.PLACEMENT_DISALLOWED,
+        Reason.MAX_COST_PER_HOUR_EXCEEDED,
+        Reason.MIN_SCALING_EFFICIENCY_MISSED,
+        Reason.MIN_FLOPS_UTILIZATION_MISSED,
+    }
 )
 
 
@@ -69,6 +74,8 @@ class Verification:
     """From what share on it would be called worse."""
     settled: bool = True
     """Whether another window could hardly say otherwise."""
+    dearer: bool = False
+    """Whether it was to be faster, is not, and costs more: then ratio and likely are those of the cost."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What throughput counts."""
 
@@ -90,15 +97,30 @@ def regression_ratio(
     """
     if not migration.baseline or realised <= 0:
         return None
-    if migration.reason in _FOR_COST:
-        objective = Objective.MINIMIZE_COST
     time = migration.baseline / realised
-    if objective is Objective.MINIMIZE_TIME or migration.reason in _FOR_TIME:
+    if _for_time(migration, objective):
         return time
     if realised_cost is None or not migration.baseline_cost:
         return None
     cost = realised_cost / migration.baseline_cost
-    return cost if objective is Objective.MINIMIZE_COST else math.sqrt(cost * time)
+    by_cost = objective is Objective.MINIMIZE_COST or migration.reason in _FOR_COST
+    return cost if by_cost else math.sqrt(cost * time)
+
+
+def _for_time(migration: Migration, objective: Objective) -> bool:
+    """Whether a move was made to be faster, at any price."""
+    by_time = objective is Objective.MINIMIZE_TIME and migration.reason not in _FOR_COST
+    return by_time or migration.reason in _FOR_TIME
+
+
+def _cost_ratio(migration: Migration, realised_cost: float | None) -> float | None:
+    """Dollars for a unit of work, realised over baseline; None where one of them is unknown. Of what cost nothing
+    before, any price is infinitely more."""
+    if realised_cost is None or migration.baseline_cost is None:
+        return None
+    if migration.baseline_cost > 0.0:
+        return realised_cost / migration.baseline_cost
+    return math.inf if realised_cost > 0.0 else 1.0
 
 
 def verifiable(migration: Migration, profile: Profile) -> bool:
@@ -166,7 +188,7 @@ def verify(
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
         return Verification(
-            verdict, reason, realised, realised_cost, ratio, likely, sd, tolerance, settled, profile.unit
+            verdict, reason, realised, realised_cost, ratio, likely, sd, tolerance, settled, unit=profile.unit
         )
 
     if migration.reason in _FOR_GOOD and change >= -better:
@@ -175,6 +197,13 @@ def verify(
         return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=last or windows >= FEWEST_WINDOWS)
     most = measured_change + max(NOISE_FLOOR, noise)
     if change >= -better:
+        cost = _cost_ratio(migration, realised_cost) if _for_time(migration, spec.targets.objective) else None
+        if cost is not None and cost * likely / ratio > math.exp(undone):
+            # The same for more money is a loss, once it is unlikely to be faster by more than is tolerated.
+            least = measured_change - max(NOISE_FLOOR, noise)
+            settled = last or (windows >= FEWEST_WINDOWS and least >= -math.log1p(TOLERATED))
+            loss = found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
+            return replace(loss, ratio=cost, likely=cost * likely / ratio, dearer=True)
         settled = last or most <= math.log1p(TOLERATED)
         return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
     kept = migration.predicted is None or realised >= migration.predicted.low

@@ -8,10 +8,12 @@ from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
+from rightpool.planning.evaluate.rejection import FlopsUtilizationLow
 from rightpool.planning.job import Job
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
+from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.reporting.wording import share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.template import InvalidTemplate
@@ -108,4 +110,7 @@ def efficient(job: Job, context: Context) -> Statement:
     if efficiency is not None and target is not None and efficiency < float(target):
         wanted = f"targets.minScalingEfficiency is {share(float(target))}"
         return Statement("False", Reason.POOR_SCALING, f"{share(efficiency)} of perfect scaling, and {wanted}. {text}")
+    missed = None if current is None else current.rejection
+    if isinstance(missed, FlopsUtilizationLow):
+        return Statement("False", Reason.LOW_FLOPS_UTILIZATION, f"{rejection_text(missed)}. {text}")
     return Statement("True", Reason.EFFICIENT_ENOUGH, text)

@@ -6,6 +6,7 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
+from rightpool.planning.evaluate.flops import unknown_flops
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.forecast import SURE, forecast
 from rightpool.planning.job import Job
@@ -13,10 +14,11 @@ from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
-from rightpool.reporting.wording import dollars
+from rightpool.reporting.wording import dollars, share
 
 _TARGET_MISSED: Final = {
     RejectionReason.SCALING: Reason.MIN_SCALING_EFFICIENCY_MISSED,
+    RejectionReason.FLOPS_UTILIZATION: Reason.MIN_FLOPS_UTILIZATION_MISSED,
     RejectionReason.COST_PER_HOUR: Reason.MAX_COST_PER_HOUR_EXCEEDED,
     RejectionReason.COST_PER_SAMPLE: Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
     RejectionReason.BUDGET: Reason.BUDGET_AT_RISK,
@@ -78,6 +80,7 @@ def targets_met(job: Job, context: Context) -> Statement:
     targets = job.spec.targets
     declared = (
         targets.min_scaling_efficiency,
+        targets.min_model_flops_utilization,
         targets.max_cost_per_hour,
         targets.max_cost_per_million_samples,
         targets.budget,
@@ -113,4 +116,11 @@ def targets_met(job: Job, context: Context) -> Statement:
         )
     if profile is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to judge by")
+    least = targets.min_model_flops_utilization
+    if least is not None and (current is None or current.flops_utilization is None):
+        return Statement(
+            "Unknown",
+            Reason.FLOPS_UNKNOWN,
+            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops(job)}",
+        )
     return Statement("True", Reason.TARGETS_HOLD, message or "every declared target holds")

@@ -26,9 +26,10 @@ from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotF
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.contract import LABEL_CHARGEBACK
 from rightpool.planning.accounting.chargeback import Chargeback
-from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.accounting.progress import goodput, progress_of
+from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job, JobKey
-from rightpool.profiles.sample import Field
+from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.fence import Fence, Fenced
@@ -81,7 +82,13 @@ class ChargebackBooks:
         self._saving.clear()
         self._next = 0.0
 
-    def cycle(self, stored: Mapping[JobKey, StoredJob], observed: Mapping[JobKey, Job], now: float) -> None:
+    def cycle(
+        self,
+        stored: Mapping[JobKey, StoredJob],
+        observed: Mapping[JobKey, Job],
+        assessments: Mapping[JobKey, Assessment],
+        now: float,
+    ) -> None:
         """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them."""
         if now < self._next:
             return
@@ -106,7 +113,7 @@ class ChargebackBooks:
         for namespace, books in self._stored.items():
             books.urgent |= books.books.forget(alive.get(namespace, ())) and books.dirty
             books.books.age(now)
-        self._show(nlargest(SHOWN_JOBS, shown, key=lambda each: each[0]), now)
+        self._show(nlargest(SHOWN_JOBS, shown, key=lambda each: each[0]), assessments, now)
         self._save(now)
 
     def flush(self) -> None:
@@ -201,7 +208,9 @@ class ChargebackBooks:
 
     # --- metrics -----------------------------------------------------------------------------------------------------
 
-    def _show(self, jobs: list[tuple[float, StoredJob, Job]], now: float) -> None:
+    def _show(
+        self, jobs: list[tuple[float, StoredJob, Job]], assessments: Mapping[JobKey, Assessment], now: float
+    ) -> None:
         assert self._stored is not None
         charged: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in CHARGED}
         for namespace, stored in self._stored.items():
@@ -209,7 +218,7 @@ class ChargebackBooks:
                 for name, amount in zip(CHARGED, charge, strict=True):
                     charged[name][(namespace, *key)] = amount
         self._figures.charged = charged
-        self._figures.jobs = _job_figures(jobs, now)
+        self._figures.jobs = _job_figures(jobs, assessments, now)
 
 
 _JOULES: Final = {
@@ -218,7 +227,9 @@ _JOULES: Final = {
 }
 
 
-def _job_figures(jobs: list[tuple[float, StoredJob, Job]], now: float) -> dict[str, dict[tuple[str, ...], float]]:
+def _job_figures(
+    jobs: list[tuple[float, StoredJob, Job]], assessments: Mapping[JobKey, Assessment], now: float
+) -> dict[str, dict[tuple[str, ...], float]]:
     found: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     for spent, entry, job in jobs:
         labels = (job.key.namespace, job.key.name, entry.team)
@@ -226,20 +237,29 @@ def _job_figures(jobs: list[tuple[float, StoredJob, Job]], now: float) -> dict[s
         found["rightpool_job_spent_dollars"][labels] = spent
         found["rightpool_job_saved_dollars"][labels] = account.saved
         found["rightpool_job_chip_seconds"][labels] = account.chip_seconds
-        if account.chip_seconds > 0.0:
-            useful = progress_of(job, now).useful_seconds
-            found["rightpool_job_goodput_ratio"][labels] = min(1.0, useful / account.chip_seconds)
-        profile, revision = job.observed.profile, job.state.revision
-        if profile is not None and profile.complete and revision is not None:
-            power, throughput = profile.value(Field.POWER), profile.throughput
-            rate = 0.0 if throughput is None else throughput.value
-            before = _before_edit(job)
-            # An edit may change how many samples a step has.
-            if before is not None and rate and profile.unit is WorkUnit.SAMPLES:
-                found["rightpool_job_regression_ratio"][labels] = rate / revision.placement.chips / before
-            if power is not None and rate:
-                found[_JOULES[profile.unit]][labels] = power * revision.placement.chips / rate
+        measured = {"rightpool_job_goodput_ratio": goodput(account, progress_of(job, now))}
+        profile = job.observed.profile
+        if profile is not None and profile.complete and job.state.revision is not None:
+            assessment = assessments.get(job.key)
+            current = None if assessment is None else assessment.current
+            measured["rightpool_job_regression_ratio"] = _regression(job, profile)
+            measured[_JOULES[profile.unit]] = profile.joules_per_unit
+            if current is not None:
+                measured["rightpool_job_scaling_efficiency_ratio"] = current.scaling_efficiency
+                measured["rightpool_job_model_flops_utilization_ratio"] = current.flops_utilization
+        for name, value in measured.items():
+            if value is not None:
+                found[name][labels] = value
     return dict(found)
+
+
+def _regression(job: Job, profile: Profile) -> float | None:
+    """Samples a second of a chip ÷ those before the last edit. Of steps nothing is told: an edit may change how many
+    samples a step has, and nobody sees whether it did."""
+    rate, before = profile.throughput, _before_edit(job)
+    if rate is None or not rate.value or before is None or profile.unit is not WorkUnit.SAMPLES:
+        return None
+    return rate.value / profile.chips / before
 
 
 def _before_edit(job: Job) -> float | None:
@@ -251,7 +271,7 @@ def _before_edit(job: Job) -> float | None:
     last = job.state.history[-1]
     if last.action is not Action.UPDATE or last.outcome is not Outcome.CARRIED_OUT or last.unit is not WorkUnit.SAMPLES:
         return None
-    if last.source.pool != revision.placement.pool or last.target != revision.placement:
+    if last.resized or last.source.pool != revision.placement.pool or last.target != revision.placement:
         return None
     before = last.baseline_throughput
     return None if not before else before / last.source.chips

@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from rightpool.hardware.clouds import REMOVAL_TAINTS
 from rightpool.hardware.node import NodeFacts, Taint, tolerates
 from rightpool.planning.threat import Threat
 from rightpool.runtime.observe.facts import PodFacts
 
 # Nodes that do not answer: nobody there could be asked to save, and the taint comes and goes with the network.
 _UNREACHABLE: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-# Set by what removes nodes, before it evicts their pods; whoever tolerates them is evicted too.
-_REMOVED: Final = frozenset(
-    {
-        "ToBeDeletedByClusterAutoscaler",
-        "karpenter.sh/disrupted",
-        "cloud.google.com/impending-node-termination",
-        "aws-node-termination-handler/spot-itn",
-        "aws-node-termination-handler/scheduled-maintenance",
-        "aws-node-termination-handler/asg-lifecycle-termination",
-        "kubernetes.azure.com/scalesetpriority-eviction",
-    }
-)
 
 
 def drained_nodes(nodes: Iterable[NodeFacts]) -> Mapping[str, tuple[Taint, ...]]:
     """The nodes that pods are taken from, with the taints that a pod must tolerate to stay; without any, none stays."""
     found: dict[str, tuple[Taint, ...]] = {}
     for node in nodes:
-        if node.unschedulable or any(taint.key in _REMOVED for taint in node.taints):
+        if node.unschedulable or any(taint.key in REMOVAL_TAINTS for taint in node.taints):
             found[node.name] = ()
         elif evicting := tuple(t for t in node.taints if t.effect == "NoExecute" and t.key not in _UNREACHABLE):
             found[node.name] = evicting

@@ -52,11 +52,14 @@ class Exporter:
     """The label that tells parts of a chip apart, where it can be divided."""
     where: str = ""
     """Further label matchers, of series that are about something else under the same name."""
+    # Prometheus renames an exporter's own pod labels unless it honours them; `pod` is then the exporter's pod.
+    namespace_labels: tuple[str, ...] = ("exported_namespace", "namespace")
+    """Labels with the namespace of the pod that holds the chip. The first that is there counts."""
+    pod_labels: tuple[str, ...] = ("exported_pod", "pod")
+    """Likewise, of the pod's name."""
 
     def queries(self, scope: Scope) -> Sequence[Query]:
-        # Prometheus renames the exporter's own pod labels unless it honours them; `pod` is then the exporter's pod.
-        labels = f"exported_namespace, exported_pod, namespace, pod, {self.chip}"
-        labels += f", {self.part}" if self.part else ""
+        labels = ", ".join((*self.namespace_labels, *self.pod_labels, self.chip, *filter(None, (self.part,))))
         gauges = sorted({metric for one in self.counters if not one.rate for metric, _ in one.metrics})
         rates = sorted({metric for one in self.counters if one.rate for metric, _ in one.metrics})
         values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}"{self.where}}})'
@@ -81,8 +84,8 @@ class _ByPod:
 
     def take(self, what: str, rows: Iterable[Row]) -> None:
         for labels, value in rows:
-            pod = labels.get("exported_pod") or labels.get("pod") or ""
-            namespace = labels.get("exported_namespace") or labels.get("namespace") or ""
+            pod = _first(labels, self._exporter.pod_labels)
+            namespace = _first(labels, self._exporter.namespace_labels)
             key = self._targets.by_pod.get((namespace, pod))
             if key is not None and value < self._exporter.blank:
                 name = labels.get("__name__") or labels.get("field") or ""
@@ -107,6 +110,10 @@ class _ByPod:
                         derived.add(counter.field)
                     break
         return SourceReading(max(series[_AT]) if series.get(_AT) else None, values, derived)
+
+
+def _first(labels: Mapping[str, str], names: Iterable[str]) -> str:
+    return next((value for name in names if (value := labels.get(name))), "")
 
 
 def _meaning(counter: Counter, value: float) -> float | None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from rightpool.telemetry.sources.amd import AMD
 from rightpool.telemetry.sources.dcgm import DCGM
+from rightpool.telemetry.sources.gaudi import GAUDI
 from rightpool.telemetry.sources.neuron import NEURON
 from rightpool.telemetry.sources.sidecar_series import SIDECAR_SERIES
 from rightpool.telemetry.sources.source import Source
@@ -20,4 +21,5 @@ SOURCES: Final[tuple[Source, ...]] = (
     AMD,
     TPU_DEVICE_PLUGIN,
     NEURON,
+    GAUDI,
 )

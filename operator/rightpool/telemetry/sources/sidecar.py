@@ -120,8 +120,9 @@ MODEL_NUMBERS: Final = {
     contract.MODEL_PARAMETERS: "parameters",
     contract.MODEL_PARAMETER_BYTES: "parameter_bytes",
     contract.STEP_SAMPLES: "batch",
+    contract.STEP_FLOPS: "step_flops",
 }
-MODEL_SUMS: Final = frozenset({contract.STEP_SAMPLES})
+MODEL_SUMS: Final = frozenset({contract.STEP_SAMPLES, contract.STEP_FLOPS})
 
 # Throughput is the rate of SAMPLES, where every pod that makes steps counts them; step time that of STEP_SUM over that
 # of STEP_COUNT.

@@ -251,7 +251,7 @@ def _queries(scope: Scope) -> tuple[Query, ...]:
 
     info = model("max", (contract.MODEL_INFO,), *contract.MODEL_WORDS, *contract.MODEL_DEGREES)
     same = model("max", MODEL_NUMBERS.keys() - MODEL_SUMS)
-    summed = " or ".join(f"({model('sum', [one])} unless on ({_KEY}) {incomplete(one)})" for one in MODEL_SUMS)
+    summed = " or ".join(f"({model('sum', [one])} unless on ({_KEY}) {incomplete(one)})" for one in sorted(MODEL_SUMS))
     quality = f'{contract.FIELD_QUALITY}{{quality="{contract.QUALITY_DERIVED}",{of_jobs}}}'
     return (
         Query(PODS, f"{_named(PODS, pods)} or {_named(AT, at)}"),

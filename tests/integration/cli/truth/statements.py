@@ -145,6 +145,11 @@ def of_explain(scene: Scene) -> Statements:
             values = (found["profile"] or {}).get("values") or {}
             rate = values.get("samplesPerSecond")
             yield Statement(f"explain {name}: rate", rate, near(rate, known.rate, MEASURED))
+            fields = {item["name"]: item["value"] for item in asker.document("profile", name)["fields"]}
+            same = {key: value for key, value in values.items() if not near(fields.get(key), value, MEASURED)}
+            yield Statement(f"profile {name}: as explain has it", fields, bool(fields) and not same)
+            rate = fields.get("samplesPerSecond")
+            yield Statement(f"profile {name}: rate", rate, near(rate, known.rate, MEASURED))
             candidates = [item for item in found["candidates"] if item["verdict"] == "Eligible"]
             unusable = [item["pool"] for item in candidates if item["pool"] in (CORDONED, CLASH)]
             yield Statement(f"explain {name}: candidates", unusable, unusable == [])
@@ -354,7 +359,8 @@ def of_no_operator(scene: Scene) -> Statements:
     """Without an operator nobody may be told that something is about to happen."""
     scene.operator.terminate()
     has = "no operator leads"
-    for command, words in (("top", ()), ("explain", ()), ("explain", ("steady",)), ("recommend", ()), ("report", ())):
+    commands = (("top", ()), ("explain", ()), ("explain", ("steady",)), ("profile", ("steady",)), ("recommend", ()))
+    for command, words in (*commands, ("report", ())):
         answer = scene.user.text(command, *words)
         yield Statement(f"{command} without an operator", answer, has in answer)
         if command != "report":

@@ -12,12 +12,17 @@ from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.api.progress import JobProgress
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.errors import AlreadyExists, Conflict, Unavailable
 from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
+from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.chargeback_object import read_books
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from rightpool.runtime.act.chargeback_books import (
     BOOK_SECONDS,
@@ -27,7 +32,7 @@ from rightpool.runtime.act.chargeback_books import (
     ChargebackBooks,
 )
 from rightpool.runtime.metrics import ChargebackFigures
-from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running
+from tests.unit.planning.jobs import FOUR, NOW, changed, entry, judged, running, spec
 from tests.unit.planning.world import complete_profile
 
 SPENT = "rightpool_chargeback_spent_dollars"
@@ -94,7 +99,7 @@ class Operator:
         for _ in range(minutes):
             now += BOOK_SECONDS
             stored = {key: StoredJob(job, packed({}), 1, "1", team="vision") for key, job in jobs.items()}
-            self.books.cycle(stored, {}, now)
+            self.books.cycle(stored, {}, {}, now)
         return now
 
     @property
@@ -249,6 +254,7 @@ def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
         ({"baseline_throughput": None}, None),
         ({"source": Placement("a100", 2, 1)}, 0.25),
         ({"unit": WorkUnit.STEPS}, None),
+        ({"source": Placement("a100", 2, 1), "doubt": 0.05}, None),
     ],
 )
 def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None) -> None:
@@ -264,7 +270,7 @@ def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None
     job = changed(running(rate=1000.0), account=Account(spent=5.0), history=(last,))
     operator = Operator(Cluster())
     stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
-    operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
+    operator.books.cycle({job.key: stored}, {job.key: job}, {}, NOW)
     shown = operator.figures.jobs.get("rightpool_job_regression_ratio", {})
     assert shown.get(("ns", "job", "vision")) == (None if ratio is None else pytest.approx(ratio))
 
@@ -282,14 +288,45 @@ def test_goodput_is_told_where_chips_were_held(chips: float) -> None:
 @pytest.mark.parametrize(("unit", "name"), [(WorkUnit.SAMPLES, "sample"), (WorkUnit.STEPS, "step")])
 def test_energy_is_of_what_is_counted(unit: WorkUnit, name: str) -> None:
     operator = Operator(Cluster())
-    measured = complete_profile(1, 1000.0, NOW, unit=unit)
+    measured = replace(complete_profile(1, 1000.0, NOW, unit=unit), chips=4)
     power = Reading(300.0, 300.0, 300.0, Quality.MEASURED)
     measured = replace(measured, readings={**measured.readings, Field.POWER: power})
     job = changed(running(measured=measured), account=Account(spent=5.0))
     stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
-    operator.books.cycle({job.key: stored}, {job.key: job}, NOW)
+    operator.books.cycle({job.key: stored}, {job.key: job}, {}, NOW)
     found = {
         kind: operator.figures.jobs.get(f"rightpool_job_joules_per_{kind}", {}).get(("ns", "job", "vision"))
         for kind in ("sample", "step")
     }
     assert found == {"sample": None, "step": None, name: pytest.approx(300.0 * 4 / 1000.0)}
+
+
+def test_efficiencies_are_those_of_the_status() -> None:
+    """One computation, told in two places."""
+    operator = Operator(Cluster())
+    made = spec(progress={"flopsPerSample": "3.12e11"})
+    job = running(made=made, ratios={"power": 300.0})
+    assert job.observed.profile is not None
+    job = changed(
+        job,
+        profile=replace(job.observed.profile, traits=ModelTraits(precision="bf16")),
+        account=Account(spent=5.0, chip_seconds=7200.0),
+        progress=JobProgress(done=900_000, useful_seconds=3600.0, rated=900_000, since=NOW, revision=1, rate=1000.0),
+    )
+    stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
+    assessment = judged(job)
+    operator.books.cycle({job.key: stored}, {job.key: job}, {job.key: assessment}, NOW)
+    status = ProfiledJobStatus.from_dict(draft_status(stored, job, Context(assessment, None, True, NOW)).body)
+    shown = {
+        name: operator.figures.jobs[f"rightpool_job_{name}"]["ns", "job", "vision"]
+        for name in ("scaling_efficiency_ratio", "model_flops_utilization_ratio", "goodput_ratio", "joules_per_sample")
+    }
+    profile = status.profile
+    assert profile is not None and shown["model_flops_utilization_ratio"] == pytest.approx(0.25)
+    assert shown["goodput_ratio"] == pytest.approx(0.5) and shown["joules_per_sample"] == pytest.approx(1.2)
+    assert shown == {
+        "scaling_efficiency_ratio": pytest.approx(profile.scaling_efficiency, abs=0.005),
+        "model_flops_utilization_ratio": pytest.approx(profile.model_flops_utilization, abs=0.005),
+        "goodput_ratio": pytest.approx(status.state.account.goodput, abs=0.005),
+        "joules_per_sample": pytest.approx(profile.joules_per_sample, rel=0.005),
+    }

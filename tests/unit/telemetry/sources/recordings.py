@@ -1,7 +1,7 @@
 """Recorded pages of the sources, one for each, as `<name>.prom`. All are about the pod llm-0 in the namespace ml.
 
-Those of amd, tpu-device-plugin and neuron follow public examples of their exporters' output and have the labels of
-the real ones; no such chip was at hand.
+Those of amd, tpu-device-plugin, neuron and gaudi follow public examples of their exporters' output or their source, and
+have the labels of the real ones; no such chip was at hand.
 """
 
 from pathlib import Path
@@ -33,6 +33,14 @@ VENDORS: dict[str, dict[Field, float]] = {
         Field.MEMORY_TOTAL: 1.02e11,
     },
     "neuron": {Field.CHIP_BUSY: 0.8, Field.SLOWEST_CHIP_BUSY: 0.7},
+    "gaudi": {
+        Field.CHIP_BUSY: 0.7,
+        Field.SLOWEST_CHIP_BUSY: 0.6,
+        Field.MEMORY_USED: 6.2e10,
+        Field.MEMORY_TOTAL: 103079215104.0,
+        Field.POWER: 410.0,
+        Field.TEMPERATURE: 55.0,
+    },
 }
 
 

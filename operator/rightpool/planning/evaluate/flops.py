@@ -1,0 +1,58 @@
+"""FLOPs of a job: what a unit of its work needs, and the share of the chips' peak that it makes of them.
+
+The share is model FLOPs utilization (MFU): FLOP/s of the model, recomputation left out, over chips times peak dense
+FLOP/s at the job's precision. Source: Chowdhery et al., "PaLM: scaling language modeling with Pathways", 2022,
+appendix B.
+"""
+
+from __future__ import annotations
+
+from rightpool.api.work_unit import WorkUnit
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.planning.job import Job
+from rightpool.prediction.precision import dense_peak
+
+
+def flops_per_unit(job: Job) -> float | None:
+    """FLOPs of a sample or step, whichever the job's throughput counts; None where they are not known.
+
+    What the user says goes before what the program shows.
+    """
+    profile, revision = job.observed.profile, job.state.revision
+    if profile is None or revision is None:
+        return None
+    traits = profile.traits
+    if profile.unit is WorkUnit.STEPS:
+        return traits.step_flops
+    if job.spec.flops_per_sample is not None:
+        return job.spec.flops_per_sample
+    batch = traits.batch or job.spec.samples_per_step(revision.placement.chips)
+    return None if traits.step_flops is None or not batch else traits.step_flops / batch
+
+
+def full_rate(job: Job, chips: int, chip: Accelerator) -> float | None:
+    """Units of work a second if so many chips did nothing but the model's FLOPs, at their peak; None where FLOPs,
+    precision or the chip's peak are not known."""
+    flops, profile = flops_per_unit(job), job.observed.profile
+    peak = None if profile is None else dense_peak(chip, profile.traits.precision)
+    return None if flops is None or peak is None else chips * peak / flops
+
+
+def flops_utilization(job: Job, rate: float, chips: int, chip: Accelerator) -> float | None:
+    """Model FLOPs utilization at this many units a second, 0-1; above 1 the FLOPs are wrong. None where it is not
+    known."""
+    full = full_rate(job, chips, chip)
+    return None if full is None else rate / full
+
+
+def unknown_flops(job: Job) -> str:
+    """Why the utilization is not known where the job is, with the remedy."""
+    profile = job.observed.profile
+    if profile is None:
+        return "the job was not measured"
+    if flops_per_unit(job) is None:
+        if profile.unit is WorkUnit.STEPS and job.spec.flops_per_sample is not None:
+            return "samples are not seen: say in spec.progress.samplesPerStep how many a step takes"
+        return "FLOPs of a sample are not known: say them in spec.progress.flopsPerSample"
+    precision = profile.traits.precision
+    return "the program's precision is not known" if precision is None else f"no FLOP/s of its chips in {precision}"

@@ -1,0 +1,159 @@
+"""Model FLOPs utilization: from what it is known, where it is absent, and what its target does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightpool.api.conditions import Reason
+from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.flops import flops_per_unit, unknown_flops
+from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.job import Job
+from rightpool.prediction.precision import dense_peak
+from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.traits import ModelTraits
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.measured import efficient
+from rightpool.reporting.conditions.targets import targets_met
+from tests.unit.planning.jobs import NOW, POOLS, changed, decision_and_text, in_steps, judged, running, spec
+from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP
+
+# Four A100 chips at 312 TFLOP/s in bf16, and 1000 samples a second of 0.312 TFLOP each: a quarter of their peak.
+PER_SAMPLE = 0.312e12
+QUARTER = {"flopsPerSample": "3.12e11"}
+
+
+def job(traits: ModelTraits | None = None, **sections: Any) -> Job:
+    made = running(made=spec(**sections))
+    assert made.observed.profile is not None
+    profile = replace(made.observed.profile, traits=traits or ModelTraits(precision="bf16"))
+    return changed(made, profile=profile, diagnosis=Diagnosis(Bottleneck.COMPUTE, "matrix units are busy", ""))
+
+
+def utilization(job: Job) -> float | None:
+    current = judged(job).current
+    assert current is not None
+    return current.flops_utilization
+
+
+def conditions(job: Job, assessment: Assessment) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Status and reason of TargetsMet and of Efficient."""
+    context = Context(assessment, POOLS["a100"].price, True, NOW)
+    met, enough = targets_met(job, context), efficient(job, context)
+    return (met.status, met.reason), (enough.status, enough.reason)
+
+
+def test_it_is_what_the_user_says_of_a_sample_times_throughput_over_the_peak() -> None:
+    assert utilization(job(progress=QUARTER)) == pytest.approx(0.25)
+
+
+def test_it_is_what_the_program_counts_where_the_user_says_nothing() -> None:
+    counted = ModelTraits(precision="bf16", batch=50, step_flops=50 * PER_SAMPLE)
+    assert utilization(job(counted)) == pytest.approx(0.25)
+    assert utilization(job(counted, progress={"flopsPerSample": "624000000000"})) == pytest.approx(0.5)
+    no_batch = replace(counted, batch=None)
+    assert utilization(job(no_batch)) is None
+    assert utilization(job(no_batch, progress={"samplesPerStep": 50})) == pytest.approx(0.25)
+
+
+def test_steps_count_by_the_flops_of_a_step() -> None:
+    counted = ModelTraits(precision="bf16", step_flops=PER_SAMPLE)
+    assert utilization(in_steps(job(counted))) == pytest.approx(0.25)
+    made = in_steps(job(progress=QUARTER))
+    assert utilization(made) is None and "samplesPerStep" in unknown_flops(made)
+
+
+@pytest.mark.parametrize(
+    ("made", "lacking"),
+    [
+        (job(), "spec.progress.flopsPerSample"),
+        (job(ModelTraits(), progress=QUARTER), "precision is not known"),
+        (job(ModelTraits(precision="fp64"), progress=QUARTER), "no FLOP/s of its chips in fp64"),
+        (changed(job(progress=QUARTER), profile=None), "was not measured"),
+    ],
+)
+def test_where_something_is_not_known_it_is_absent_and_said_what(made: Job, lacking: str) -> None:
+    assert lacking in unknown_flops(made)
+    current = judged(made).current
+    assert current is None or current.flops_utilization is None
+
+
+def test_the_peak_is_that_of_the_very_precision() -> None:
+    chip = replace(A100_CHIP, peak_flops={"fp32": 1.0, "tf32": 8.0, "bf16": 16.0})
+    assert [dense_peak(chip, name) for name in ("fp32", "tf32", "bf16", "fp8", None)] == [1.0, 8.0, 16.0, None, None]
+    assert dense_peak(replace(chip, peak_flops={"fp32": 1.0}), "tf32") == 1.0, "as a chip without tf32 computes it"
+
+
+def test_a_target_that_holds_is_met() -> None:
+    made = job(progress=QUARTER, targets={"minModelFlopsUtilization": "0.2"})
+    assert conditions(made, judged(made))[0] == ("True", Reason.TARGETS_HOLD)
+
+
+def test_a_target_of_which_nothing_is_known_is_neither_met_nor_missed() -> None:
+    made = job(targets={"minModelFlopsUtilization": "0.9"})
+    assessment = judged(made)
+    assert conditions(made, assessment)[0] == ("Unknown", Reason.FLOPS_UNKNOWN)
+    assert all(
+        each.rejection is None or each.rejection.reason is not RejectionReason.FLOPS_UTILIZATION
+        for each in assessment.candidates
+    )
+
+
+def test_a_missed_target_is_repaired_where_it_is_predicted_to_hold() -> None:
+    made = job(progress=QUARTER, targets={"minModelFlopsUtilization": "0.35", "objective": "MinimizeTime"})
+    assessment = judged(made)
+    decision, text = decision_and_text(assessment)
+    assert decision.reason is Reason.MIN_FLOPS_UTILIZATION_MISSED, text
+    assert conditions(made, assessment) == (
+        ("False", Reason.MIN_FLOPS_UTILIZATION_MISSED),
+        ("False", Reason.LOW_FLOPS_UTILIZATION),
+    )
+    taken = decision.candidate
+    assert taken is not None and taken.flops_utilization is not None and taken.flops_utilization >= 0.35
+
+
+def test_a_target_that_nothing_holds_is_the_users_to_change() -> None:
+    made = job(
+        progress=QUARTER,
+        targets={"minModelFlopsUtilization": "0.99"},
+        elasticity={"minChips": 4, "maxChips": 4},
+        placement={"pools": {"allow": ["a100"]}},
+    )
+    decision, text = decision_and_text(judged(made))
+    assert decision.reason is Reason.LOW_FLOPS_UTILIZATION
+    assert "25% of the chips' peak FLOP/s, below targets.minModelFlopsUtilization 99%" in text
+
+
+@given(
+    per_sample=st.floats(1e6, 1e15),
+    least=st.decimals("0.01", "0.99", places=2),
+    precision=st.sampled_from(["bf16", "fp8", None]),
+)
+def test_a_candidate_is_ruled_out_by_its_own_utilization_alone(
+    per_sample: float, least: object, precision: str | None
+) -> None:
+    """What a gate over columns says of each candidate is what the candidate shows."""
+    made = job(
+        ModelTraits(precision=precision),
+        progress={"flopsPerSample": f"{per_sample:.3e}"},
+        targets={"minModelFlopsUtilization": str(least)},
+        elasticity={"minChips": 1, "maxChips": 4, "batch": "PerChip"},
+    )
+    flops = flops_per_unit(made)
+    assert flops is not None
+    for each in judged(made).candidates:
+        chip = A100_CHIP if each.placement.pool == "a100" else A10G_CHIP if each.placement.pool == "a10g" else None
+        peak = None if chip is None else dense_peak(chip, precision)
+        low = each.rejection is not None and each.rejection.reason is RejectionReason.FLOPS_UTILIZATION
+        if each.throughput is None or peak is None:
+            assert not low
+            continue
+        expected = each.throughput.median * flops / (each.placement.chips * peak)
+        assert each.flops_utilization == pytest.approx(expected)
+        if low:
+            assert expected < float(str(least)) * 1.0001

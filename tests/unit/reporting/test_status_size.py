@@ -1,0 +1,194 @@
+"""A status stays small: it is the operator's memory, and etcd and every watcher hold one for each job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from rightpool.api.account import Account
+from rightpool.api.action import Action
+from rightpool.api.avoided import AvoidedPlacement
+from rightpool.api.conditions import Reason
+from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.estimate import Estimate
+from rightpool.api.interruption import Interruption
+from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.progress import JobProgress
+from rightpool.api.rescue import Rescue
+from rightpool.api.revision import Revision
+from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.job import Job
+from rightpool.planning.migration.unsaved import appended
+from rightpool.planning.migration.verification import verify
+from rightpool.profiles.steadiness import SPANS
+from rightpool.profiles.traits import ModelTraits, Parallelism
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.status import draft_status
+from rightpool.reporting.stored_job import StoredJob, packed
+from tests.unit.planning.jobs import DAY, NOW, assess, changed, running, spec
+from tests.unit.planning.world import complete_profile
+from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
+
+STATE: Final = 12 * 1024
+"""Bytes of JSON of what the operator goes on from, the newest trace aside, which has a bound of its own."""
+STATUS: Final = 16 * 1024
+"""With what it says to people as well: conditions, profile, recommendation."""
+
+HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
+THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
+SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
+POOLS: Final = {SIXTEEN.name: SIXTEEN, THERE.pool: pool(THERE.pool, A10G_CHIP, 0.20637)}
+UNCERTAIN: Final = Estimate(
+    123456.0,
+    0.234567,
+    ("measured communication", "measured demand, 71% of it memory traffic", "2 kinds of chips observed"),
+    (("chips of a10g-24gb-reserved", 0.123456), ("host", -0.0123456), ("window", 0.0123456)),
+)
+HASH: Final = "0123456789abcdef"
+COUNTERFACTUAL: Final = Counterfactual(
+    HERE, 23.5094, 23.5094, NOW, 12345.67, 1.23456, 1.23456, 0.234567, 12, WorkUnit.STEPS, 123456.0, NOW, 123456.0, NOW,
+    24, 9, 12345.67, -12345.67,
+)  # fmt: skip
+
+
+def revision(number: int, placement: Placement) -> Revision:
+    return Revision(number, placement, HASH, 16, 1, NOW - DAY, 58.7709, NOW - DAY, 1)
+
+
+MIGRATION: Final = Migration(
+    id="d-12",
+    action=Action.MOVE,
+    phase=Phase.VERIFYING,
+    source=revision(12, HERE),
+    target=revision(13, THERE),
+    created_at=NOW - 3600.0,
+    phase_since=NOW - 600.0,
+    reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
+    unit=WorkUnit.STEPS,
+    predicted=UNCERTAIN,
+    predicted_cost=UNCERTAIN.reciprocal(58.7709 / 3600 * 1e6),
+    baseline=123456.0,
+    healthy_baseline=234567.0,
+    baseline_cost=0.123456,
+    baseline_windows=24,
+    saved_before=NOW,
+    saved_at=NOW,
+    stopped_at=NOW,
+    running_at=NOW,
+    left=COUNTERFACTUAL,
+    lost_seconds=123.456,
+    cost=1234.56,
+    realised=98765.4,
+    realised_cost=0.0987654,
+    throttled=True,
+    doubt=0.0123456,
+)
+
+
+def verdict() -> str:
+    """What a move says of itself that was worse."""
+    profile = complete_profile(13, 98765.4, NOW, unit=WorkUnit.STEPS)
+    return MigrationTexts().verified(MIGRATION, verify(MIGRATION, profile, spec()))
+
+
+def history() -> tuple[LedgerEntry, ...]:
+    """Ten moves that were measured on either side, some from throttled chips, the last ones undone."""
+    found: tuple[LedgerEntry, ...] = ()
+    for number in range(114, 114 + MAX_HISTORY):
+        undone, throttled = number > 120, number % 3 == 0
+        made = LedgerEntry(
+            id=f"d-{number}",
+            action=Action.RESIZE,
+            source=HERE,
+            target=THERE,
+            started_at=NOW - 3600.123,
+            finished_at=NOW - 60.123,
+            outcome=Outcome.ROLLED_BACK if undone else Outcome.VERIFIED,
+            reason=Reason.ROLLED_BACK if undone else Reason.BELOW_PREDICTION,
+            message=verdict(),
+            unit=WorkUnit.STEPS,
+            predicted_throughput=123456.0,
+            predicted_cost_per_million=0.123456,
+            baseline_throughput=123456.0,
+            healthy_baseline_throughput=234567.0 if throttled else None,
+            baseline_cost_per_million=0.123456,
+            realised_throughput=98765.4,
+            realised_cost_per_million=0.0987654,
+            throttled=throttled,
+            doubt=0.0123456,
+            lost_seconds=123.456,
+            cost=1234.56,
+        )
+        found = appended(found, made)
+    return found
+
+
+def remembered(job: Job, **state: Any) -> Job:
+    """The job with all that it remembers."""
+    spans = tuple(SpanDifference(length, 288.0, 0.0123456) for length in SPANS)
+    avoided = AvoidedPlacement(THERE.pool, 16, Reason.ROLLED_BACK, verdict(), NOW + DAY)
+    account = Account(58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, COUNTERFACTUAL)
+    job = job.with_state(replace(job.state, variation=Variation(1, NOW, (123456.0,) * MAX_RECENT, spans)))
+    return changed(
+        job,
+        revision=revision(1, HERE),
+        account=account,
+        progress=JobProgress(WorkUnit.SAMPLES, 10**12, NOW, 12, 10**12, 123456.0, 1234567.891, 10**12),
+        moves=4,
+        decisions=123,
+        last_move_at=NOW - 60.123,
+        avoid=(avoided,) * 2,
+        history=history(),
+        **state,
+    )
+
+
+def measured() -> Job:
+    """A job of which everything is measured that a profile shows."""
+    ratios = {
+        "chip_busy": 0.98765, "compute_active": 0.71234, "matrix_active": 0.31234, "memory_bandwidth": 0.41234,
+        "memory_used": 1.123e10, "memory_total": 8.5e10, "power": 387.654, "exposed_communication": 0.12345,
+        "input_wait": 0.01234, "step_seconds": 0.123456, "throttle": 0.5, "clock": 0.5,
+    }  # fmt: skip
+    made = spec(
+        16,
+        elasticity={"minChips": 8, "maxChips": 16, "batch": "PerChip"},
+        progress={"totalSamples": 10**15},
+        targets={"budget": "1000000"},
+    )
+    job = running(
+        HERE, 123456.0, "a-job-with-a-name-of-fifty-characters-for-a-change", made, pools=POOLS, ratios=ratios
+    )
+    profile = job.observed.profile
+    assert profile is not None
+    traits = ModelTraits("bf16", "fp32", 70_553_706_496, 282_214_825_984, 4096, Parallelism(16, 16, 1, 1))
+    return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
+
+
+def size(body: Mapping[str, Any]) -> int:
+    return len(json.dumps(body, separators=(",", ":")).encode())
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_status_is_small_with_a_full_history_and_all_else_set(moving: bool) -> None:
+    job = remembered(measured(), rescue=Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW))
+    if moving:
+        interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, COUNTERFACTUAL)
+        migration = replace(MIGRATION, message=verdict(), target=revision(1, HERE), source=revision(12, THERE))
+        account = replace(job.state.account, counterfactual=None)  # until the steps have caught up
+        job = changed(job, migration=migration, interruption=interruption, account=account)
+    context = Context(assess(job, POOLS, PlacementPolicySpec(), NOW), SIXTEEN.price, True, NOW)
+    body = draft_status(StoredJob(job, packed({}), None, ""), job, context).body
+    assert len(body["history"]) == MAX_HISTORY
+    assert ("migration" in body, "recommendation" in body) == (moving, not moving)
+    assert size(job.state.to_dict()) <= STATE
+    assert size(body) <= STATUS
