@@ -145,6 +145,7 @@ def speed_lines() -> list[Line]:
         current=np.zeros(JOBS * len(places), dtype=np.bool_),
         seen=np.full(JOBS * len(places), np.nan),
         seen_sd=np.full(JOBS * len(places), np.nan),
+        other_program=np.zeros(JOBS * len(places), dtype=np.bool_),
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     began = time.process_time()

@@ -110,7 +110,7 @@ def cheaper_pool(stage: Stage, say: Say) -> Job:
 
 
 def whole_slices(stage: Stage, say: Say) -> Job:
-    """A language model moves from GPUs to TPUs, in whole slices."""
+    """A language model moves from GPUs to TPUs, in whole slices and with its image for them."""
     apply(stage, "language-model.yaml")
     watcher = Watcher(stage.kubectl, "language", "language-model", say)
     job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
@@ -118,6 +118,11 @@ def whole_slices(stage: Stage, say: Say) -> Job:
     job = watcher.until("the move to tpu-v5e is verified", _verified, MOVE_SECONDS)
     _expect(job.pool == "tpu-v5e", "it should run on tpu-v5e", job)
     _expect((job.chips or 0) % 8 == 0, "slices of 2x4 are 8 chips each", job)
+    pods = ("get", "pods", "-n", "language", "-l", "rightpool.dev/pool=tpu-v5e")
+    images = stage.kubectl(*pods, "-o", "jsonpath={.items[*].spec.containers[0].image}").split()
+    _expect(
+        set(images) == {"example.com/language-model:1-tpu"}, f"its pods should have the image for TPUs: {images}", job
+    )
     _tell_prices(job, "language-model", say)
     return job
 

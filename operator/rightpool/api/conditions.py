@@ -13,14 +13,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from rightpool.api.model import keyed_by
 from rightpool.api.record import Record
 from rightpool.api.units import UnixTime
 
 MAX_MESSAGE: Final = 32768
-LIST_OF_CONDITIONS: Final[dict[str, Any]] = {
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-}
+LIST_OF_CONDITIONS: Final[dict[str, Any]] = keyed_by("type")
 
 
 class ConditionType(StrEnum):
@@ -169,6 +167,7 @@ class Reason(StrEnum):
     HEALTHY = "Healthy"  # nothing is wrong
     STRAGGLER = "Straggler"  # one rank delays the others
     UNHEALTHY = "Unhealthy"  # a chip has a fault
+    INVALID_VARIANT = "InvalidVariant"  # a variant of placement.variants can't be used
     PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs are unknown
     ACCELERATOR_UNKNOWN = "AcceleratorUnknown"  # the catalog does not have the pool's accelerator
 

@@ -12,8 +12,36 @@ from rightpool.api.rules import Rule, validations
 
 MAX_CHIPS: Final = 65536
 MAX_CHIP_COUNTS: Final = 64
+MAX_DEGREE: Final = 256
 
 ChipCount = Annotated[int, Field(ge=1, le=MAX_CHIPS)]
+
+
+class ModelParallel(ApiModel):
+    """How the program divides the model: tensor × pipeline chips hold it together, and each such group works on samples
+    of its own."""
+
+    tensor: int = Field(default=1, ge=1, le=MAX_DEGREE)
+    """Chips that share the matrices of a layer. They are kept on one fast link: in one pod, or in one slice."""
+
+    pipeline: int = Field(default=1, ge=1, le=MAX_DEGREE)
+    """Stages of layers."""
+
+    @property
+    def chips(self) -> int:
+        """Chips of a group that holds the model."""
+        return self.tensor * self.pipeline
+
+
+_GROUP: Final = "self.modelParallel.tensor * self.modelParallel.pipeline"
+
+
+def _multiple(field: str, holds: str) -> Rule:
+    return Rule(
+        f"!has(self.modelParallel) || !has(self.{field}) || {holds}",
+        "must be a multiple of modelParallel.tensor times modelParallel.pipeline: change one of them",
+        field=f".{field}",
+    )
 
 
 class Elasticity(ApiModel):
@@ -32,6 +60,9 @@ class Elasticity(ApiModel):
                 "must lie between minChips and maxChips: remove the counts outside or widen the bounds",
                 field=".chipCounts",
             ),
+            _multiple("minChips", f"self.minChips % ({_GROUP}) == 0"),
+            _multiple("maxChips", f"self.maxChips % ({_GROUP}) == 0"),
+            _multiple("chipCounts", f"self.chipCounts.all(n, n % ({_GROUP}) == 0)"),
         )
     )
 
@@ -61,7 +92,12 @@ class Elasticity(ApiModel):
     """What happens to the batch when the number of chips changes. PerChip: the global batch grows with the chips.
     Global: it stays, and each chip's share shrinks. Needed where `minChips` and `maxChips` differ."""
 
+    model_parallel: ModelParallel | None = None
+    """How the model is divided over chips, where it is. Every size is then a multiple of tensor × pipeline chips.
+    Default: as the profiler sees it, and any sizes."""
+
     state: ModelState = ModelState.SHARDED
     """How weights and optimizer state lie on the chips. Sharded: split over them, or not known; on fewer chips each may
     need as much more memory, unless the profiler sees that nothing is split. Replicated: each chip holds all of it, as
-    with DistributedDataParallel."""
+    with DistributedDataParallel. With `modelParallel` what each group holds stays as it is, and only what the profiler
+    sees to be sharded over the groups counts."""

@@ -12,6 +12,11 @@ ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}  # replaced
 SET: Final[dict[str, Any]] = {"x-kubernetes-list-type": "set"}  # without repeats, merged by server-side apply
 
 
+def keyed_by(field: str) -> dict[str, Any]:
+    """Of a list in which no two objects have the same value in this field; server-side apply merges it by that."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}
+
+
 class ApiModel(BaseModel):
     """One object of the API.
 

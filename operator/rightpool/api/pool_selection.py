@@ -9,9 +9,10 @@ from pydantic import ConfigDict, Field
 
 from rightpool.api.choices import Capacity
 from rightpool.api.labels import LabelSelector
-from rightpool.api.model import SET, ApiModel
+from rightpool.api.model import SET, ApiModel, keyed_by
 from rightpool.api.quantities import Memory
 from rightpool.api.rules import Rule, validations
+from rightpool.api.variant import MAX_VARIANTS, Variant
 
 MAX_POOLS: Final = 64
 
@@ -58,6 +59,10 @@ class PlacementSpec(ApiModel):
 
     capacity: Capacity = Capacity.ON_DEMAND
     """Kind of capacity. Spot is cheaper and can be taken away at any time; Any takes what is best."""
+
+    variants: tuple[Variant, ...] = Field(default=(), max_length=MAX_VARIANTS, json_schema_extra=keyed_by("vendor"))
+    """What differs where the job runs on another vendor's chips, such as the image. It is let onto the chips of each
+    vendor that has a variant."""
 
     memory_per_chip: Memory | None = None
     """Accelerator memory that the program needs on each chip, such as 14Gi. Measured while it runs; given here, pools

@@ -23,6 +23,7 @@ _CROSSED: Final = (
     "self.elasticity.minChips > self.elasticity.maxChips)"
 )
 _ASKED: Final = "self.workload.job.chipsPerReplica * self.workload.job.replicas"
+_GROUP: Final = "self.elasticity.modelParallel.tensor * self.elasticity.modelParallel.pipeline"
 _COUNTS: Final = "self.elasticity.chipCounts"
 _LOW: Final = f"(has(self.elasticity.minChips) ? self.elasticity.minChips : has({_COUNTS}) ? {_COUNTS}[0] : {_ASKED})"
 _HIGH: Final = (
@@ -160,6 +161,12 @@ class ProfiledJobSpec(ApiModel):
                 "or Global if it stays",
                 field=".elasticity.batch",
                 reason="FieldValueRequired",
+            ),
+            Rule(
+                f"!has(self.workload.job) || !has(self.elasticity.modelParallel) || {_ASKED} % ({_GROUP}) == 0",
+                "times chipsPerReplica must be a multiple of elasticity.modelParallel.tensor times pipeline: change "
+                "one of them",
+                field=".workload.job.replicas",
             ),
             Rule(
                 "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",

@@ -26,7 +26,7 @@ class Revision(Record):
     """Where it runs and how big it is."""
 
     workload_hash: str = ""
-    """Of the pod template and the chip container that the Revision was built from."""
+    """Of the pod template and the chip container that the Revision was built from, with the variant of its vendor."""
 
     requested_chips: Count | None = None
     """Chips that spec.workload asked for then, so that a later edit is seen. Absent: as many as are placed."""
@@ -45,6 +45,12 @@ class Revision(Record):
 
     generation: int | None = None
     """The newest metadata.generation whose spec allows this placement, so that a later edit is seen."""
+
+    vendor: str | None = None
+    """Who makes its chips, and so which of spec.placement.variants is used. Absent: none is."""
+
+    template_vendor: str | None = None
+    """Whose chips the template without a variant is taken to run on. Absent: those of its pool."""
 
     @property
     def requested(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import WithJsonSchema
 
+from rightpool.api.model import keyed_by
 from rightpool.api.rules import Rule, validations
 
 MAX_CONTAINERS: Final = 16
@@ -63,17 +64,31 @@ def _amounts(verb: str) -> dict[str, Any]:
     }
 
 
+_CONTAINER_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 63, "description": "Name of the container."}
+_NODE_NAME: Final = {
+    "type": "string",
+    "description": "Not to be set: pods go where the job is placed.",
+    "maxLength": 253,
+    **validations(
+        Rule(
+            "self == ''",
+            "must not be set, since it goes round the scheduler and the pools: remove it, and say "
+            "which pools may be used with spec.placement.pools",
+        )
+    ),
+}
+
+
 def _containers(description: str) -> dict[str, Any]:
     return {
         "type": "array",
         "description": description,
         "maxItems": MAX_CONTAINERS,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["name"],
+        **keyed_by("name"),
         "items": _object(
             "A container, as in a pod.",
             {
-                "name": {"type": "string", "minLength": 1, "maxLength": 63, "description": "Name of the container."},
+                "name": _CONTAINER_NAME,
                 "resources": _object(
                     "Resources other than chips.",
                     {"limits": _amounts("may use"), "requests": _amounts("is sure to get")},
@@ -108,18 +123,7 @@ TEMPLATE_SCHEMA: Final = _object(
                     ),
                 },
                 "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
-                "nodeName": {
-                    "type": "string",
-                    "description": "Not to be set: pods go where the job is placed.",
-                    "maxLength": 253,
-                    **validations(
-                        Rule(
-                            "self == ''",
-                            "must not be set, since it goes round the scheduler and the pools: remove it, and say "
-                            "which pools may be used with spec.placement.pools",
-                        )
-                    ),
-                },
+                "nodeName": _NODE_NAME,
                 "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
             },
             **validations(
@@ -137,3 +141,26 @@ TEMPLATE_SCHEMA: Final = _object(
 
 PodTemplate = Annotated[dict[str, Any], WithJsonSchema(TEMPLATE_SCHEMA)]
 """A full PodTemplateSpec, kept as it was written."""
+
+
+_OVERLAY_SCHEMA: Final = _object(
+    "What differs in the pod template.",
+    {
+        "spec": _object(
+            "What differs in the pod's spec.",
+            {
+                "containers": {
+                    "type": "array",
+                    "description": "What differs in containers.",
+                    "maxItems": MAX_CONTAINERS,
+                    **keyed_by("name"),
+                    "items": _object("What differs in a container.", {"name": _CONTAINER_NAME}, required=["name"]),
+                },
+                "nodeName": _NODE_NAME,
+            },
+        )
+    },
+)
+
+TemplateOverlay = Annotated[dict[str, Any], WithJsonSchema(_OVERLAY_SCHEMA)]
+"""A part of a PodTemplateSpec that is laid over the whole, kept as it was written."""

@@ -128,6 +128,10 @@ class Workload(ApiModel):
         """The pod template, as the user wrote it."""
         return self.chosen.template
 
+    def with_template(self, template: Mapping[str, Any]) -> Workload:
+        """The same workload with another pod template."""
+        return self.model_copy(update={self.field: self.chosen.model_copy(update={"template": template})})
+
     @property
     def chip_container(self) -> str | None:
         """The container that gets the chips. None where the template has one container alone."""

@@ -17,11 +17,12 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     bottleneck              {class, evidence, lever}; null where nothing was measured
     current                 the placement as a candidate; null where it was not measured
     candidates              the best first, each {pool, chips, replicas, capacity, throughput, unit, costPerHour,
-                            costPerMillion, scalingEfficiency, modelFlopsUtilization, saving, probability, verdict,
-                            message}.
+                            costPerMillion, scalingEfficiency, modelFlopsUtilization, saving, probability, variant,
+                            verdict, message}.
                             unit is Samples or Steps: throughput counts them, and costPerMillion is for a million. Both
-                            are {median, low, high} with an 80% interval, the first with its basis. verdict is Eligible,
-                            or the reason why not, which `message` explains in numbers
+                            are {median, low, high} with an 80% interval, the first with its basis. variant is the
+                            vendor whose variant of the template is used there, or null. verdict is Eligible, or the
+                            reason why not, which `message` explains in numbers
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
@@ -42,7 +43,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from rightpool.api.conditions import ConditionType, find_condition
+from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.estimate import Estimate
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
@@ -64,7 +65,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.select import adaptation_mode
-from rightpool.planning.evaluate.shape import node_selector
+from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.forecast import Forecast, forecast
 from rightpool.planning.job import Job, JobKey, Observed
@@ -148,7 +149,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    selected = {key for stored in here.values() for key in stored.node_labels}
+    selected = {key for stored in here.values() for key in selecting_keys(stored.job)}
     fleet = view.fleet(selected)
     view.pods_of_namespace()
     known: dict[JobKey, Job] = {}
@@ -175,7 +176,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     stored = jobs.get(key)
     if stored is None:
         raise CliError(_not_found(key, jobs))
-    fleet = view.fleet(node_selector(stored.job.spec))
+    fleet = view.fleet(selecting_keys(stored.job))
     view.children(key)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
@@ -190,6 +191,9 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
         )
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
+    degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
+    if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
+        notes.append(degraded.message)
     return Explanation(stored, job, Decider()(whole)[key], fleet.pools, policy, now, tuple(notes))
 
 
@@ -265,8 +269,8 @@ def document(found: Explanation) -> dict[str, Any]:
         "placement": plain(wire.get("placement")),
         "profile": _profile(found),
         "bottleneck": bottleneck_document(found),
-        "current": None if found.assessment.current is None else _candidate(found.assessment.current),
-        "candidates": [_candidate(candidate) for candidate in found.assessment.candidates],
+        "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
+        "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
         "decision": {
             "action": decision.action.value,
             "reason": decision.reason.value,
@@ -342,7 +346,8 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(found: Explanation, candidate: Candidate) -> dict[str, Any]:
+    variant = None if found.job.variant(candidate.vendor) is None else candidate.vendor
     rate = candidate.throughput
     return {
         **place_document(candidate.placement),
@@ -354,6 +359,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "modelFlopsUtilization": candidate.flops_utilization,
         "saving": candidate.saving,
         "probability": candidate.probability,
+        "variant": variant,
         "verdict": ELIGIBLE if candidate.rejection is None else candidate.rejection.reason.value,
         "message": None if candidate.rejection is None else verdict_text(candidate),
     }

@@ -150,6 +150,8 @@ def _placement(page: Page, found: Explanation) -> None:
     ]
     if pool is not None:
         pairs.append(("accelerator", pool.accelerator.key))
+    if found.job.variant(ref.vendor) is not None:
+        pairs.append(("template", f"with the variant for {ref.vendor}"))
     pairs.append(("price", "unknown" if ref.cost_per_hour is None else f"{dollars(ref.cost_per_hour)} an hour"))
     since = "not all pods have run yet" if ref.since is None else f"for {span(found.now - ref.since)}"
     pairs.append(("revision", f"{ref.revision}, {since}"))
@@ -220,7 +222,7 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
     rows = [] if assessment.current is None else [_row("now", assessment.current, current=True)]
     rows += [_row("→" if candidate.placement == target else "", candidate) for candidate in shown]
     page.table(_candidate_columns(unit_of(found.job)), rows, indented=True)
-    reasons = _why_not(shown)
+    reasons = [*_variants_used(found, shown), *_why_not(shown)]
     if reasons:
         page.line()
         page.pairs(reasons)
@@ -247,6 +249,17 @@ def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]
         NOTHING if candidate.probability is None else f"{candidate.probability:.2f}",
         NOTHING if candidate.scaling_efficiency is None else share(candidate.scaling_efficiency),
         verdict,
+    ]
+
+
+def _variants_used(found: Explanation, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+    """Pools where the job would run by a variant."""
+    pools: dict[str, list[str]] = {}
+    for candidate in candidates:
+        if candidate.vendor is not None and found.job.variant(candidate.vendor) is not None:
+            pools.setdefault(candidate.vendor, []).append(candidate.placement.pool)
+    return [
+        (", ".join(dict.fromkeys(names)), f"template with the variant for {vendor}") for vendor, names in pools.items()
     ]
 
 

@@ -39,17 +39,24 @@ def gives(pool: Pool, pods: int, each: int) -> bool:
     return each <= pool.chips_per_node and -(-pods // (pool.chips_per_node // each)) * each <= pool.reach
 
 
-def replicas(pool: Pool, chips: int, chips_per_replica: int | None = None) -> int:
+def keeps_together(pool: Pool, each: int, together: int) -> bool:
+    """Whether groups of so many chips stay on one fast link, in pods of `each` chips: within a pod, or within a slice.
+    Pods talk over the network even on one node."""
+    return (each if pool.slice is None else pool.slice.chips) % together == 0
+
+
+def replicas(pool: Pool, chips: int, chips_per_replica: int | None = None, together: int = 1) -> int:
     """Pods that hold `chips` chips of the pool, which must be a size that it can give.
 
     In slices one pod a host, with all its chips. Elsewhere chips_per_replica is kept where it divides the chips and its
-    pods fill the nodes without a rest; otherwise pods are as large as a node allows.
+    pods fill the nodes without a rest; otherwise pods are as large as a node allows. together: chips that are to be in
+    one pod, of which a pod that is kept has a multiple.
     """
     if pool.slice is not None:
         return chips // pool.slice.chips * pool.hosts_per_slice
     largest = min(chips, pool.chips_per_node)
     each = largest if chips_per_replica is None else chips_per_replica
-    if not 1 <= each <= largest or chips % each:
+    if not 1 <= each <= largest or chips % each or each % together:
         each = largest
     # Above one node the pods of a node must use it up, or the job would need more nodes than it pays for.
     if chips > pool.chips_per_node and pool.chips_per_node % each:
@@ -83,18 +90,22 @@ def shapes(
     max_chips: int,
     chip_counts: Iterable[int] | None = None,
     chips_per_replica: int | None = None,
+    together: int = 1,
+    multiple: int = 1,
 ) -> list[tuple[int, int]]:
     """Every (chips, replicas) between the bounds that the pool can give, smallest first.
 
     chip_counts: the user's own list, None for the default sizes. chips_per_replica: as the user asked, see `replicas`.
+    together: chips that must share a fast link, see `keeps_together`. multiple: what sizes are multiples of.
     """
     wanted: Sequence[int]
     if chip_counts is None:
         wanted = default_sizes(pool, min(max_chips, pool.reach))
     else:
         wanted = sorted(set(chip_counts))
-    return [
-        (chips, replicas(pool, chips, chips_per_replica))
+    found = [
+        (chips, replicas(pool, chips, chips_per_replica, together))
         for chips in wanted
-        if min_chips <= chips <= max_chips and why_not(pool, chips) is None
+        if min_chips <= chips <= max_chips and chips % multiple == 0 and why_not(pool, chips) is None
     ]
+    return [(chips, pods) for chips, pods in found if keeps_together(pool, chips // pods, together)]

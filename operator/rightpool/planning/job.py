@@ -8,17 +8,19 @@ from zlib import crc32
 
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.trace import TraceRequest
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.migration.revision import ChildRefusal, RevisionState
+from rightpool.planning.migration.revision import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.threat import Threat
 from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
+from rightpool.profiles.traits import Parallelism
 
 
 class JobKey(NamedTuple):
@@ -29,6 +31,16 @@ class JobKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class VendorProgram(NamedTuple):
+    """What a job runs on the chips of a vendor that it has a variant for."""
+
+    vendor: str
+    workload_hash: str
+    """Of the pod template with the variant laid over it, and the chip container."""
+    nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that this template asks for, sorted."""
 
 
 class Observed(NamedTuple):
@@ -71,6 +83,12 @@ class Observed(NamedTuple):
     template_checked: bool = True
     """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
 
+    variants_checked: bool = True
+    """Whether it was asked about every variant that is not in use."""
+
+    refused_variants: tuple[VariantRefusal, ...] = ()
+    """Those that it would not take."""
+
 
 NOT_OBSERVED: Final = Observed()
 
@@ -97,6 +115,9 @@ class Job:
     workload_hash: str
     """Of the pod template and chip container in the spec."""
 
+    variants: tuple[VendorProgram, ...] = ()
+    """What runs on the chips of vendors that spec.placement.variants names."""
+
     approved: str | None = None
     """The decision id in the approval annotation."""
 
@@ -117,6 +138,19 @@ class Job:
 
     observed: Observed = NOT_OBSERVED
     """What is seen now."""
+
+    def variant(self, vendor: str | None) -> VendorProgram | None:
+        """What runs on the chips of this vendor, if not the pod template as it is."""
+        return next((variant for variant in self.variants if variant.vendor == vendor), None)
+
+    def workload_hash_of(self, ref: Revision) -> str:
+        """The hash that a child of this Revision would be built under now."""
+        return self.workload_hash_on(ref.vendor)
+
+    def workload_hash_on(self, vendor: str | None) -> str:
+        """The hash of what runs on the chips of this vendor."""
+        variant = self.variant(vendor)
+        return self.workload_hash if variant is None else variant.workload_hash
 
     @property
     def phase(self) -> float:
@@ -172,6 +206,13 @@ class Job:
         if child is None:
             return None
         return child.blocked if child.exists else self.observed.pool_problem
+
+
+def parallelism_of(job: Job) -> Parallelism:
+    """How the job's work is divided: by its spec, else by what the profiler has seen."""
+    profile, declared = job.observed.profile, job.spec.elasticity.model_parallel
+    seen = Parallelism() if profile is None else profile.traits.parallelism
+    return seen if declared is None else replace(seen, tensor=declared.tensor, pipeline=declared.pipeline)
 
 
 def unit_of(job: Job) -> WorkUnit:

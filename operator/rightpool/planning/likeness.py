@@ -14,7 +14,15 @@ from rightpool.profiles.likeness import SAME_READING, alike
 
 # Compared by likeness, follow from it, or concern only what is under way.
 _ASIDE: Final = frozenset(
-    {"profile", "diagnosis", "variation", "checkpoint_at", "checkpoint_error", "template_checked"}
+    {
+        "profile",
+        "diagnosis",
+        "variation",
+        "checkpoint_at",
+        "checkpoint_error",
+        "template_checked",
+        "variants_checked",
+    }
 )
 # Of the doubt of the throughput in the long run, relative.
 _SAME_DOUBT: Final = 0.05

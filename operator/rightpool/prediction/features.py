@@ -18,6 +18,7 @@ from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.steadiness import window_doubt
+from rightpool.profiles.traits import Parallelism
 
 _NAN: Final = math.nan
 _BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
@@ -83,11 +84,13 @@ def features(
     machines: Machines,
     seen: Mapping[int, Mapping[Placement, float]] | None = None,
     paces: Sequence[tuple[float, float]] | None = None,
+    divisions: Sequence[Parallelism] | None = None,
 ) -> Features:
     """The columns of jobs with these profiles, taken on these placements, whose pools must be among the machines.
 
     seen: throughput on other placements, by the place of the job. paces: each job's throughput in the long
-    run and the standard deviation of its log; by default what the window alone tells.
+    run and the standard deviation of its log; by default what the window alone tells. divisions: how the work of each
+    job is divided; by default what its profile says.
     """
     pools = [machines.index[place.pool] for place in places]
     layouts = [Layout.of(place, machines.pools[pool]) for place, pool in zip(places, pools, strict=True)]
@@ -112,7 +115,7 @@ def features(
             [UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision) for profile in profiles],
             dtype=np.int64,
         ),
-        volume=np.array([_NAN if profile is None else _volume(profile) for profile in profiles], dtype=np.float64),
+        volume=np.array(_volumes(profiles, divisions), dtype=np.float64),
         shares=step_shares(profiles, chips),
         seen=_seen(seen or {}, machines),
     )
@@ -129,7 +132,17 @@ def _throughput(profile: Profile | None) -> tuple[float, float]:
     return (_NAN, _NAN) if reading is None else (reading.value, window_doubt(reading))
 
 
-def _volume(profile: Profile) -> float:
+def _volumes(profiles: Sequence[Profile | None], divisions: Sequence[Parallelism] | None) -> list[float]:
+    if divisions is None:
+        divisions = [Parallelism() if profile is None else profile.traits.parallelism for profile in profiles]
+    return [
+        _NAN if profile is None else _volume(profile, parallel)
+        for profile, parallel in zip(profiles, divisions, strict=True)
+    ]
+
+
+def _volume(profile: Profile, parallel: Parallelism) -> float:
+    """Gradients that each chip sums: those of its own part of the model, which tensor and pipeline groups divide."""
     traits = profile.traits
     size = traits.parameter_bytes
     if size is None and traits.parameters is not None:
@@ -140,7 +153,6 @@ def _volume(profile: Profile) -> float:
         seconds = traits.batch / rate if rate else None
     if not size or not seconds or seconds <= 0.0:
         return _NAN
-    parallel = traits.parallelism
     split = (parallel.tensor or 1) * (parallel.pipeline or 1)
     return size / split * (SHARDED_VOLUME if (parallel.sharded or 1) > 1 else 1.0) / seconds
 

@@ -62,6 +62,8 @@ class Destinations:
     """Throughput that it would do there by how it did there before; NaN where it was not measured there."""
     seen_sd: Floats
     """Standard deviation of the log of that, against its rate now."""
+    other_program: Bools
+    """Whether another program runs there than the one that was measured, so that its precision is not known."""
 
     @classmethod
     def of(
@@ -79,6 +81,7 @@ class Destinations:
             current=np.array([False] * len(rows) if current is None else current, dtype=np.bool_),
             seen=np.full(len(rows), np.nan),
             seen_sd=np.full(len(rows), np.nan),
+            other_program=np.zeros(len(rows), dtype=np.bool_),
         )
 
     @classmethod
@@ -93,6 +96,7 @@ class Destinations:
             current=np.zeros(len(which), dtype=np.bool_),
             seen=seen.rate[which],
             seen_sd=np.zeros(len(which)),
+            other_program=np.zeros(len(which), dtype=np.bool_),
         )
 
     def take(self, chosen: Ints) -> "Destinations":

@@ -175,6 +175,7 @@ def _speeds(jobs: Features, tables: Transfer, targets: Destinations) -> tuple[Fl
     """Log of how much faster the work is on each target's chip, from one pool alone, and its standard deviation."""
     job, shares = targets.job, jobs.shares
     kind, home, pool = jobs.kind[job], jobs.pool[job], targets.pool
+    kind = np.where(targets.other_program, UNKNOWN_PRECISION, kind)
     speed = tables.log[kind, home, pool]
     weight = shares.weight[job]
     shift = WEIGHT_SHIFT * (weight - 0.5) * (tables.arithmetic[kind, home, pool] - tables.bandwidth[home, pool])
@@ -248,6 +249,8 @@ def _described(
         if pool == home:
             return basis, (window,)
         basis = (*basis, *_chip_basis(jobs, machines, job, pool, pools_seen.get(job, 1), model))
+        if targets.other_program[row]:
+            basis = (*basis, "another program there")
         if jobs.throttling[job] > 0.0:
             basis = (*basis, f"throttled here at {np.exp(-jobs.throttling[job]):.0%} of healthy clocks")
         if other_host[row]:

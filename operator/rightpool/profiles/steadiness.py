@@ -183,8 +183,11 @@ def _mean(rates: tuple[float, ...]) -> float:
 
 def _difference(late: float, early: float) -> float:
     """Log of the ratio of two rates, of which one may be 0."""
-    least = max(late, early) / MOST
-    return math.log(max(late, least) / max(early, least))
+    if early <= late / MOST:
+        return math.log(MOST)
+    if late <= early / MOST:
+        return -math.log(MOST)
+    return math.log(late / early)
 
 
 def _added(span: SpanDifference | None, length: int, difference: float) -> SpanDifference:

@@ -6,13 +6,13 @@ from typing import Final
 from rightpool.api.choices import Objective
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.pool_rejection import PoolNotAllowed
 from rightpool.planning.evaluate.rejection import (
     BudgetShort,
     Compared,
     DeadlineMissed,
     HourTooDear,
     OtherChosen,
-    PoolNotAllowed,
     RejectionReason,
     SamplesTooDear,
     ScalingPoor,

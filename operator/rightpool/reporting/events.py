@@ -45,7 +45,7 @@ _EXPECTED: Final = frozenset(
 )
 _WISHED: Final = frozenset({Reason.SUSPENDED.value})
 _BAD_OUTCOMES: Final = frozenset({Outcome.ROLLED_BACK, Outcome.FAILED})
-_BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value, Reason.SAVE_FAILED.value})
+_BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value, Reason.INVALID_VARIANT.value, Reason.SAVE_FAILED.value})
 _PODS_LOST: Final = "PodsLost"
 
 

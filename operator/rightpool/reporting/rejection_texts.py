@@ -4,6 +4,7 @@ from functools import singledispatch
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.planning.evaluate import pool_rejection as pool_kinds
 from rightpool.planning.evaluate import rejection as kinds
 from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
 
@@ -27,39 +28,45 @@ def rejection_text(rejection: kinds.Rejection) -> str:
 
 
 @rejection_text.register
-def _(rejection: kinds.PoolDenied) -> str:
+def _(rejection: pool_kinds.PoolDenied) -> str:
     return f"{rejection.pool} is in placement.pools.deny"
 
 
 @rejection_text.register
-def _(rejection: kinds.PoolNotAllowed) -> str:
+def _(rejection: pool_kinds.PoolNotAllowed) -> str:
     allow = ", ".join(rejection.allow)
     return f"{rejection.pool} is not in placement.pools.allow ({allow}): add it there to use it"
 
 
 @rejection_text.register
-def _(rejection: kinds.PoolNotSelected) -> str:
+def _(rejection: pool_kinds.PoolNotSelected) -> str:
     wanted = ", ".join(f"{key}={value}" for key, value in rejection.wanted)
     return f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
 
 
 @rejection_text.register
-def _(rejection: kinds.OtherVendor) -> str:
+def _(rejection: pool_kinds.OtherVendor) -> str:
     return (
         f"{rejection.pool} has {rejection.vendor} chips and the template is taken to run on {rejection.known} alone: "
-        "where it runs on both, name the pool in placement.pools.allow"
+        f"add what differs there to placement.variants with vendor {rejection.vendor}, or name the pool in "
+        "placement.pools.allow where the template runs on both as it is"
     )
 
 
 @rejection_text.register
-def _(rejection: kinds.SelectorContradicted) -> str:
+def _(rejection: pool_kinds.VariantRefused) -> str:
+    return f"{rejection.pool} has {rejection.vendor} chips, and their variant can't be used: {rejection.refusal}"
+
+
+@rejection_text.register
+def _(rejection: pool_kinds.SelectorContradicted) -> str:
     key, asks = rejection.key, "template.spec.nodeSelector asks for"
     message = f"nodes of {rejection.pool} have {key}={rejection.given}, and {asks} {key}={rejection.wanted}"
     return f"{message}: remove it there, and choose pools with spec.placement.pools"
 
 
 @rejection_text.register
-def _(rejection: kinds.SelectorUnmatched) -> str:
+def _(rejection: pool_kinds.SelectorUnmatched) -> str:
     missing = " and ".join(f"{key}={value}" for key, value in rejection.missing)
     return (
         f"template.spec.nodeSelector asks for {missing}, which no node of {rejection.pool} has: label its nodes, or "
@@ -68,23 +75,23 @@ def _(rejection: kinds.SelectorUnmatched) -> str:
 
 
 @rejection_text.register
-def _(rejection: kinds.CapacityNotWanted) -> str:
+def _(rejection: pool_kinds.CapacityNotWanted) -> str:
     return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}"
 
 
 @rejection_text.register
-def _(rejection: kinds.NoSpot) -> str:
+def _(rejection: pool_kinds.NoSpot) -> str:
     return f"{rejection.pool} sells no spot capacity: set placement.capacity to OnDemand or Any to use it"
 
 
 @rejection_text.register
-def _(rejection: kinds.SizeNotListed) -> str:
+def _(rejection: pool_kinds.SizeNotListed) -> str:
     offered = ", ".join(str(count) for count in rejection.counts)
     return f"{chips(rejection.chips)} is not one of elasticity.chipCounts ({offered})"
 
 
 @rejection_text.register
-def _(rejection: kinds.SizeOutOfBounds) -> str:
+def _(rejection: pool_kinds.SizeOutOfBounds) -> str:
     if rejection.low == rejection.high:
         return f"{chips(rejection.chips)} is not the {rejection.low} that the job runs on: see elasticity"
     bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
@@ -92,7 +99,25 @@ def _(rejection: kinds.SizeOutOfBounds) -> str:
 
 
 @rejection_text.register
-def _(rejection: kinds.NoSize) -> str:
+def _(rejection: pool_kinds.SizeNotMultiple) -> str:
+    group = rejection.tensor * rejection.pipeline
+    return (
+        f"{chips(rejection.chips)} is not a multiple of the {group} that hold the model (elasticity.modelParallel: "
+        f"tensor {rejection.tensor} × pipeline {rejection.pipeline})"
+    )
+
+
+@rejection_text.register
+def _(rejection: pool_kinds.TensorSplit) -> str:
+    fast = f"in slices of {rejection.fast}" if rejection.slices else f"{rejection.fast} in a pod"
+    return (
+        f"{rejection.pool} has {fast} on fast links, of which no whole groups of {rejection.tensor} can be made: lower "
+        "elasticity.modelParallel.tensor, or ask for pods of whole groups with chipsPerReplica"
+    )
+
+
+@rejection_text.register
+def _(rejection: pool_kinds.NoSize) -> str:
     if rejection.parts:
         return (
             f"{rejection.pool} gives MIG slices, between which programs can't communicate: a job has one of them; set "
@@ -105,9 +130,10 @@ def _(rejection: kinds.NoSize) -> str:
             f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no {count} × {chips(each)}; "
             "without elasticity the size is fixed: set elasticity.minChips, maxChips and batch if others will do"
         )
+    multiple = "" if rejection.multiple == 1 else f" in multiples of {rejection.multiple} (elasticity.modelParallel)"
     return (
         f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no size of {rejection.low} to "
-        f"{rejection.high} chips is among them; change elasticity.minChips, maxChips or chipCounts"
+        f"{rejection.high} chips{multiple} is among them; change elasticity.minChips, maxChips or chipCounts"
     )
 
 

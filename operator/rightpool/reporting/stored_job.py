@@ -20,9 +20,11 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
-from rightpool.planning.evaluate.shape import node_selector
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.evaluate.shape import selected_nodes
+from rightpool.planning.job import Job, JobKey, VendorProgram
 from rightpool.workloads.names import workload_hash
+from rightpool.workloads.overlay import workload_on
+from rightpool.workloads.template import InvalidTemplate
 
 # Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
 _UNREADABLE = ProfiledJobSpec(
@@ -53,9 +55,6 @@ class StoredJob:
 
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
-
-    node_labels: tuple[str, ...] = ()
-    """Keys of the node labels that its template asks for."""
 
     kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
     """The status in wire form and as it was read, where `status_packed` has none."""
@@ -112,14 +111,17 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
     state = _NO_STATE
     same = previous is not None and previous.job.uid == about["uid"] and previous.job.generation == generation
     if same and previous is not None and previous.job.spec is not _UNREADABLE:
-        spec, digest = previous.job.spec, previous.job.workload_hash
+        spec, digest, variants = previous.job.spec, previous.job.workload_hash, previous.job.variants
     else:
         try:
             spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
             spec = spec if once else _shared(spec)
             digest = workload_hash(spec.workload.template, spec.workload.chip_container)
+            variants = _variants(spec)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
-            spec, digest, invalid = _UNREADABLE, "", f"spec: {first_problem(error)}"
+            spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
+        except InvalidTemplate as error:
+            spec, digest, variants, invalid = _UNREADABLE, "", (), error.message
     status: Mapping[str, Any] = body.get("status") or {}
     kept = None
     try:
@@ -140,6 +142,7 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
         created_at=_seconds(about.get("creationTimestamp")),
         spec=spec,
         workload_hash=digest,
+        variants=variants,
         approved=None if approved is None else str(approved).strip(),
         trace_request=None if traced is None else read_request(str(traced)),
         invalid=invalid,
@@ -154,9 +157,20 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
-        node_labels=tuple(node_selector(spec)),
         kept=kept,
     )
+
+
+def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
+    """What runs on the chips of the vendors that the spec has variants for. Raises InvalidTemplate, with the field."""
+    found = []
+    for variant in spec.placement.variants:
+        workload = workload_on(spec, variant.vendor)
+        nodes = tuple(sorted(selected_nodes(workload.template).items()))
+        found.append(
+            VendorProgram(variant.vendor.value, workload_hash(workload.template, workload.chip_container), nodes)
+        )
+    return tuple(found)
 
 
 def _team(labels: Mapping[str, Any]) -> str:

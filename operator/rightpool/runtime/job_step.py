@@ -13,7 +13,7 @@ from rightpool.hardware.accelerator import Price
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.commands import CheckTemplate, Command, commands
+from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.migration.transitions import advance, at_rest
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -70,7 +70,7 @@ class Step:
     @property
     def retried(self) -> bool:
         """Whether a command is tried again when its time has come."""
-        return any(isinstance(command, CheckTemplate) for command in self.commands)
+        return any(isinstance(command, CheckTemplate | CheckVariants) for command in self.commands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,6 +29,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
@@ -183,7 +184,7 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in job.node_labels}
+            selected = {key for job in live.values() for key in selecting_keys(job.job)}
             pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):

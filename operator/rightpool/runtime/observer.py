@@ -102,7 +102,9 @@ class Observer:
             threat=self._threat(job, revisions, drained),
             pool_problem=pool_problem,
             refusal=executor.refusal(job),
-            template_checked=executor.template_checked(job),
+            template_checked=executor.checks.template_checked(job),
+            variants_checked=executor.checks.variants_checked(job),
+            refused_variants=executor.checks.refused_variants(job),
         )
         until = now + LOOK_SECONDS * (0.5 + job.phase)  # not all in the same cycle
         last = self._seen.get(job.key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .elasticity_cases import ELASTICITY_CASES
 from .objects import JOB, POOL, Case, asking, containers
 from .policy_cases import POLICY_CASES
 
@@ -20,6 +21,13 @@ _POSITIVE_SAID: Final = "must be a duration of 1s or more"
 _TIME_SAID: Final = "must be a time with its zone: write 2026-12-01T00:00:00Z"
 
 JOB_CASES: Final = (
+    Case(
+        "a node of one's own choice for a vendor",
+        JOB,
+        {"spec.placement.variants": [{"vendor": "AMD", "template": {"spec": {"nodeName": "mi300-0"}}}]},
+        "spec.placement.variants[0].template.spec.nodeName",
+        "must not be set, since it goes round the scheduler and the pools: remove it",
+    ),
     Case("name too long", JOB, {"metadata.name": "a" * 52}, "metadata.name", _NAME_SAID),
     Case("name with a dot", JOB, {"metadata.name": "bert.large"}, "metadata.name", _NAME_SAID),
     Case("name begins with a digit", JOB, {"metadata.name": "4bert"}, "metadata.name", _NAME_SAID),
@@ -105,62 +113,6 @@ JOB_CASES: Final = (
         "must be the name of a LocalQueue in this namespace",
     ),
     Case("queue without a name", JOB, {"spec.queueName": ""}, "spec.queueName", "must be the name of a LocalQueue"),
-    Case(
-        "least above most",
-        JOB,
-        {"spec.elasticity": {"minChips": 16, "maxChips": 8}},
-        "spec.elasticity.minChips",
-        "must not exceed maxChips: lower minChips or raise maxChips",
-    ),
-    Case(
-        "fewer chips than the least",
-        JOB,
-        {"spec.elasticity": {"minChips": 16}},
-        f"{_J}.replicas",
-        "times chipsPerReplica must be at least elasticity.minChips: raise",
-    ),
-    Case(
-        "more chips than the most",
-        JOB,
-        {"spec.elasticity": {"maxChips": 4}},
-        f"{_J}.replicas",
-        "times chipsPerReplica must be at most elasticity.maxChips: lower",
-    ),
-    Case(
-        "sizes without batch",
-        JOB,
-        {"spec.elasticity": {"maxChips": 64}},
-        "spec.elasticity.batch",
-        "is needed where minChips and maxChips differ: write PerChip",
-    ),
-    Case(
-        "counts outside the bounds",
-        JOB,
-        {"spec.elasticity": {"maxChips": 8, "chipCounts": [8, 16]}},
-        "spec.elasticity.chipCounts",
-        "must lie between minChips and maxChips: remove the counts outside",
-    ),
-    Case(
-        "counts below the least",
-        JOB,
-        {"spec.elasticity": {"minChips": 2, "chipCounts": [1, 8], "batch": "Global"}},
-        "spec.elasticity.chipCounts",
-        "must lie between minChips and maxChips: remove the counts outside",
-    ),
-    Case(
-        "counts descend",
-        JOB,
-        {"spec.elasticity": {"chipCounts": [8, 4]}},
-        "spec.elasticity.chipCounts",
-        "must ascend without repeats: write [1, 2, 4, 8]",
-    ),
-    Case(
-        "counts repeat",
-        JOB,
-        {"spec.elasticity": {"chipCounts": [4, 4, 8], "batch": "Global"}},
-        "spec.elasticity.chipCounts",
-        "must ascend without repeats: write [1, 2, 4, 8]",
-    ),
     Case(
         "pool allowed and denied",
         JOB,
@@ -443,4 +395,4 @@ POOL_CASES: Final = (
     ),
 )
 
-CASES: Final = (*JOB_CASES, *POOL_CASES, *POLICY_CASES)
+CASES: Final = (*JOB_CASES, *ELASTICITY_CASES, *POOL_CASES, *POLICY_CASES)

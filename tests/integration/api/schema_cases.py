@@ -55,6 +55,27 @@ SCHEMA_CASES: Final = (
         "spec.placement.pools.allow[1]",
         "Duplicate value",
     ),
+    Case(
+        "a vendor that nobody knows",
+        JOB,
+        {"spec.placement.variants": [{"vendor": "Acme"}]},
+        "spec.placement.variants[0].vendor",
+        '"Google"',
+    ),
+    Case(
+        "a vendor twice",
+        JOB,
+        {"spec.placement.variants": [{"vendor": "AMD"}, {"vendor": "AMD"}]},
+        "spec.placement.variants[1]",
+        "Duplicate value",
+    ),
+    Case(
+        "a variant's container without a name",
+        JOB,
+        {"spec.placement.variants": [{"vendor": "AMD", "template": {"spec": {"containers": [{"image": "x"}]}}}]},
+        "spec.placement.variants[0].template.spec.containers[0].name",
+        "Required value",
+    ),
     Case("no accelerator", POOL, {"spec.accelerator": ABSENT}, "spec.accelerator", "Required value"),
     Case("node without chips", POOL, {"spec.chipsPerNode": 0}, "spec.chipsPerNode", "greater than or equal to 1"),
     Case(

@@ -128,9 +128,7 @@ def test_names_that_leave_room_for_children_are_admitted(server: Server, name: s
     assert refusals(server, changed(JOB, {"metadata.name": name})) == []
 
 
-@pytest.mark.parametrize(
-    "path", ["spec.targets.latency", "spec.workload.jobSet", "spec.elasticity.modelParallel", "spec.checkpoint.modes"]
-)
+@pytest.mark.parametrize("path", ["spec.targets.latency", "spec.workload.jobSet", "spec.checkpoint.modes"])
 def test_unknown_fields_are_refused_as_kubectl_asks(server: Server, path: str) -> None:
     refused = refusals(server, changed(JOB, {path: {}}))
     assert len(refused) == 1
@@ -210,6 +208,33 @@ def test_the_template_is_kept_whole(server: Server) -> None:
     assert created["spec"]["workload"]["job"]["template"] == template
 
 
+def test_a_variant_is_kept_with_what_it_removes(server: Server, namespace: str) -> None:
+    """Fields of null are kept where they are read; those of the schema are no exception."""
+    template = {
+        "metadata": {"labels": {"stack": None}, "annotations": None},
+        "spec": {
+            "tolerations": None,
+            "nodeSelector": {"zone": None, "$patch": "replace"},
+            "serviceAccountName": None,
+            "volumes": [{"name": "shm", "$patch": "delete"}],
+            "containers": [
+                {
+                    "name": "trainer",
+                    "image": "jax",
+                    "args": None,
+                    "env": [{"name": "NCCL_DEBUG", "$patch": "delete"}],
+                    "resources": {"limits": {"memory": None, "cpu": 4}, "requests": None},
+                }
+            ],
+        },
+    }
+    variants = [{"vendor": "Google", "template": template}, {"vendor": "AMD", "template": {}}]
+    asked = changed(JOB, {"spec.placement": {"variants": variants}})
+    assert server.create(asked, namespace)["spec"]["placement"]["variants"] == variants
+    stored = server.call("GET", server.path(JOB, namespace))
+    assert stored["spec"]["placement"]["variants"] == variants
+
+
 def test_the_largest_template_is_within_the_cost_of_the_rules(server: Server) -> None:
     resources = {"limits": {f"example.com/{'x' * 50}-{number}": 1 for number in range(32)}}
     many = [{"name": f"container-{number}", "image": "x", "resources": resources} for number in range(16)]
@@ -221,10 +246,14 @@ def test_the_largest_template_is_within_the_cost_of_the_rules(server: Server) ->
             "spec.workload.job.chipContainer": "container-15",
             "spec.elasticity": {"maxChips": 64, "chipCounts": list(range(1, 65)), "batch": "Global"},
             "spec.placement": {
+                "variants": [
+                    {"vendor": vendor, "template": template}
+                    for vendor in ("Google", "NVIDIA", "AMD", "AWS", "Intel", "CPU")
+                ],
                 "pools": {
                     "allow": [f"pool-{number:058}" for number in range(64)],
                     "deny": [f"deny-{number:058}" for number in range(64)],
-                }
+                },
             },
         },
     )

@@ -23,6 +23,7 @@ from rightpool.hardware.vendors.google import GOOGLE
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.job import JOB
+from rightpool.workloads.overlay import overlaid
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
@@ -186,6 +187,39 @@ def test_on_failure_is_accepted(api: client.ApiClient, restricted: str) -> None:
     wanted["spec"]["restartPolicy"] = "OnFailure"
     job = JOB.build(owner(restricted), Work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
     dry_run(api, job, None)
+
+
+def test_a_template_with_a_variant_laid_over_it_is_accepted(api: client.ApiClient, restricted: str) -> None:
+    variant = {
+        "spec": {
+            "nodeSelector": {"disk": None},
+            "containers": [
+                {
+                    "name": "trainer",
+                    "image": "jax",
+                    "command": ["python", "train.py"],
+                    "env": [{"name": "PYTHONPATH", "value": "/tpu"}, {"name": "PJRT_DEVICE", "value": "TPU"}],
+                    "volumeMounts": [{"name": "ckpt", "mountPath": "/ckpt", "subPath": "tpu"}],
+                },
+                {"name": "logger", "$patch": "delete"},
+            ],
+            "volumes": [{"name": "ckpt", "persistentVolumeClaim": {"claimName": "tpu"}}],
+        }
+    }
+    wanted = template()
+    wanted["spec"]["nodeSelector"] = {"disk": "ssd"}
+    job = JOB.build(
+        owner(restricted),
+        Work(overlaid(wanted, variant)),
+        None,
+        ref(16, 4, TPU, CapacityType.ON_DEMAND),
+        TPU,
+        INJECTION,
+    )
+    (trainer,) = dry_run(api, job, None).spec.template.spec.containers
+    assert (trainer.image, trainer.resources.limits) == ("jax", {"google.com/tpu": "4"})
+    env = {variable.name: variable.value for variable in trainer.env}
+    assert env["PYTHONPATH"].endswith(":/tpu") and env["PJRT_DEVICE"] == "TPU" and "TPU_WORKER_HOSTNAMES" in env
 
 
 def test_the_server_reports_errors_in_a_template(api: client.ApiClient, restricted: str) -> None:

@@ -12,7 +12,7 @@ from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import gives, replicas, shapes, why_not
+from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
 
 CATALOG = load_catalog()
 
@@ -137,3 +137,35 @@ def test_every_shape_can_be_given_and_its_pods_fit(
 @given(any_pool(), st.integers(1, 200))
 def test_a_size_in_bounds_is_offered_or_there_is_a_reason(pool: Pool, chips: int) -> None:
     assert (shapes(pool, chips, chips, [chips]) == []) == (why_not(pool, chips) is not None)
+
+
+def test_chips_that_belong_together_share_a_pod_or_a_slice() -> None:
+    assert shapes(pool(), 1, 16, None, 2, 4, 4) == [(4, 1), (8, 1), (16, 2)], "pods of two would split a group"
+    assert shapes(pool(), 1, 16, None, 4, 4, 8) == [(8, 2), (16, 4)], "pods that hold a group are kept"
+    assert shapes(pool(per_node=4), 1, 64, None, None, 8, 8) == []
+    assert shapes(pool(48, per_node=6), 1, 64, None, None, 4, 4) == [(4, 1)], "a node of six holds one group and a half"
+    slices = pool(per_node=4, slice_=Slice(topology="2x4", chips=8))
+    assert shapes(slices, 1, 16, None, None, 8, 8) == [(8, 2), (16, 4)], "hosts of a slice are on its links"
+    assert shapes(slices, 1, 16, None, None, 16, 16) == []
+
+
+@given(
+    st.integers(1, 16),
+    st.sampled_from([None, 4, 8, 16]),
+    st.one_of(st.none(), st.integers(1, 16)),
+    st.integers(1, 16),
+    st.integers(1, 6),
+    st.one_of(st.none(), st.lists(st.integers(1, 128), min_size=1, max_size=8)),
+)
+def test_sizes_hold_whole_groups_and_are_those_of_before(
+    per_node: int, slice_chips: int | None, each: int | None, tensor: int, pipeline: int, counts: list[int] | None
+) -> None:
+    sliced = None if slice_chips is None or slice_chips % per_node else Slice(topology="2x4", chips=slice_chips)
+    where = pool(128, per_node=per_node, slice_=sliced)
+    group = tensor * pipeline
+    found = shapes(where, 1, 128, counts, each, tensor, group)
+    assert {chips for chips, _ in found} <= {chips for chips, _ in shapes(where, 1, 128, counts, each)}
+    for chips, pods in found:
+        assert chips % group == 0 and chips % pods == 0
+        assert keeps_together(where, chips // pods, tensor)
+    assert shapes(where, 1, 128, counts, each, 1, 1) == shapes(where, 1, 128, counts, each)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.variant import ChipVendor
 from rightpool.cluster.client import Listing
 from rightpool.hardware.catalog import DATA_FILES, Catalog, load_catalog, parse_catalog
 from rightpool.hardware.clouds import CLOUDS, Cloud, is_spot
@@ -17,7 +18,7 @@ from rightpool.hardware.discovery import Unmapped, discover
 from rightpool.hardware.node import NodeFacts, Taint, takes_pods
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import shapes
-from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS
+from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS, vendor_named
 from rightpool.hardware.vendors.vendor import ProductLabel, SliceVariables, Vendor
 from rightpool.planning.evaluate.pool_gates import home_vendor, pool_gate
 from rightpool.planning.evaluate.shape import Shape
@@ -29,7 +30,7 @@ from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.resources import add_chips
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.hardware.machines import eks
-from tests.unit.planning.jobs import spec
+from tests.unit.planning.jobs import fresh, spec
 from tests.unit.workloads.samples import OWNER, Work, env_of, plain, ref
 
 # --- what is registered ----------------------------------------------------------------------------------------------
@@ -230,12 +231,18 @@ def test_nodes_of_a_new_vendor_are_left_out_with_a_reason(node: NodeFacts, reaso
 def test_a_template_stays_with_one_vendor_unless_its_user_allows_others() -> None:
     pools = _fleet(_catalog(), [_acme("z"), eks("n", "g")]).inventory.pools
     acme, nvidia = pools["zeta"], pools["g"]
-    assert home_vendor([acme], None) == ACME
-    assert home_vendor([acme, nvidia], None) == DEFAULT_VENDOR
-    assert home_vendor([acme, nvidia], acme) == ACME
-    rejection = pool_gate(Shape.of(spec()), acme, DEFAULT_VENDOR)
+    shape = Shape.of(fresh())
+    assert home_vendor(shape, [acme], None) == ACME
+    assert home_vendor(shape, [acme, nvidia], None) == DEFAULT_VENDOR
+    assert home_vendor(shape, [acme, nvidia], ACME) == ACME
+    rejection = pool_gate(shape, acme, DEFAULT_VENDOR)
     assert rejection is not None and "zeta has Acme chips and the template is taken to run on NVIDIA alone" in (
         rejection_text(rejection)
     )
     allowed = spec(placement={"pools": {"allow": ["zeta"]}})
-    assert pool_gate(Shape.of(allowed), acme, DEFAULT_VENDOR) is None
+    assert pool_gate(Shape.of(fresh(made=allowed)), acme, DEFAULT_VENDOR) is None
+
+
+def test_the_api_knows_the_same_vendors() -> None:
+    assert [vendor.value for vendor in ChipVendor] == [vendor.name for vendor in VENDORS]
+    assert {vendor_named(vendor.value) for vendor in ChipVendor} == set(VENDORS)

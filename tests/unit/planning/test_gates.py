@@ -136,7 +136,7 @@ def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() ->
 
 def test_a_pool_without_room_is_told_in_the_same_words_however_little_is_left() -> None:
     """Else an assessment that is kept would go on saying how much was free once."""
-    none, some = (room_gate(Shape.of(fresh().spec), Placement("a100", 4, 1), A100, room) for room in (0, 3))
+    none, some = (room_gate(Shape.of(fresh()), Placement("a100", 4, 1), A100, room) for room in (0, 3))
     assert none is not None and none == some
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rightpool.api.variation import MAX_RECENT, Variation
@@ -123,6 +123,7 @@ def test_a_thousand_windows_are_five_writes() -> None:
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=80))
+@example([0.0, 5e-324])
 def test_whatever_is_measured_gives_numbers(rates: list[float]) -> None:
     variation = seen(rates)
     sd, freedom = doubt_of_ratio(variation, 3, 6)

@@ -15,5 +15,12 @@ from rightpool.hardware.vendors.vendor import Vendor
 # Where a node carries labels of several vendors, the first in this order names the chip.
 VENDORS: Final[tuple[Vendor, ...]] = (GOOGLE, NVIDIA, AMD, AWS, INTEL, CPU)
 
+_NAMED: Final = {vendor.name: vendor for vendor in VENDORS}
+
 DEFAULT_VENDOR: Final = NVIDIA
 """Whose chips a pod template is taken to run on, where the cluster has several vendors and nothing tells."""
+
+
+def vendor_named(name: str | None) -> Vendor | None:
+    """The vendor of this name; None where there is none."""
+    return None if name is None else _NAMED.get(name)

@@ -17,6 +17,11 @@ from rightpool.planning.job import Job, JobKey
 _TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
 
 
+# Which placements are asked for, with the labels that the templates for their chips select, and whether what is kept
+# free counts.
+_Asked = tuple[int, Labels, tuple[tuple[str, tuple[tuple[str, str], ...]], ...], bool]
+
+
 class Room:
     """Chips of each pool in one cycle, by node and slice; `take` uses them up.
 
@@ -33,7 +38,7 @@ class Room:
         self._promised: dict[JobKey, dict[str, dict[str, int]]] = {}
         self._kept: dict[str, tuple[JobKey, dict[str, int]]] = {}
         self._version = 0
-        self._newcomers: dict[tuple[int, Labels, bool], tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
+        self._newcomers: dict[_Asked, tuple[int, Sequence[Placement], tuple[bool, ...]]] = {}
         self.touched: set[str] = set()
         """Pools of which chips have been taken."""
         promised = [job for job in jobs if reservation(job)]
@@ -65,7 +70,9 @@ class Room:
         if openings is None:
             return
         pods, each = _in_units(self._pools[target.pool], target)
-        taken = openings.take(pods, each, _selected(job), self._own(job, target.pool, openings))
+        taken = openings.take(
+            pods, each, _selected(job, self._pools[target.pool]), self._own(job, target.pool, openings)
+        )
         _add(self._promised.setdefault(job.key, {}).setdefault(target.pool, {}), taken)
         self._version += 1
         self.touched.add(target.pool)
@@ -101,7 +108,7 @@ class Room:
             seen.add(place.pool)
             pods, each = _in_units(self._pools[place.pool], place)
             own = self._own(job, place.pool, openings)
-            missing = (pods - min(pods, openings.pods(each, _selected(job), own))) * each
+            missing = (pods - min(pods, openings.pods(each, _selected(job, self._pools[place.pool]), own))) * each
             if best is None or (missing, rank) < best[:2]:
                 best = (missing, rank, place)
         if best is None:
@@ -111,7 +118,7 @@ class Room:
         openings = self._openings[place.pool]
         nodes = -(-pods // max(1, openings.unit // each))
         own = self._own(job, place.pool, openings)
-        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _selected(job)))
+        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _selected(job, self._pools[place.pool])))
         self._version += 1
         self.touched.add(place.pool)
         return place
@@ -120,8 +127,8 @@ class Room:
 
     def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
         """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
-        selected = _selected(job)
-        key = (id(places), selected, kept)
+        selected = _selected(job, None)
+        key = (id(places), selected, tuple((variant.vendor, variant.nodes) for variant in job.variants), kept)
         newcomer = job.state.revision is None and job.key not in self._promised
         known = self._newcomers.get(key) if newcomer else None
         if known is not None and known[0] == self._version and known[1] is places:
@@ -142,6 +149,8 @@ class Room:
             own = dict(own)
             _add(own, self._kept[place.pool][1])
         pods, each = _in_units(self._pools[place.pool], place)
+        if job.variants:
+            selected = _selected(job, self._pools[place.pool])
         return openings.pods(each, selected, own) >= pods
 
     def _of(self, pool: str) -> Openings | None:
@@ -236,8 +245,9 @@ def _in_units(pool: Pool, place: Placement) -> tuple[int, int]:
     return place.replicas, place.chips_per_replica
 
 
-def _selected(job: Job) -> Labels:
-    selected = node_selector(job.spec)
+def _selected(job: Job, pool: Pool | None) -> Labels:
+    """The labels of nodes that the job's template for a pool's chips asks for; None: for chips without a variant."""
+    selected = node_selector(job, None if pool is None else pool.accelerator.vendor.name)
     return frozenset(selected.items()) if selected else EVERY_NODE
 
 

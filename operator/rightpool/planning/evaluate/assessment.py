@@ -88,7 +88,7 @@ class Assessment:
         if not fits and kept:
             return replace(candidate, rejection=KeptFree(candidate.placement.pool, candidate.placement.chips))
         if not fits:
-            shape, machines = Shape.of(evaluated.job.spec), evaluated.evaluation.register.machines
+            shape, machines = Shape.of(evaluated.job), evaluated.evaluation.register.machines
             pool = machines.pools[machines.index[candidate.placement.pool]]
             return replace(candidate, rejection=no_room(shape, candidate.placement, pool))
         if taken is None or entry == taken or evaluated.job.state.migration is not None:

@@ -41,6 +41,10 @@ class Candidate:
     """Where throughput is from."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What throughput and cost_per_million count."""
+    vendor: str | None = None
+    """Who makes the chips; None where the pool is not known."""
+    template_vendor: str | None = None
+    """Whose chips the pod template itself is taken to run on, where these are used with a variant."""
 
     @property
     def eligible(self) -> bool:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import gives, replicas, shapes, why_not
+from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.evaluate.pool_gates import capacity_type_gate, no_size, node_selector_gate, pool_gate
+from rightpool.planning.evaluate.pool_gates import capacity_type_gate, no_size, whole_pool_gate
 from rightpool.planning.evaluate.rejection import Rejection
 from rightpool.planning.evaluate.shape import Shape
 
@@ -32,7 +32,7 @@ def options(shape: Shape, pools: Iterable[Pool], vendor: Vendor) -> tuple[Option
 
 def _of_pool(shape: Shape, pool: Pool, vendor: Vendor) -> list[Option]:
     offered = sizes(shape, pool)
-    denied = pool_gate(shape, pool, vendor) or node_selector_gate(shape, pool)
+    denied = whole_pool_gate(shape, pool, vendor)
     if denied is None and not offered:
         denied = no_size(shape, pool)
     if denied is not None:
@@ -52,15 +52,17 @@ def sizes(shape: Shape, pool: Pool) -> list[tuple[int, int]]:
     fixed size has the pods that it asks for, or none."""
     if shape.fixed:
         return [(shape.chips, shape.replicas)] if gives(pool, shape.replicas, shape.chips_per_replica) else []
-    offered = shapes(pool, shape.low, shape.high, shape.counts, shape.chips_per_replica)
-    asked = shape.chips
+    each, tensor, asked = shape.chips_per_replica, shape.tensor, shape.chips
+    offered = shapes(pool, shape.low, shape.high, shape.counts, each, tensor, shape.multiple)
     if (
         shape.counts is None
         and all(count != asked for count, _ in offered)
         and shape.low <= asked <= shape.high
+        and asked % shape.multiple == 0
         and why_not(pool, asked) is None
     ):
-        offered = sorted([*offered, (asked, replicas(pool, asked, shape.chips_per_replica))])
+        pods = replicas(pool, asked, each, tensor)
+        offered = sorted([*offered, (asked, pods)] if keeps_together(pool, asked // pods, tensor) else offered)
     return offered
 
 

@@ -24,6 +24,7 @@ from rightpool.planning.evaluate.experience import fleet_experience, ran_last
 from rightpool.planning.evaluate.gates import avoided
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import good_until
+from rightpool.planning.evaluate.pool_gates import placed_vendor
 from rightpool.planning.evaluate.readiness import (
     comparable_elsewhere,
     forbidden,
@@ -139,7 +140,7 @@ class _Evaluating:
         if rest is not None:
             return _Part(job, decision=rest)
         fleet, revision = self.fleet, job.state.revision
-        shape = Shape.of(job.spec)
+        shape = Shape.of(job)
         if revision is None:
             return self._start(job, shape)
         here = revision.placement
@@ -224,12 +225,12 @@ class _Evaluating:
         budget, spent = job.spec.targets.budget, None
         if budget is not None and job.state.account.spent_by(fleet.now) >= float(budget):
             spent = BudgetSpent(float(budget))
-        vendor = None if current is None else current.accelerator.vendor
+        placed = placed_vendor(revision, current)
         terms = Terms.of(job.spec)
-        key = (shape, terms, vendor, wish, tried, spent)
+        key = (shape, terms, placed, wish, tried, spent)
         order = self._orders.get(key)
         if order is None:
-            start = Start(shape, terms, current, wish, tried, spent)
+            start = Start(shape, terms, placed, wish, tried, spent)
             possible, rejected = start_order(start, list(self.register.machines.pools))
             option, code = self.register.option, self.register.code
             order = self._orders[key] = (
@@ -254,7 +255,7 @@ class _Evaluating:
         """Whether an edit of the size asks for what the job has already, as far as its pool can give it."""
         revision = job.state.revision
         assert revision is not None
-        same = revision.workload_hash == job.workload_hash
+        same = revision.workload_hash == job.workload_hash_of(revision)
         return same and self._requested_placement(job, shape) == revision.placement
 
     def _requested_placement(self, job: Job, shape: Shape) -> Placement | None:

@@ -19,9 +19,11 @@ from rightpool.planning.evaluate.flops import flops_utilization, full_rate
 from rightpool.planning.evaluate.gates import GATES, Row
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
+from rightpool.planning.evaluate.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.evaluate.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.evaluate.rejection import Rejection, RejectionReason
 from rightpool.planning.evaluate.scores import useful_share
+from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.job import Job, unit_of
 from rightpool.prediction.columns import Ints, floats
 from rightpool.prediction.cost import cost_per_million
@@ -159,7 +161,7 @@ class Evaluated:
         revision = self.job.state.revision
         if not self.shown or revision is None:
             return None
-        return Candidate(revision.placement, None, self.price(revision.placement), None, rejection=self.disallowed)
+        return self._unpredicted(revision.placement, self.disallowed)
 
     def best(self) -> Candidate | None:
         """The best other placement that passes all gates; None where none does, or nothing was measured."""
@@ -173,13 +175,36 @@ class Evaluated:
         placement = self.placement(entry)
         code = int(self.unmeasured.gate[entry])
         rejection = None if code == NONE else self.evaluation.register.rejections[code - FIRST_KEPT]
-        return Candidate(placement, None, self.price(placement), None, rejection=rejection)
+        return self._unpredicted(placement, rejection)
+
+    def _unpredicted(self, placement: Placement, rejection: Rejection | None) -> Candidate:
+        vendor, home = self._vendors(placement)
+        price = self.price(placement)
+        return Candidate(placement, None, price, None, rejection=rejection, vendor=vendor, template_vendor=home)
 
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour of a placement; None where its pool or the price is not known."""
         machines = self.evaluation.register.machines
         place = machines.index.get(placement.pool)
         return None if place is None else hourly_cost(placement, machines.pools[place].price)
+
+    def _vendors(self, placement: Placement) -> tuple[str | None, str | None]:
+        """Who makes the chips of a placement, and, where a variant is used there, whose the template itself is taken to
+        run on."""
+        machines, job = self.evaluation.register.machines, self.job
+        place = machines.index.get(placement.pool)
+        if place is None:
+            return None, None
+        there = machines.pools[place].accelerator.vendor
+        if job.variant(there.name) is None:
+            return there.name, None
+        ref = job.state.revision
+        current = (
+            None if ref is None or ref.placement.pool not in machines.index else machines.index[ref.placement.pool]
+        )
+        placed = placed_vendor(ref, None if current is None else machines.pools[current])
+        home = home_vendor(Shape.of(job), machines.pools, placed)
+        return there.name, None if home == there else home.name
 
     def _useful(self, placement: Placement) -> float:
         """Share of the time that is not lost to interruptions."""
@@ -197,6 +222,7 @@ class Evaluated:
         compares = here or self._compares(unit, placement)
         rate = estimate if isinstance(estimate, Estimate) and compares else None
         useful = self._useful(placement)
+        vendor, home = self._vendors(placement)
         return Candidate(
             placement=placement,
             throughput=rate,
@@ -212,6 +238,8 @@ class Evaluated:
             rejection=self._rejection(entries, entry, here=here),
             origin=ORIGINS[0 if asked < 0 else int(prediction.origin[asked])],
             unit=unit,
+            vendor=vendor,
+            template_vendor=home,
         )
 
     def _flops_utilization(self, rate: float, placement: Placement) -> float | None:

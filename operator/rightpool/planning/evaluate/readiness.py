@@ -10,7 +10,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.decision import Decision
-from rightpool.planning.evaluate.pool_gates import current_gate, home_vendor
+from rightpool.planning.evaluate.pool_gates import current_gate, home_vendor, placed_vendor
 from rightpool.planning.evaluate.rejection import Gap, Rejection
 from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.foreign_pod import foreign_pod
@@ -41,7 +41,7 @@ def not_evaluated(job: Job) -> Decision | None:
         pause = job.state.pause
         return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)
     revision, refusal = job.state.revision, job.observed.refusal
-    edited = revision is not None and revision.workload_hash != job.workload_hash
+    edited = revision is not None and revision.workload_hash != job.workload_hash_of(revision)
     if edited and refusal is not None and job.state.migration is None:
         # What runs is not ended for a template that nobody can start.
         return Decision(Action.HOLD, refusal.reason)
@@ -52,7 +52,10 @@ def resized_or_edited(job: Job) -> bool:
     """Whether the user has changed the workload since it was placed."""
     revision, workload = job.state.revision, job.spec.workload
     assert revision is not None
-    return revision.workload_hash != job.workload_hash or revision.requested != (workload.chips, workload.replicas)
+    return revision.workload_hash != job.workload_hash_of(revision) or revision.requested != (
+        workload.chips,
+        workload.replicas,
+    )
 
 
 def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
@@ -136,7 +139,8 @@ def late(job: Job, policy: PlacementPolicySpec, now: float) -> bool:
 
 def forbidden(job: Job, shape: Shape, pools: Mapping[str, Pool]) -> Rejection | None:
     """Why the user no longer allows the current placement; None where it is fine."""
-    assert job.state.revision is not None
-    here = job.state.revision.placement
+    revision = job.state.revision
+    assert revision is not None
+    here = revision.placement
     home = pools[here.pool]
-    return current_gate(shape, home, here, home_vendor((), home))
+    return current_gate(shape, home, here, home_vendor(shape, pools.values(), placed_vendor(revision, home)))

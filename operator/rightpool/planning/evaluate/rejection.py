@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from rightpool.api.choices import Capacity, Objective
+from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
-from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.api.placement import Placement
 
 
 class RejectionReason(StrEnum):
     """Why a placement was not considered, or not taken. Part of the API: shown by `explain`, never renamed."""
 
     POOL_DENIED = "PoolDenied"  # not in placement.pools.allow, in deny, or not matched by the selector
-    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips; placement.pools.allow does not name the pool
+    VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips, without a variant for them
+    VARIANT_REFUSED = "InvalidVariant"  # the API server would not take a child with the variant for these chips
     NODE_SELECTOR = "NodeSelector"  # no node of the pool has the labels that the template asks for
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
+    TENSOR_SPLIT = "TensorSplit"  # chips that share the matrices of a layer would not be on one fast link
     MEMORY = "InsufficientMemory"  # peak use does not fit the chip
     PRECISION = "PrecisionUnsupported"  # the chip does not have the arithmetic that the program uses
     STEPS_DIFFER = "StepsNotComparable"  # measured in steps/s, and a step has another number of samples at that size
@@ -49,118 +50,7 @@ class Rejection:
     reason: ClassVar[RejectionReason]
 
 
-# --- the pool as a whole ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PoolDenied(Rejection):
-    """In placement.pools.deny."""
-
-    reason = RejectionReason.POOL_DENIED
-    pool: str
-
-
-@dataclass(frozen=True, slots=True)
-class PoolNotAllowed(Rejection):
-    """Not in placement.pools.allow."""
-
-    reason = RejectionReason.POOL_DENIED
-    pool: str
-    allow: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolNotSelected(Rejection):
-    """Without the labels of placement.pools.selector."""
-
-    reason = RejectionReason.POOL_DENIED
-    pool: str
-    wanted: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OtherVendor(Rejection):
-    """Chips that the template is not known to run on. known: the vendor that it is taken to run on."""
-
-    reason = RejectionReason.VENDOR_NOT_DECLARED
-    pool: str
-    vendor: Vendor
-    known: Vendor
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorContradicted(Rejection):
-    """The pool's nodes have another value of a label than the template's nodeSelector."""
-
-    reason = RejectionReason.NODE_SELECTOR
-    pool: str
-    key: str
-    given: str
-    wanted: str
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorUnmatched(Rejection):
-    """No node of the pool has these labels of the template's nodeSelector."""
-
-    reason = RejectionReason.NODE_SELECTOR
-    pool: str
-    missing: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityNotWanted(Rejection):
-    """Bought in another way than placement.capacity says."""
-
-    reason = RejectionReason.CAPACITY_TYPE
-    wanted: Capacity
-    capacity: CapacityType
-
-
-@dataclass(frozen=True, slots=True)
-class NoSpot(Rejection):
-    """The pool sells no spot capacity."""
-
-    reason = RejectionReason.CAPACITY_TYPE
-    pool: str
-
-
-# --- the size --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SizeNotListed(Rejection):
-    """Not one of elasticity.chipCounts."""
-
-    reason = RejectionReason.SIZE_NOT_OFFERED
-    chips: int
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SizeOutOfBounds(Rejection):
-    """Outside elasticity.minChips to maxChips."""
-
-    reason = RejectionReason.SIZE_NOT_OFFERED
-    chips: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
-class NoSize(Rejection):
-    """The pool gives no size between low and high. unit: chips of a slice or of a node; reach: chips at most; pods: how
-    many there have to be and with how many chips, where the size is fixed; parts: whether its chips are MIG slices."""
-
-    reason = RejectionReason.SIZE_NOT_OFFERED
-    pool: str
-    slices: bool
-    unit: int
-    reach: int
-    low: int
-    high: int
-    pods: tuple[int, int] | None = None
-    parts: bool = False
+# --- the chips -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

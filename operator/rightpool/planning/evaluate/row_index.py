@@ -10,7 +10,7 @@ import numpy as np
 from rightpool.api.placement import Placement
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.evaluate.enumerate import options
-from rightpool.planning.evaluate.pool_gates import current_gate, home_vendor
+from rightpool.planning.evaluate.pool_gates import current_gate, home_vendor, placed_vendor
 from rightpool.planning.evaluate.register import NONE, Register
 from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.job import Job
@@ -27,6 +27,8 @@ class Origins:
     """Their pools: places among the machines."""
     option: Ints
     """Their numbers in the register."""
+    placed: Sequence[Vendor | None]
+    """Whose chips their templates are taken to run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,15 @@ class RowIndex:
 def origins_of(jobs: Sequence[Job], register: Register) -> Origins:
     """Where these jobs are. Their pools must be among the machines of the register."""
     places = [_placement(job) for job in jobs]
+    pools = [register.machines.index[place.pool] for place in places]
     return Origins(
         places,
-        np.array([register.machines.index[place.pool] for place in places], dtype=np.int64),
+        np.array(pools, dtype=np.int64),
         np.array([register.option(place) for place in places], dtype=np.int64),
+        [
+            placed_vendor(job.state.revision, register.machines.pools[pool])
+            for job, pool in zip(jobs, pools, strict=True)
+        ],
     )
 
 
@@ -60,9 +67,10 @@ def row_index_of(shapes: Sequence[Shape], origins: Origins, register: Register) 
     columns: list[tuple[list[int], list[int], list[bool]]] = []
     gates: dict[tuple[int, int], int] = {}
     chosen, current = [], []
-    for shape, place, home, here in zip(shapes, origins.places, origins.pool, origins.option, strict=True):
+    columns_of = zip(shapes, origins.places, origins.pool, origins.option, origins.placed, strict=True)
+    for shape, place, home, here, placed in columns_of:
         pool = machines.pools[home]
-        vendor = home_vendor((), pool)
+        vendor = home_vendor(shape, machines.pools, placed)
         number = templates.get((shape, vendor))
         if number is None:
             number = templates[shape, vendor] = len(columns)

@@ -12,9 +12,10 @@ from rightpool.planning.evaluate.experience import Experience
 from rightpool.planning.evaluate.outlook import pace_of
 from rightpool.planning.evaluate.register import NONE, Options, Register
 from rightpool.planning.evaluate.row_index import Origins, RowIndex
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, parallelism_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import features
+from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations, Prediction, Predictor
 
 
@@ -34,6 +35,8 @@ class RowRates:
     """By row: share of perfect scaling; NaN of rows that a gate rejects."""
     seen: Bools
     """By row: whether the job was measured there."""
+    other_program: Bools
+    """By row: whether another program runs there than the one that was measured."""
     current_predicted: Ints
     """By job: the place of where it is in the prediction."""
     current_efficiency: Floats
@@ -92,6 +95,7 @@ def row_rates(
         for place, experience in lone:
             rows = pairs[alone_pool[pairs] == machines.index.get(place.pool, -1)]
             seen_alone[rows], doubt_alone[rows] = rate_here * experience.ratio, experience.sd
+    other = _other_programs(jobs, machines)
     targets = Destinations(
         job=np.concatenate((job, alone_job, everyone)),
         pool=np.concatenate((pool, alone_pool, home)),
@@ -101,6 +105,7 @@ def row_rates(
         current=np.concatenate((np.zeros(len(asked) + len(alone_job), np.bool_), np.ones(count, np.bool_))),
         seen=np.concatenate((seen, seen_alone, np.full(count, np.nan))),
         seen_sd=np.concatenate((doubt, doubt_alone, np.full(count, np.nan))),
+        other_program=np.concatenate((other[job, pool], other[alone_job, alone_pool], np.zeros(count, np.bool_))),
     )
     made_from = features(
         [job.observed.profile for job in jobs],
@@ -109,6 +114,7 @@ def row_rates(
         machines,
         rates_seen,
         paces,
+        [parallelism_of(job) for job in jobs],
     )
     prediction = predictor.predict(made_from, machines, targets)
     median = prediction.median
@@ -127,6 +133,19 @@ def row_rates(
         predicted=predicted,
         efficiency=efficiency,
         seen=was_seen,
+        other_program=other[row_job, options.pool[row_option]],
         current_predicted=begin + len(alone_job) + everyone,
         current_efficiency=made_from.rate / (options.chips[here] * alone[len(alone_job) - count :]),
     )
+
+
+def _other_programs(jobs: Sequence[Job], machines: Machines) -> Bools:
+    """By job and pool: whether a variant is used on either side of a move, so that another program runs there."""
+    vendors = [pool.accelerator.vendor.name for pool in machines.pools]
+    found = np.zeros((len(jobs), len(vendors)), dtype=np.bool_)
+    for number, job in enumerate(jobs):
+        if job.variants:
+            ref = job.state.revision
+            assert ref is not None
+            found[number] = [job.workload_hash_on(vendor) != ref.workload_hash for vendor in vendors]
+    return found

@@ -10,10 +10,9 @@ from rightpool.api.choices import Batch, ModelState
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.evaluate.shape import needs_price
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, parallelism_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import Parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +141,16 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
     )
 
 
-def _replicated(seen: Parallelism) -> bool:
-    """Whether the program says that every chip holds the whole state."""
-    return seen.sharded == seen.tensor == seen.pipeline == 1
+def _sharded(job: Job) -> bool:
+    """Whether state may be split over the chips so that each needs more of it on fewer chips. Where the user says how
+    the model is divided, a group of chips keeps its part at any size, and only what is seen to be sharded over groups
+    counts; else whatever the program does not deny."""
+    elastic, seen = job.spec.elasticity, parallelism_of(job)
+    if elastic.state is not ModelState.SHARDED:
+        return False
+    if elastic.model_parallel is not None:
+        return (seen.sharded or 1) > 1
+    return not seen.sharded == seen.tensor == seen.pipeline == 1
 
 
 def _row(job: Job, rate: float, now: float) -> tuple[float, ...]:
@@ -157,7 +163,7 @@ def _row(job: Job, rate: float, now: float) -> tuple[float, ...]:
         used is not None,
         spec.batch is not Batch.PER_CHIP,
         profile.unit is WorkUnit.STEPS and spec.batch is Batch.PER_CHIP,
-        spec.elasticity.state is ModelState.SHARDED and not _replicated(profile.traits.parallelism),
+        _sharded(job),
         revision.placement.chips,
         needs_price(targets),
         math.nan if targets.max_cost_per_hour is None else float(targets.max_cost_per_hour),

@@ -74,6 +74,7 @@ class _Columns:
         rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
+        self.other_program = rates.other_program
         self.current_predicted, self.current_efficiency = rates.current_predicted, rates.current_efficiency
         self.numbers = numbers_of(jobs, self.rates, self.options.price[self.here], self.home, now)
         self.flops = or_nan([flops_per_unit(job) for job in jobs])
@@ -99,6 +100,7 @@ class _Columns:
             # A spot offer carries what being interrupted costs: the restarts of its hours.
             useful = useful_share(options.interruptions[option], restart)
             rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
+            other_program = np.zeros_like(seen) if at_home else self.other_program
             return Rows(
                 numbers=self.numbers,
                 job=job,
@@ -109,7 +111,7 @@ class _Columns:
                 home_memory=memory[home],
                 same_chip=chip[pool] == chip[home],
                 seen=seen,
-                unsupported=lacking[precision[job], pool],
+                unsupported=lacking[precision[job], pool] & ~other_program,
                 avoided=np.zeros_like(seen) if at_home else self.avoided,
                 left=np.zeros_like(seen) if at_home else self.left,
                 rate=rate,

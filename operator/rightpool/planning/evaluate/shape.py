@@ -1,16 +1,28 @@
 """The shape of a job: all that its possible placements depend on. Jobs of equal shape are enumerated once."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from rightpool.api.choices import Capacity, ModelState, Objective
 from rightpool.api.placement import CapacityType
 from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.planning.job import Job
 
 _CAPACITY_TYPES = {
     Capacity.ON_DEMAND: (CapacityType.ON_DEMAND,),
     Capacity.SPOT: (CapacityType.SPOT,),
     Capacity.ANY: (CapacityType.ON_DEMAND, CapacityType.SPOT),
 }
+
+
+class VariantShape(NamedTuple):
+    """What of a variant says where a job may be."""
+
+    vendor: str
+    nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that the template with this variant asks for."""
+    refusal: str | None
+    """Why it can't be used."""
 
 
 class Shape(NamedTuple):
@@ -29,13 +41,19 @@ class Shape(NamedTuple):
     nodes: tuple[tuple[str, str], ...]
     fixed: bool
     """Whether it runs in the very pods that are asked for."""
+    variants: tuple[VariantShape, ...] = ()
+    tensor: int = 1
+    """Chips that must share a fast link."""
+    pipeline: int = 1
+    """How many such groups hold the model together."""
 
     @classmethod
-    def of(cls, spec: ProfiledJobSpec) -> "Shape":
-        """Of one spec."""
+    def of(cls, job: Job) -> "Shape":
+        """Of one job: of its spec, and of what is known of its variants."""
+        spec = job.spec
         workload, elasticity, placement = spec.workload, spec.elasticity, spec.placement
         pools = placement.pools
-        selector = pools.selector
+        selector, parallel = pools.selector, elasticity.model_parallel
         return cls(
             workload.chips_per_replica,
             workload.replicas,
@@ -46,9 +64,26 @@ class Shape(NamedTuple):
             pools.allow,
             pools.deny,
             () if selector is None else tuple(sorted(selector.match_labels.items())),
-            tuple(sorted(node_selector(spec).items())),
+            tuple(sorted(node_selector(job, None).items())),
             spec.fixed,
+            _variants(job) if job.variants else (),
+            1 if parallel is None else parallel.tensor,
+            1 if parallel is None else parallel.pipeline,
         )
+
+    @property
+    def multiple(self) -> int:
+        """Chips that hold the model; every size is a multiple of it."""
+        return self.tensor * self.pipeline
+
+    def variant(self, vendor: str) -> VariantShape | None:
+        """What is used on the chips of this vendor, if not the pod template as it is."""
+        return next((variant for variant in self.variants if variant.vendor == vendor), None)
+
+    def nodes_on(self, vendor: str) -> tuple[tuple[str, str], ...]:
+        """Labels of nodes that the template for this vendor's chips asks for."""
+        variant = self.variant(vendor)
+        return self.nodes if variant is None else variant.nodes
 
     @property
     def chips(self) -> int:
@@ -84,7 +119,7 @@ class Terms(NamedTuple):
             None if memory is None else float(memory),
             None if hourly is None else float(hourly),
             cost_target(targets),
-            spec.elasticity.state is ModelState.SHARDED,
+            spec.elasticity.state is ModelState.SHARDED and spec.elasticity.model_parallel is None,
         )
 
 
@@ -102,8 +137,26 @@ def needs_price(targets: Targets) -> bool:
     return targets.objective is not Objective.MINIMIZE_TIME or cost_target(targets) is not None
 
 
-def node_selector(spec: ProfiledJobSpec) -> dict[str, str]:
-    """Labels of nodes that the user's template asks for, beside those of the pool."""
-    pod = spec.workload.template.get("spec")
-    wanted = pod.get("nodeSelector") if isinstance(pod, dict) else None
-    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, dict) else {}
+def node_selector(job: Job, vendor: str | None) -> dict[str, str]:
+    """Labels of nodes that the template for this vendor's chips asks for, beside those of the pool. None: of a vendor
+    without a variant."""
+    variant = job.variant(vendor)
+    return selected_nodes(job.spec.workload.template) if variant is None else dict(variant.nodes)
+
+
+def selecting_keys(job: Job) -> set[str]:
+    """Keys of the labels by which the job may select nodes, on whatever chips."""
+    keys = set(node_selector(job, None))
+    return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants))
+
+
+def selected_nodes(template: Mapping[str, Any]) -> dict[str, str]:
+    """Labels of nodes that a pod template asks for."""
+    pod = template.get("spec")
+    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
+    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}
+
+
+def _variants(job: Job) -> tuple[VariantShape, ...]:
+    refused = dict(job.observed.refused_variants)
+    return tuple(VariantShape(variant.vendor, variant.nodes, refused.get(variant.vendor)) for variant in job.variants)

@@ -7,15 +7,15 @@ from rightpool.api.choices import Objective
 from rightpool.api.placement import Placement
 from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.evaluate.enumerate import nearest, sizes
 from rightpool.planning.evaluate.pool_gates import (
     bounds_gate,
     capacity_type_gate,
     home_vendor,
     no_size,
-    node_selector_gate,
-    pool_gate,
-    selected,
+    parallel_gate,
+    whole_pool_gate,
 )
 from rightpool.planning.evaluate.rejection import (
     Avoided,
@@ -39,8 +39,8 @@ class Start:
 
     shape: Shape
     terms: Terms
-    current: Pool | None
-    """Where the job is, if anywhere: the template runs on that vendor's chips."""
+    placed: Vendor | None
+    """Whose chips the template of a job with a place is taken to run on."""
     wish: Placement | None = None
     """What comes before everything else: where an edited job is, at the size that it asks for now."""
     avoided: tuple[Avoided, ...] = ()
@@ -55,18 +55,19 @@ def start_order(start: Start, pools: list[Pool]) -> tuple[list[Placement], list[
     Every pool at the asked size, then smaller ones. Pools named in placement.pools.allow come in that order. Otherwise
     the objective ranks them by what a chip can do by its specifications for its price; pools without a price come last.
     """
-    vendor = home_vendor([pool for pool in pools if selected(start.shape, pool)], start.current)
+    vendor = home_vendor(start.shape, pools, start.placed)
     possible: list[tuple[Placement, Pool]] = []
     rejected: list[tuple[Placement, Rejection]] = []
     for pool in pools:
         offered = sizes(start.shape, pool)
-        barred = pool_gate(start.shape, pool, vendor) or node_selector_gate(start.shape, pool)
+        barred = whole_pool_gate(start.shape, pool, vendor)
         for placement in _placements(start, pool, offered):
             rejection = (
                 barred
                 or capacity_type_gate(start.shape, pool, placement.capacity)
                 or (None if offered else no_size(start.shape, pool))
                 or bounds_gate(start.shape, placement.chips)
+                or parallel_gate(start.shape, pool, placement)
                 or _terms_gate(start, pool, placement)
             )
             if rejection is None:

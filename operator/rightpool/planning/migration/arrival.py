@@ -192,7 +192,7 @@ def _turned_back(
         migration,
         rolling_back=True,
         abandoned=migration.target,
-        target=replace(back, workload_hash=job.workload_hash),
+        target=replace(back, workload_hash=job.workload_hash_of(back)),
         failure=failure,
         failure_message=message,
         saved_before=job.observed.checkpoint_at,

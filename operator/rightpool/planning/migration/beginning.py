@@ -24,6 +24,8 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
     if decision.candidate is None or decision.target is None:
         return job
     if decision.action is Action.START and job.state.revision is None:
+        if awaits_check(job, decision.candidate.vendor):
+            return job
         target = _revision(job, decision, next_revision(job), now)
         return job.with_state(replace(job.state, revision=target, decisions=job.state.decisions + 1))
     if job.state.revision is None or decision.action not in (*MIGRATING_ACTIONS, Action.START):
@@ -53,19 +55,26 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
     return job.with_state(replace(job.state, migration=migration, decisions=number))
 
 
+def awaits_check(job: Job, vendor: str | None) -> bool:
+    """Whether the job would run by a variant that the API server has not been asked about yet."""
+    return job.variant(vendor) is not None and not job.observed.variants_checked
+
+
 def _revision(job: Job, decision: Decision, number: int, now: float) -> Revision:
     assert decision.candidate is not None
     workload = job.spec.workload
-    return Revision(
+    ref = Revision(
         revision=number,
         placement=decision.candidate.placement,
-        workload_hash=job.workload_hash,
         requested_chips=workload.chips,
         requested_replicas=workload.replicas,
         created_at=now,
         cost_per_hour=decision.candidate.cost_per_hour,
         generation=job.generation,
+        vendor=decision.candidate.vendor,
+        template_vendor=decision.candidate.template_vendor,
     )
+    return replace(ref, workload_hash=job.workload_hash_of(ref))
 
 
 def next_revision(job: Job) -> int:

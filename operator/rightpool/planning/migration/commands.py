@@ -55,7 +55,12 @@ class CheckTemplate:
     target: Revision | None = None
 
 
-Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate
+@dataclass(frozen=True, slots=True)
+class CheckVariants:
+    """The API server is asked once for each spec whether it would take a child with each variant that is not in use."""
+
+
+Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate | CheckVariants
 
 
 def commands(job: Job) -> tuple[Command, ...]:
@@ -68,7 +73,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     earlier = [r.revision for r in job.observed.revisions.values() if r.earlier]
     if job.state.revision is None:
         # A mistake in the template is told at once, and not when there are chips for it.
-        return (*(EndRevision(number) for number in sorted(earlier)), CheckTemplate())
+        return (*(EndRevision(number) for number in sorted(earlier)), CheckTemplate(), *_variants_checked(job))
     wanted: list[Command] = []
     keep = {job.state.revision.revision}
     migration = job.state.migration
@@ -96,6 +101,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     trace = job.state.trace
     if trace is not None and not trace.over and trace.revision is not None:
         wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
+    wanted += _variants_checked(job)
     # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
     strays = [
         r.revision for r in job.observed.revisions.values() if r.exists and not r.succeeded and r.revision not in keep
@@ -109,9 +115,14 @@ def commands(job: Job) -> tuple[Command, ...]:
 def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
     """None where the Revision has no child, and the workload was edited since it was planned: a child would be made of
     the edited one under the hash of the earlier, and a user who takes the edit back would never get it undone."""
-    if ref.workload_hash != job.workload_hash and not job.revision(ref.revision).exists:
+    if ref.workload_hash != job.workload_hash_of(ref) and not job.revision(ref.revision).exists:
         return []
     return [EnsureRevision(ref, suspend)]
+
+
+def _variants_checked(job: Job) -> list[Command]:
+    """A mistake in a variant is told at once, and not when the job is to move there."""
+    return [CheckVariants()] if job.variants else []
 
 
 def _runs(job: Job, migration: Migration | None) -> bool:

@@ -12,6 +12,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.planning.accounting.accounting import departed
 from rightpool.planning.job import Job, throttled_now
+from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
@@ -49,6 +50,8 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
         if refusal is not None and refusal.revision == migration.target.revision:
             migration = replace(migration, message=refusal.message)
             return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
+    if awaits_check(job, migration.target.vendor):
+        return job
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
     return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
@@ -157,7 +160,7 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     if state.exists or state.active > 0:
         return job
     # Only here the job's place changes: from now on the target is what is there.
-    target = replace(migration.target, workload_hash=job.workload_hash, created_at=now)
+    target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
     migration = replace(migration, target=target, stopped_at=now, running_at=None)
     job = departed(job, migration, now)
     assert job.state.migration is not None

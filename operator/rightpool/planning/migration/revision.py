@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rightpool.api.conditions import Reason
 
@@ -108,6 +109,14 @@ class RevisionState:
     def hindrance(self) -> str | None:
         """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""
         return self.blocked or (None if self.crash is None else str(self.crash))
+
+
+class VariantRefusal(NamedTuple):
+    """Why the API server would not take a child with a variant of spec.placement.variants."""
+
+    vendor: str
+    message: str
+    """Its words, with the field of the variant."""
 
 
 @dataclass(frozen=True, slots=True)

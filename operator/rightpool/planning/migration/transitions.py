@@ -167,7 +167,7 @@ def _allowed(job: Job, assessment: Assessment) -> Job:
 def _step(
     job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words
 ) -> Job:
-    edited = job.workload_hash != migration.target.workload_hash
+    edited = job.workload_hash_of(migration.target) != migration.target.workload_hash
     if migration.phase in DEPARTURE:
         return depart(job, migration, assessment, edited, now, words)
     awaits_verdict = migration.promises and not migration.rolling_back

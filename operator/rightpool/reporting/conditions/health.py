@@ -19,8 +19,10 @@ def degraded(job: Job, context: Context) -> Statement | None:
     if context.problem is not None and job.state.finished is None:
         return Statement("True", Reason.OPERATOR_FAILED, operator_failed(context.problem))
     revision = job.state.revision
-    if revision is None or job.state.finished is not None:
+    if job.state.finished is not None:
         return None
+    if revision is None:
+        return _refused_variant(job)
     if context.price is None:
         where = job.observed.pool_problem or f"pool {revision.placement.pool} can't be used: see its conditions"
         return Statement("True", Reason.ACCELERATOR_UNKNOWN, where)
@@ -34,7 +36,19 @@ def degraded(job: Job, context: Context) -> Statement | None:
     reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
     if diagnosis is not None and reason is not None:
         return Statement("True", reason, f"{diagnosis.evidence}. What helps: {diagnosis.lever}")
-    return Statement("False", Reason.HEALTHY, "")
+    return _refused_variant(job) or Statement("False", Reason.HEALTHY, "")
+
+
+def _refused_variant(job: Job) -> Statement | None:
+    """That the job can't go where it has a variant for. What runs is not concerned."""
+    refused = job.observed.refused_variants
+    if not refused:
+        return None
+    message = "; ".join(refusal.message for refusal in refused)
+    vendors = " and ".join(refusal.vendor for refusal in refused)
+    return Statement(
+        "True", Reason.INVALID_VARIANT, f"{message}. Until it is corrected, chips of {vendors} are left out"
+    )
 
 
 def completed(job: Job, context: Context) -> Statement | None:

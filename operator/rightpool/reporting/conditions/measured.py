@@ -16,6 +16,7 @@ from rightpool.reporting.conditions.context import Context, Statement, complete_
 from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.reporting.wording import share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
+from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.template import InvalidTemplate
 
 _INEFFICIENT: Final = {
@@ -85,8 +86,9 @@ def _in_steps(job: Job, profile: Profile) -> str:
 
 
 def _notes(job: Job) -> tuple[InjectionNote, ...]:
-    workload = job.spec.workload
+    ref = job.state.revision
     try:
+        workload = workload_on(job.spec, None if ref is None else ref.vendor)
         return notes_for(workload.template, workload.chip_container)
     except InvalidTemplate:
         return ()  # Placed says so

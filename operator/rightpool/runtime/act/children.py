@@ -14,6 +14,7 @@ from rightpool.planning.job import Job
 from rightpool.runtime.observe.facts import ChildFacts
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
@@ -35,7 +36,7 @@ class Children:
 
     def build(self, job: Job, ref: Revision, pool: Pool, *, suspend: bool) -> Mapping[str, Any]:
         """Build a Revision's child. Raises workloads.template.InvalidTemplate for an unusable template."""
-        workload, injection = job.spec.workload, self._injection(job, ref)
+        workload, injection = workload_on(job.spec, ref.vendor), self._injection(job, ref)
         return kind_of(workload).build(_owner(job), workload, job.spec.queue_name, ref, pool, injection, suspend)
 
     def service(self, job: Job, ref: Revision, child: ChildFacts) -> Mapping[str, Any] | None:

@@ -13,14 +13,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from rightpool.api.conditions import Reason
-from rightpool.api.placement import Placement
-from rightpool.api.revision import Revision
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import CheckTemplate, Command, EndRevision, EnsureRevision, RequestTrace
+from rightpool.planning.migration.commands import (
+    CheckTemplate,
+    CheckVariants,
+    Command,
+    EndRevision,
+    EnsureRevision,
+    RequestTrace,
+)
 from rightpool.planning.migration.revision import ChildRefusal
 from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.runtime.act.checkpointer import Checkpointer
@@ -31,6 +36,7 @@ from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.queue_hold import hold, hold_wanted
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.act.services import ChildServices
+from rightpool.runtime.act.template_checks import TemplateChecks, with_variant
 from rightpool.runtime.act.tracer import Tracer
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.facts import ChildFacts, child_facts
@@ -41,7 +47,6 @@ from rightpool.workloads.template import InvalidTemplate
 
 # Bytes of an object; etcd stores 1.5 MiB by default, including the fields that the API server adds.
 LARGE: Final = 2**20
-CHECK_SECONDS: Final = 0.2  # between two checks of templates
 
 logger = logging.getLogger(__name__)
 
@@ -69,17 +74,11 @@ class Executor:
         self._deletions = Deletions(client, clock)
         self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
         self._metrics = metrics
-        self._clock = clock
-        self._checked: dict[str, int] = {}  # uid → generation whose template the API server has judged
-        self._check_at = 0.0  # when the next template may be checked
+        self.checks = TemplateChecks(client, fence, children, store, self._refusals, clock)
 
     def refusal(self, job: Job) -> ChildRefusal | None:
         """Why the job's current Revision can't be created; None if it can."""
         return self._refusals.current(job)
-
-    def template_checked(self, job: Job) -> bool:
-        """Whether the API server was asked about the template of this generation."""
-        return self._checked.get(job.uid) == job.generation
 
     def checkpoint_error(self, job: Job) -> str | None:
         """The error of the current migration's request for a checkpoint."""
@@ -95,7 +94,7 @@ class Executor:
         self._checkpointer.forget(uids)
         for uid in uids:
             self._refusals.discard(uid)
-            self._checked.pop(uid, None)
+        self.checks.forget(uids)
         self._deletions.forget_old()
 
     def needed(self, job: Job, command: Command) -> bool:
@@ -120,8 +119,8 @@ class Executor:
         if isinstance(command, EndRevision):
             child = self._to_end(job, command)
             return child is not None and not child.deleting
-        if isinstance(command, CheckTemplate):
-            return not self.template_checked(job) and self._clock() >= self._check_at
+        if isinstance(command, CheckTemplate | CheckVariants):
+            return self.checks.needed(job, command)
         if isinstance(command, RequestTrace):
             return self._tracer.needed(job, command)
         return self._checkpointer.needed(job)
@@ -137,8 +136,8 @@ class Executor:
                 done = self._ensure(job, command, pools, term)
             elif isinstance(command, EndRevision):
                 done = self._end(job, command)
-            elif isinstance(command, CheckTemplate):
-                done = self._check(job, command, pools)
+            elif isinstance(command, CheckTemplate | CheckVariants):
+                done = self.checks.carry_out(job, command, pools)
             elif isinstance(command, RequestTrace):
                 done = self._tracer.request(job, command)
             else:
@@ -176,14 +175,14 @@ class Executor:
             # this child starts its pods, and can't recreate a child that was deleted in the meantime.
             manifest = self._children.build(job, command.ref, pool, suspend=True)
         except InvalidTemplate as error:
-            return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, error.message)
+            message = with_variant(job, command.ref.vendor, error.message)
+            return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         self._may_create(job, command, term)
         try:
             created = self._create(job, kind, manifest)
         except (Invalid, Forbidden) as error:
-            return self._refuse(
-                job, command.ref.revision, Reason.INVALID_TEMPLATE, self._not_stored(kind, manifest, error.message)
-            )
+            message = with_variant(job, command.ref.vendor, self._not_stored(kind, manifest, error.message))
+            return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         if created is None:
             taken = name_taken_text(kind.resource, str(manifest["metadata"]["name"]))
             return self._refuse(job, command.ref.revision, Reason.NAME_TAKEN, taken)
@@ -195,36 +194,6 @@ class Executor:
         )
         if self._services.ensure(job, command, created):
             self._match_suspend(job, command, created)
-        return True
-
-    def _check(self, job: Job, command: CheckTemplate, pools: Mapping[str, Pool]) -> bool:
-        """Ask the API server whether it would take a child of the template. Only what is wrong with the child itself is
-        a refusal: a quota may be free when there is a place for it."""
-        if self.template_checked(job):
-            return False
-        # A thousand jobs that wait for chips do not keep the client from starting those that do not.
-        self._check_at = self._clock() + CHECK_SECONDS
-        ref = command.target or _anywhere(job, pools)
-        pool = None if ref is None else pools.get(ref.placement.pool)
-        if ref is None or pool is None:
-            return False
-        kind = kind_of(job.spec.workload)
-        message: str | None = None
-        self._fence.leader()
-        try:
-            manifest = self._children.build(job, ref, pool, suspend=True)
-            self._client.create(kind.resource, manifest, dry_run=True, strict=True)
-        except InvalidTemplate as error:
-            # Where there is no place yet, another pool may do for its node selector.
-            message = None if command.target is None else error.message
-        except Invalid as error:
-            message = error.message
-        except (AlreadyExists, Forbidden):
-            pass
-        self._checked[job.uid] = job.generation
-        if message is not None:
-            return self._refuse(job, ref.revision, Reason.INVALID_TEMPLATE, message)
-        self._store.wake()  # the migration waits for it
         return True
 
     def _may_create(self, job: Job, command: EnsureRevision, term: int | None) -> None:
@@ -371,12 +340,3 @@ class Executor:
         self._services.forget(child.uid)
         logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
-
-
-def _anywhere(job: Job, pools: Mapping[str, Pool]) -> Revision | None:
-    """The first Revision on some pool; None where there is no pool."""
-    if not pools:
-        return None
-    workload = job.spec.workload
-    placement = Placement(min(pools), workload.chips, workload.replicas)
-    return Revision(1, placement, job.workload_hash, workload.chips, workload.replicas, 0.0)

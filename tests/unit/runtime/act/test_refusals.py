@@ -101,10 +101,10 @@ def test_what_an_edit_would_start_is_checked_while_the_job_runs_on(world: World)
     world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, child()))
     planned = replace(migration(world, Phase.PLANNED), action=Action.UPDATE)
     job = world.persist(planned)
-    assert not world.executor.template_checked(job)
+    assert not world.executor.checks.template_checked(job)
     world.cluster.refuse = Invalid("unknown field")
     world.run(job)
-    assert world.executor.template_checked(job)
+    assert world.executor.checks.template_checked(job)
     refusal = world.executor.refusal(job)
     assert refusal is not None and refusal.revision == planned.target.revision
     assert not any(world.executor.needed(job, command) for command in commands(job)), "and not again"

@@ -1,0 +1,182 @@
+"""Asks the API server, by dry runs, whether it would take children of a spec: a mistake is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import AlreadyExists, Forbidden, Invalid
+from rightpool.hardware.pool import Pool
+from rightpool.planning.job import Job
+from rightpool.planning.migration.beginning import next_revision
+from rightpool.planning.migration.commands import CheckTemplate, CheckVariants
+from rightpool.planning.migration.revision import VariantRefusal
+from rightpool.runtime.act.children import Children
+from rightpool.runtime.act.fence import Fence
+from rightpool.runtime.act.refusals import Refusals
+from rightpool.runtime.observe.store import Store
+from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.template import InvalidTemplate
+
+CHECK_SECONDS: Final = 0.2  # between two checks
+
+
+@dataclass(slots=True)
+class _Checked:
+    """What the API server was asked about one generation of a job."""
+
+    generation: int
+    template: bool = False
+    variants: dict[str, str | None] = field(default_factory=dict)
+    """By vendor, why it would not take a child with that variant."""
+
+
+class TemplateChecks:
+    """Thread-safe where those of one job are made in one thread at a time.
+
+    What was found is kept in memory alone: another leader asks again.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        fence: Fence,
+        children: Children,
+        store: Store,
+        refusals: Refusals,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._fence = fence
+        self._children = children
+        self._store = store
+        self._refusals = refusals
+        self._clock = clock
+        self._checked: dict[str, _Checked] = {}  # by uid of the ProfiledJob
+        self._next = 0.0  # when the next check may be made
+
+    def template_checked(self, job: Job) -> bool:
+        """Whether the API server was asked about the template of this generation."""
+        return self._of(job).template
+
+    def variants_checked(self, job: Job) -> bool:
+        """Whether it was asked about all variants that are not in use."""
+        return not job.variants or not self._unchecked(job)
+
+    def refused_variants(self, job: Job) -> tuple[VariantRefusal, ...]:
+        """Those that it would not take."""
+        if not job.variants:
+            return ()
+        found = self._of(job).variants
+        return tuple(VariantRefusal(vendor, message) for vendor, message in found.items() if message is not None)
+
+    def needed(self, job: Job, command: CheckTemplate | CheckVariants) -> bool:
+        """Whether it is to be asked now. A thousand jobs that wait for chips do not keep the client from starting those
+        that do not."""
+        checked = self.template_checked(job) if isinstance(command, CheckTemplate) else self.variants_checked(job)
+        return not checked and self._clock() >= self._next
+
+    def carry_out(self, job: Job, command: CheckTemplate | CheckVariants, pools: Mapping[str, Pool]) -> bool:
+        """Ask. Whether the answer is that nothing is wrong."""
+        self._next = self._clock() + CHECK_SECONDS
+        self._fence.leader()
+        if isinstance(command, CheckVariants):
+            return self._check_variants(job, pools)
+        return self._check_template(job, command, pools)
+
+    def forget(self, uids: set[str]) -> None:
+        """Forget deleted jobs."""
+        for uid in uids:
+            self._checked.pop(uid, None)
+
+    def _of(self, job: Job) -> _Checked:
+        checked = self._checked.get(job.uid)
+        return checked if checked is not None and checked.generation == job.generation else _Checked(job.generation)
+
+    def _check_template(self, job: Job, command: CheckTemplate, pools: Mapping[str, Pool]) -> bool:
+        """Only what is wrong with the child itself is a refusal: a quota may be free when there is a place for it."""
+        if self.template_checked(job):
+            return False
+        ref = command.target or _anywhere(job, min(pools, default=None))
+        pool = None if ref is None else pools.get(ref.placement.pool)
+        if ref is None or pool is None:
+            return False
+        try:
+            message = self._refusal(job, ref, pool)
+        except InvalidTemplate as error:
+            # Where there is no place yet, another pool may do for its node selector.
+            message = None if command.target is None else error.message
+        self._checked[job.uid] = replace(self._of(job), template=True)
+        if message is not None:
+            message = with_variant(job, ref.vendor, message)
+            self._refusals.add(job, ref.revision, Reason.INVALID_TEMPLATE, message)
+            return False
+        self._store.wake()  # the migration waits for it
+        return True
+
+    def _check_variants(self, job: Job, pools: Mapping[str, Pool]) -> bool:
+        found = {vendor: self._variant_refusal(job, vendor, pools) for vendor in self._unchecked(job)} if pools else {}
+        checked = self._of(job)
+        self._checked[job.uid] = replace(checked, variants=checked.variants | found)
+        if found:
+            self._store.wake()
+        return bool(found) and not any(found.values())
+
+    def _unchecked(self, job: Job) -> list[str]:
+        """Vendors of variants. The one in use needs no check: its child was taken, and an edit of it has its own."""
+        used = None if job.state.revision is None else job.state.revision.vendor
+        known = self._of(job).variants
+        return [variant.vendor for variant in job.variants if variant.vendor != used and variant.vendor not in known]
+
+    def _variant_refusal(self, job: Job, vendor: str, pools: Mapping[str, Pool]) -> str | None:
+        """Why no child with this variant would be taken; None where one would, on some pool of the vendor.
+
+        Where the cluster has no such pool yet, the API server judges what another pool would be given.
+        """
+        own = [name for name in sorted(pools) if pools[name].accelerator.vendor.name == vendor]
+        unbuilt: str | None = None
+        for name in own or sorted(pools):
+            ref = _anywhere(job, name)
+            assert ref is not None
+            try:
+                message = self._refusal(job, replace(ref, vendor=vendor), pools[name])
+            except InvalidTemplate as error:
+                unbuilt = unbuilt or error.message
+                continue
+            if message is None or self._refusal(job, ref, pools[name]) is not None:
+                return None  # what is wrong with the template itself is no fault of the variant
+            return with_variant(job, vendor, message)
+        return with_variant(job, vendor, unbuilt) if own and unbuilt is not None else None
+
+    def _refusal(self, job: Job, ref: Revision, pool: Pool) -> str | None:
+        """Why the API server would not take this child. Raises InvalidTemplate where it can't be built."""
+        manifest = self._children.build(job, ref, pool, suspend=True)
+        try:
+            self._client.create(kind_of(job.spec.workload).resource, manifest, dry_run=True, strict=True)
+        except Invalid as error:
+            return error.message
+        except (AlreadyExists, Forbidden):
+            pass
+        return None
+
+
+def with_variant(job: Job, vendor: str | None, message: str) -> str:
+    """What is wrong with a child, with the variant that it was built with."""
+    for index, variant in enumerate(job.spec.placement.variants):
+        if variant.vendor == vendor:
+            return f"with spec.placement.variants[{index}].template laid over the pod template, for {vendor}: {message}"
+    return message
+
+
+def _anywhere(job: Job, pool: str | None) -> Revision | None:
+    """The job's next Revision on this pool, as the spec asks for it; None where there is no pool."""
+    if pool is None:
+        return None
+    workload = job.spec.workload
+    placement = Placement(pool, workload.chips, workload.replicas)
+    return Revision(next_revision(job), placement, job.workload_hash, workload.chips, workload.replicas)
