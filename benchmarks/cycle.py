@@ -19,6 +19,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from benchmarks import bars
+from benchmarks.bars import Bar
 from benchmarks.synthetic_fleet import Body, SyntheticJob, nodes, pools, synthetic_jobs
 from rightpool.api.kubernetes import Resource
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -183,13 +185,13 @@ def planner_of(
         decide=Decider(),
         metrics=metrics,
         books=ChargebackBooks(cluster, fence, metrics.chargeback, "rightpool-system"),
-        health=Health(INTERVAL),
+        health=Health(INTERVAL, 15.0),
     )
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])
 
 
-def main(count: int) -> None:
-    """Print one row."""
+def main(count: int, found: dict[Bar, float]) -> None:
+    """Print one row. found: gets the figures that have a bar."""
     cluster, clock = Cluster(), {"now": time.time()}
     store = filled(cluster, count, clock["now"])
     planner = planner_of(cluster, store, clock)
@@ -197,6 +199,8 @@ def main(count: int) -> None:
     spent, writes = cycles(planner, cluster, clock, STEADY)
     middle = statistics.median(spent)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if count == bars.JOBS:
+        found.update({bars.FIRST_CYCLE: first, bars.WRITES: writes * 60.0 / (STEADY * INTERVAL)})
     del planner
     again = planner_of(cluster, store, clock)
     _, repeated = cycles(again, cluster, clock, RESTARTED)
@@ -238,6 +242,10 @@ if __name__ == "__main__":
         "| writes after a restart |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    measured: dict[Bar, float] = {}
     for size in sizes:
-        main(size)
+        main(size, measured)
         gc.collect()
+    print(bars.machine())
+    if measured:
+        print(bars.against(measured))

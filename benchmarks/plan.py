@@ -8,13 +8,13 @@ Memory is what the process has grown by at its peak while it evaluated, in MB.
 
 import argparse
 import gc
-import random
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
+from benchmarks import bars
+from benchmarks.bars import timed
 from benchmarks.fleet import again, snapshot
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
@@ -23,20 +23,6 @@ from rightpool.planning.fleet import Fleet
 from rightpool.prediction.step_model import StepModelPredictor
 
 PREDICTOR, ALLOCATOR = StepModelPredictor(), GreedyAllocator()
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Processor seconds."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
-def yardstick() -> float:
-    """Processor seconds for sorting a million random floats; the best of three."""
-    draw = random.Random(0)
-    numbers = [draw.random() for _ in range(1_000_000)]
-    return min(timed(lambda: sorted(numbers)) for _ in range(3))
 
 
 def peak() -> float:
@@ -74,10 +60,13 @@ def main(count: int) -> None:
     rows["fewer free chips"] = timed(lambda: planned(crowded, first))
     print(f"{count} jobs, {placements} placements, {second.reused} evaluations kept, {grown:.0f} MB to evaluate them")
     print(Counter(str(assessment.decision.reason) for assessment in first.assessments.values()).most_common())
-    unit = yardstick()
+    unit = bars.yardstick()
     for name, seconds in rows.items():
         each = seconds / count * 1e6
         print(f"{name:24} {seconds:7.3f} s  {seconds / unit:7.2f} × sorting a million  {each:7.1f} µs a job")
+    print(bars.machine())
+    if count == bars.JOBS:
+        print(bars.against({bars.EVALUATION: rows["evaluated from nothing"], bars.EVALUATION_MEMORY: grown}))
 
 
 if __name__ == "__main__":

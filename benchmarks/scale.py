@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
+from benchmarks import bars
+from benchmarks.bars import Bar
 from benchmarks.fleet_loader import FleetLoader
 from benchmarks.sandbox import Sandbox, sandbox
 from benchmarks.synthetic_fleet import SyntheticJob
@@ -366,6 +368,17 @@ def table(results: Sequence[Result], naive: Sequence[NaiveResult]) -> str:
     return text
 
 
+def figures(result: Result) -> dict[Bar, float]:
+    """Those that have a bar."""
+    spent = [cycle.cpu for cycle in result.cycles]
+    return {
+        bars.CYCLE_MEDIAN: statistics.median(spent),
+        bars.CYCLE_P95: p95(spent),
+        bars.RSS: result.rss,
+        bars.WRITES: result.writes_per_minute,
+    }
+
+
 def _markdown(corner: str, head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
     lines = ["| " + " | ".join([corner, *head]) + " |", "|---" + "|---:" * len(head) + "|"]
     lines += ["| " + " | ".join([name, *cells]) + " |" for name, cells in rows]
@@ -382,7 +395,10 @@ def main() -> None:
     naive: list[NaiveResult] = []
 
     def show() -> None:
-        tables = table(results, naive)
+        tables = f"{table(results, naive)}\n\n{bars.machine()}"
+        for result in results:
+            if result.jobs == bars.JOBS:
+                tables += f"\n\n{bars.against(figures(result))}"
         progress(f"load {os.getloadavg()[0]:.1f}\n{tables}")
         if options.output is not None:
             options.output.write_text(tables + "\n")

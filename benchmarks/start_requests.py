@@ -7,6 +7,7 @@ Events, pools, the books of namespaces and statuses that only report progress ar
 
 from typing import Any, Final
 
+from benchmarks import bars
 from benchmarks.cycle import INTERVAL, Cluster, planner_of
 from benchmarks.synthetic_fleet import Body, nodes
 from rightpool.api.kubernetes import Resource
@@ -86,8 +87,11 @@ def start_requests(replicas: int, queue: str | None = None) -> tuple[list[str], 
 
 
 if __name__ == "__main__":
+    counts: dict[tuple[int, str | None], int] = {}
     print("| pods | in a queue | requests | which |\n|---|---|---|---|")
     for pods in (1, 2):
         for name in (None, "research"):
             first, _ = start_requests(pods, name)
+            counts[pods, name] = len(first)
             print(f"| {pods} | {'no' if name is None else 'yes'} | {len(first)} | {', '.join(first)} |")
+    print(bars.against({bars.START: counts[1, None], bars.START_WITH_SERVICE: counts[2, None]}))

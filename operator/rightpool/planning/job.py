@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -150,6 +151,12 @@ class Job:
         """The hash of what runs on the chips of this vendor."""
         variant = self.variant(vendor)
         return self.workload_hash if variant is None else variant.workload_hash
+
+    @property
+    def phase(self) -> float:
+        """From 0 to 1, by the job. A process that starts hears of all jobs at once, and what is then done at regular
+        times would be done of all of them in the same cycle."""
+        return crc32(self.uid.encode()) / 2**32
 
     @property
     def edited(self) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from typing import Final
-from zlib import crc32
 
 from rightpool.api.migration import Phase
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.job import Job, Observed
+from rightpool.planning.job import NOT_OBSERVED, Job, Observed
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.likeness import alike, expected_range
@@ -64,6 +63,12 @@ class RevisionWindow:
     """Completes readings of a program that counts steps alone."""
     job: Job | None = None
     """Whose spec and state `count` knows."""
+    saved: float | None = None
+    """Unix seconds of the newest save that a sample of the window tells of."""
+    passes_at: float = -math.inf
+    """When the next window is over that is counted."""
+    shown: Observed = NOT_OBSERVED
+    """What was observed last."""
 
     @classmethod
     def of(cls, job: Job, number: int) -> RevisionWindow:
@@ -87,11 +92,16 @@ class RevisionWindow:
         if self.count.basis is not basis:
             self._begin_anew(basis, self.count.basis)
         before = len(self.window)
-        self.window.append(sample)
+        taken = self.window.append(sample)
         if len(self.window) < before:  # its processes were restarted, and warm up again
             self.warm = False
         self.track.add(sample, self.pods)
         self.window.trim(sample.at - self.kept)
+        at = sample.values.get(Field.CHECKPOINT_TIMESTAMP)
+        if taken and at is not None and self.saved is not None and self.saved <= at < math.inf:
+            self.saved = at
+        elif at is not None or self.saved is not None:
+            self.saved = max((at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if at == at), default=None)
 
     def _begin_anew(self, before: Basis | None, basis: Basis | None) -> None:
         """What was measured on one basis must not meet what is measured on another one."""
@@ -103,16 +113,20 @@ class RevisionWindow:
             self.track = Track(basis.unit, continues=known)
 
     def observe(self, job: Job, accelerator: Accelerator | None, now: float) -> Observed:
-        """What the samples show now; what the cluster shows is left out. accelerator: that of the Revision's pool, None
-        if unknown."""
+        """What the samples show now, the very object of before where that is the same; what the cluster shows is left
+        out. accelerator: that of the Revision's pool, None if unknown."""
         if job is not self.job:
             self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
             self.count.steps_suffice = job.spec.counts_samples is None
-            self.job = job
+            self.job, self.passes_at = job, self._passes_at(job)
         if self._outdated(job, accelerator, now):
             self._build(job, accelerator, now)
-        saved = max((at for at in self.window.column(Field.CHECKPOINT_TIMESTAMP) if at == at), default=None)
-        return Observed(self.profile, self.diagnosis, self.variation, saved, self.track)
+        elif self.saved == self.shown.checkpoint_at and self.track is self.shown.track:
+            return self.shown
+        seen = Observed(self.profile, self.diagnosis, self.variation, self.saved, self.track)
+        if seen != self.shown:
+            self.shown = seen
+        return self.shown
 
     def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
         """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""
@@ -122,7 +136,7 @@ class RevisionWindow:
         return (
             self.expected is None
             or now >= self.rebuild_at
-            or self._passed(job, now)
+            or now >= self.passes_at
             or job.state.migration is not None
             or not self._same(accelerator)
             or not self.window.within(self.expected)
@@ -132,19 +146,19 @@ class RevisionWindow:
         """Whether it is the one that the diagnosis is of. A pool's own figures are a new object in each cycle."""
         return accelerator is self.accelerator or accelerator == self.accelerator
 
-    def _passed(self, job: Job, now: float) -> bool:
-        """Whether a whole window has passed since the last one that was counted."""
+    def _passes_at(self, job: Job) -> float:
+        """Unix seconds when a whole window has passed since the last one that was counted."""
         variation = self.variation
         if variation is None or variation.revision != self.key.revision:
-            return True
+            return -math.inf
         window = job.spec.profiling.window.total_seconds()
         if self.windows == 1 and job.state.migration is None:
-            window *= 1.0 + _phase(job)
-        return now - variation.as_of >= window
+            window *= 1.0 + job.phase
+        return variation.as_of + window
 
     def _spread(self, job: Job) -> float:
         """Share of the usual time until the next profile: below 1 until the ends of a fleet's windows are spread."""
-        return 1.0 if self.windows > 1 else 0.5 + 0.5 * _phase(job)
+        return 1.0 if self.windows > 1 else 0.5 + 0.5 * job.phase
 
     def _build(self, job: Job, accelerator: Accelerator | None, now: float) -> None:
         placement = _placement(job, self.key.revision)
@@ -163,11 +177,12 @@ class RevisionWindow:
         )
         self.warm = self.warm or profile.steadiness is Steadiness.STEADY
         throughput = profile.throughput
-        if profile.complete and throughput is not None and self._passed(job, now):
+        if profile.complete and throughput is not None and now >= self.passes_at:
             self.variation = counted(
                 self.variation, self.key.revision, throughput.value, now, spec.window.total_seconds(), profile.unit
             )
             self.windows += 1
+            self.passes_at = self._passes_at(job)
         self.rebuild_at = now + min(REBUILD_SECONDS, spec.window.total_seconds()) * self._spread(job)
         same = job.state.migration is None and profile.complete and self._same(accelerator)
         if not (same and alike(profile, self.profile)):
@@ -179,12 +194,6 @@ class RevisionWindow:
         elif self.expected is not None and not self.window.within(self.expected):
             # What came changes nothing in a profile, such as the time of a first save.
             self.expected = self.window.bounds(expected_range(profile))
-
-
-def _phase(job: Job) -> float:
-    """From 0 to 1, by the job. A process that starts hears of all jobs at once, and what is then done at regular times
-    would be done of all of them in the same cycle."""
-    return crc32(job.uid.encode()) / 2**32
 
 
 def observed_revision(job: Job) -> int | None:

@@ -85,21 +85,17 @@ class Window:
         """
         if not math.isfinite(sample.at) or (self._cells and sample.at <= self._cells[-self._layout.width]):
             return False
-        if not sample.values.keys() <= self._layout.columns.keys():
-            self._widen(frozenset(one for one, value in sample.values.items() if math.isfinite(value)))
-        columns = self._layout.columns
-        row = self._layout.empty[:]
-        empty = True
-        for one, value in sample.values.items():
-            if math.isfinite(value):
-                row[columns[one]] = value
-                empty = False
-        if empty:
+        values = sample.values
+        if not math.isfinite(sum(values.values())):
+            values = {one: value for one, value in values.items() if math.isfinite(value)}
+        if not values:
             return False
-        row[0] = sample.at
-        row[-1] = sum(
-            1 << _BIT[one] for one in sample.derived if one in columns and row[columns[one]] == row[columns[one]]
-        )
+        if not values.keys() <= self._layout.columns.keys():
+            self._widen(frozenset(values))
+        value_of = values.get
+        row = array("d", [sample.at, *[value_of(one, math.nan) for one in self._layout.fields], 0.0])
+        if sample.derived:
+            row[-1] = sum(1 << _BIT[one] for one in sample.derived if one in values)
         if self._restarted(row):
             del self._cells[:]
             self.traits = UNKNOWN_TRAITS

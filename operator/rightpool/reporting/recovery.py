@@ -26,7 +26,12 @@ def recovering(job: Job, leading_for: float) -> bool:
     """Whether the job may not have been measured again yet. leading_for: seconds that this process has led for."""
     if job.observed.profile is not None and job.observed.profile.complete:
         return False
-    return leading_for < _WINDOWS * job.spec.profiling.window.total_seconds() + _SECONDS
+    return leading_for < recovery_seconds(job)
+
+
+def recovery_seconds(job: Job) -> float:
+    """How long a process that has begun to lead is given to measure the job."""
+    return _WINDOWS * job.spec.profiling.window.total_seconds() + _SECONDS
 
 
 def still_applies(stored: ProfiledJobStatus, job: Job) -> bool:

@@ -168,10 +168,7 @@ def _change(stored: Body, made: Body) -> _Change:
     """Of verdicts and measured numbers."""
     if _verdicts(stored) != _verdicts(made):
         return _Change.WORD
-    return max(
-        _moved(stored.get(part) or {}, made.get(part) or {})
-        for part in ("profile", "cost", "outlook", "recommendation")
-    )
+    return max(_moved(stored.get(part) or {}, made.get(part) or {}) for part in _NUMBERS)
 
 
 def _verdicts(body: Body) -> dict[str, tuple[str, ...]]:

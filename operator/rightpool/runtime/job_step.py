@@ -7,19 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Final
-from zlib import crc32
 
-from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.commands import Command, commands
+from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.migration.transitions import advance, at_rest
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
-from rightpool.reporting.recovery import recovering
+from rightpool.reporting.recovery import recovering, recovery_seconds
 from rightpool.reporting.shown import Verdicts, evidence_of, verdicts_of
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
@@ -69,6 +67,11 @@ class Step:
         """Whether the state machine took a step."""
         return self.after is not self.before
 
+    @property
+    def retried(self) -> bool:
+        """Whether a command is tried again when its time has come."""
+        return any(isinstance(command, CheckTemplate | CheckVariants) for command in self.commands)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Inputs:
@@ -107,12 +110,10 @@ class _Unchanged:
     verdicts: Verdicts | None
     until: float
     """Unix seconds when it is made anew in any case."""
-    policy: PlacementPolicySpec
-    """What the newest inputs were looked at with."""
-    commands: tuple[Command, ...]
-    """Of the job of these inputs."""
-    rests: bool
-    """Whether that job stays as it is, whatever time it is."""
+    surroundings: int
+    """Which surroundings the newest inputs were looked at in."""
+    complied: bool = False
+    """Whether the cluster complied with what the job of these inputs asks for, and time alone changes nothing."""
 
 
 @dataclass(slots=True)
@@ -122,6 +123,36 @@ class Stepper:
     policy: WritePolicy = field(default_factory=WritePolicy)
     _problems: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
+    _leading_since: float = 0.0
+    _surroundings: tuple[object, ...] = ()
+    _changes: int = 0  # of the surroundings
+
+    def begin(self, fleet: Fleet, leading_since: float) -> None:
+        """A new cycle. leading_since: Unix seconds since when this process leads."""
+        self.policy.begin()
+        prices = {name: pool.price for name, pool in fleet.pools.items()}
+        surroundings = (fleet.policy, fleet.telemetry, leading_since, prices)
+        if surroundings != self._surroundings:
+            self._surroundings, self._leading_since = surroundings, leading_since
+            self._changes += 1
+
+    def rests(self, job: Job, assessment: Assessment | None, now: float) -> bool:
+        """Whether a step would be what the last one was: nothing. Nine of ten jobs of a fleet rest in any cycle."""
+        last = self._unchanged.get(job.uid)
+        return (
+            last is not None
+            and last.complied
+            and last.inputs.job is job
+            and last.assessment is assessment
+            and last.surroundings == self._changes
+            and now < last.until
+        )
+
+    def complies(self, step: Step) -> None:
+        """The cluster complies with the commands of a step that writes nothing."""
+        job, last = step.before, self._unchanged.get(step.before.uid)
+        if last is not None and last.inputs.job is job:
+            last.complied = at_rest(job) and job.observed.refusal is None and not step.retried
 
     def step(
         self,
@@ -129,18 +160,10 @@ class Stepper:
         job: Job,
         assessment: Assessment | None,
         fleet: Fleet,
-        *,
-        leading_for: float,
     ) -> Step:
         """Advance the state machine, and draft the status where it is to be written. A state machine that fails stops
-        this job and no other.
-
-        leading_for: seconds that this process has led for.
-        """
+        this job and no other."""
         now = fleet.now
-        resting = self._resting(stored, job, assessment, fleet, leading_for)
-        if resting is not None:
-            return resting
         problem: str | None = None
         after = job
         try:
@@ -151,14 +174,15 @@ class Stepper:
             if self._problems.get(job.uid) != problem:
                 logger.exception("the state machine failed", extra={"job": str(job.key)})
             self._problems[job.uid] = problem
+            self._unchanged.pop(job.uid, None)
         pool = None if after.state.revision is None else fleet.pools.get(after.state.revision.placement.pool)
         price = None if pool is None else pool.price
-        inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, leading_for))
+        inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, now - self._leading_since))
         # Where this cycle's writes are used up, what the state machine does not change is looked at in the next one.
         if (
             after is job
             and problem is None
-            and (self._nothing_new(job, inputs, assessment, fleet) or self.policy.exhausted)
+            and (self._nothing_new(job, inputs, assessment, now) or self.policy.exhausted)
         ):
             return Step(stored, job, job, None, commands(job))
         if after is not job and _books_alone(job, after):
@@ -175,46 +199,21 @@ class Stepper:
         if problem is None:
             # Not all jobs in the same cycle: how long depends on the job.
             longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
-            longest *= 0.5 + crc32(job.uid.encode()) / 2**33
+            longest *= 0.5 + 0.5 * job.phase
             until = now + (longest if wait is None else min(wait, longest))
+            if inputs.recovering:
+                until = min(until, self._leading_since + recovery_seconds(job))
             verdicts = None if assessment is None else verdicts_of(job, assessment, now)
-            wanted = commands(job)
-            self._unchanged[job.uid] = _Unchanged(
-                inputs, assessment, verdicts, until, fleet.policy, wanted, at_rest(job)
-            )
-            return Step(stored, job, job, None, wanted)
+            self._unchanged[job.uid] = _Unchanged(inputs, assessment, verdicts, until, self._changes)
+            return Step(stored, job, job, None, commands(job))
         return Step(stored, job, job, None, ())
 
-    def _resting(
-        self, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet, leading_for: float
-    ) -> Step | None:
-        """The last cycle's step where nothing was to be done and everything is the same; None where it is not. Nine of
-        ten jobs of a fleet rest in any cycle."""
-        last = self._unchanged.get(job.uid)
-        if (
-            last is None
-            or not last.rests
-            or last.inputs.job is not job
-            or last.assessment is not assessment
-            or last.inputs.stored is not stored
-            or fleet.now >= last.until
-            or last.policy is not fleet.policy
-            or last.inputs.telemetry is not fleet.telemetry
-        ):
-            return None
-        pool = None if job.state.revision is None else fleet.pools.get(job.state.revision.placement.pool)
-        if last.inputs.price != (None if pool is None else pool.price):
-            return None
-        if last.inputs.recovering is not recovering(job, leading_for):
-            return None
-        return Step(stored, job, job, None, last.commands)
-
-    def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, fleet: Fleet) -> bool:
+    def _nothing_new(self, job: Job, inputs: _Inputs, assessment: Assessment | None, now: float) -> bool:
         """Whether a status of inputs that show the same was not worth a write, lately."""
-        last, now = self._unchanged.get(job.uid), fleet.now
+        last = self._unchanged.get(job.uid)
         if last is None or now >= last.until or last.inputs != inputs:
             return False
-        last.inputs, last.policy, last.commands, last.rests = inputs, fleet.policy, commands(job), at_rest(job)
+        last.inputs, last.surroundings, last.complied = inputs, self._changes, False
         if assessment is last.assessment:
             return True
         if assessment is None or last.verdicts is None:

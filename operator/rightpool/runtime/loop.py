@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
@@ -24,7 +24,6 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.node import Taint
 from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
@@ -35,8 +34,6 @@ from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
-from rightpool.planning.migration.revision import RevisionState
-from rightpool.planning.threat import Threat
 from rightpool.reporting.events import Announcer, Event
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.stored_policy import StoredPolicy
@@ -51,12 +48,12 @@ from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
 from rightpool.runtime.observe.facts import meta
-from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
+from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
-from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.windows import RevisionWindows
+from rightpool.runtime.observer import Observer
 from rightpool.runtime.phase_timer import PhaseTimer
 
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
@@ -90,13 +87,6 @@ class Parts:
     health: Health
 
 
-class _Seen(NamedTuple):
-    """What the last cycle saw of a job."""
-
-    stored: StoredJob
-    job: Job
-
-
 class Planner:
     """Started and stopped by the operator's own start and end."""
 
@@ -115,7 +105,7 @@ class Planner:
         self._leading_since: float | None = None
         self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
-        self._seen: dict[JobKey, _Seen] = {}
+        self._observer = Observer(parts.store, parts.windows, parts.executor)
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None
         self._judged: Set[str] = frozenset()
@@ -208,7 +198,7 @@ class Planner:
             )
             parts.metrics.telemetry_up.set(parts.windows.up)
         with self._timer.phase("profile"):
-            observed = self._observe(live, inventory, now)
+            observed = self._observer.observe(live, inventory, now)
         stored_policy = self._stored_policy()
         policy = self._policy
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
@@ -217,7 +207,7 @@ class Planner:
         fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept)
         with self._timer.phase("plan"):
             assessments = parts.decide(fleet)
-        moving = self._carry_out(self._steps(live, fleet, assessments), pools, now)
+        moving = self._carry_out(self._steps(live, observed, fleet, assessments), pools, now)
         with self._timer.phase("execute"):
             for job in ended.values():
                 child = parts.executor.expiring(job)
@@ -263,66 +253,25 @@ class Planner:
             self._policy = stored.spec
         return stored
 
-    def _observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
-        parts = self._parts
-        jobs: dict[JobKey, Job] = {}
-        seen: dict[JobKey, _Seen] = {}
-        drained = drained_nodes(parts.store.objects(NODES))
-        for key, stored in live.items():
-            job = stored.job
-            name = None if job.state.revision is None else job.state.revision.placement.pool
-            pool = None if name is None else inventory.inventory.pools.get(name)
-            revisions = parts.store.revisions(key, job.uid)
-            observed = parts.windows.of(job, None if pool is None else pool.accelerator, now)._replace(
-                revisions=revisions,
-                checkpoint_error=parts.executor.checkpoint_error(job),
-                trace_answer=parts.executor.trace_answer(job),
-                threat=self._threat(job, revisions, drained),
-                pool_problem=None if name is None else why_unusable(name, inventory),
-                refusal=parts.executor.refusal(job),
-                template_checked=parts.executor.checks.template_checked(job),
-                variants_checked=parts.executor.checks.variants_checked(job),
-                refused_variants=parts.executor.checks.refused_variants(job),
-            )
-            # The very object of the last cycle where nothing about the job has changed: whoever keeps something that
-            # was made from it sees that at once.
-            before = self._seen.get(key)
-            if before is None or before.stored is not stored or before.job.observed != observed:
-                before = _Seen(stored, replace(job, observed=observed))
-            seen[key] = before
-            jobs[key] = before.job
-        self._seen = seen
-        return jobs
-
-    def _threat(
-        self, job: Job, revisions: Mapping[int, RevisionState], drained: Mapping[str, tuple[Taint, ...]]
-    ) -> Threat | None:
-        """Pods of the current Revision that are about to be lost. Of few jobs all pods have to be looked at."""
-        state = None if job.state.revision is None else revisions.get(job.state.revision.revision)
-        if state is None or state.deleting or state.finishing or (state.suspended and not state.evicted):
-            return None
-        if not state.evicted and (not state.nodes or drained.keys().isdisjoint(state.nodes)):
-            return None
-        return threat_to(self._parts.store.pods(job.key, state.revision), drained)
-
     def _steps(
         self,
         live: Mapping[JobKey, StoredJob],
+        observed: Mapping[JobKey, Job],
         fleet: Fleet,
         assessments: Mapping[JobKey, Assessment],
     ) -> Iterator[Step]:
-        parts = self._parts
-        leading_for = fleet.now - (self._leading_since or fleet.now)
-        self._stepper.policy.begin()
-        for key, job in fleet.jobs.items():
-            if key not in live or job.uid in self._busy:
-                continue
+        """Of the jobs that do not rest."""
+        stepper, busy = self._stepper, self._busy
+        stepper.begin(fleet, self._leading_since or fleet.now)
+        for key, job in observed.items():
             assessment = assessments.get(key)
+            if job.uid in busy or stepper.rests(job, assessment, fleet.now):
+                continue
             self._metrics_recorder.decided(job, assessment, fleet.now)
             try:
-                yield self._stepper.step(live[key], job, assessment, fleet, leading_for=leading_for)
+                yield stepper.step(live[key], job, assessment, fleet)
             except Exception:
-                parts.metrics.job_errors.labels("status").inc()
+                self._parts.metrics.job_errors.labels("status").inc()
                 logger.exception("no status could be made", extra={"job": str(key)})
 
     # --- carrying out ------------------------------------------------------------------------------------------------
@@ -344,6 +293,7 @@ class Planner:
                         break
                     moving = self._submit(step, pools, now) or moving
                 self._await(max(0.0, deadline - time.monotonic()))
+            self._parts.health.progress()
         return moving
 
     def _await(self, timeout: float) -> None:
@@ -356,6 +306,7 @@ class Planner:
         parts = self._parts
         needed = tuple(c for c in step.commands if parts.executor.needed(step.before, c))
         if step.draft is None and not needed:
+            self._stepper.complies(step)
             return False
         if step.draft is not None and self._refused.waits(step.stored, now):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.planning.evaluate.assessment import Assessment
@@ -20,40 +20,23 @@ STATES: Final = ("Waiting", "Running", "Migrating", "Suspended", "Finished")
 logger = logging.getLogger(__name__)
 
 
-class _Offer(NamedTuple):
-    """What a job's decision offers. Kept for one cycle: an assessment holds the evaluation of many jobs in memory."""
-
-    job: Job
-    assessment: Assessment
-    dollars: float
-    """An hour."""
-
-
 class MetricsRecorder:
     """Counts a decision only when it differs from the job's previous one."""
 
     def __init__(self, metrics: OperatorMetrics) -> None:
         self._metrics = metrics
         self._decided: dict[str, tuple[str, str]] = {}
-        self._offers: dict[str, _Offer] = {}
-        self._offers_before: dict[str, _Offer] = {}  # of the last cycle
-        self._to_be_had = 0.0  # of the cycle so far
+        self._offers: dict[str, float] = {}  # dollars an hour, by uid
 
     def decided(self, job: Job, assessment: Assessment | None, now: float) -> None:
-        """Record what was decided about a job in this cycle. `now`: Unix seconds."""
+        """Record what was decided about a job; it holds until something else is. `now`: Unix seconds."""
+        self._offers.pop(job.uid, None)
         if assessment is None:
             return
-        decision, before = assessment.decision, self._offers_before.get(job.uid)
-        if before is not None and before.job is job and before.assessment is assessment:
-            self._offers[job.uid] = before
-            self._to_be_had += before.dollars
-            return
-        offered = 0.0
+        decision = assessment.decision
         if decision.candidate is not None and decision.action is Action.HOLD:
-            offered = _offered(job, decision.candidate)
-        self._to_be_had += offered
+            self._offers[job.uid] = _offered(job, decision.candidate)
         verdict = (decision.action.value, str(decision.reason))
-        self._offers[job.uid] = _Offer(job, assessment, offered)
         if self._decided.get(job.uid) != verdict:
             self._decided[job.uid] = verdict
             self._metrics.decisions.labels(*verdict).inc()
@@ -101,15 +84,14 @@ class MetricsRecorder:
         metrics.spent.set(hourly)
         metrics.saved.set(saved)
         metrics.breaker_open.set(breaker_open)
-        metrics.to_be_had.set(self._to_be_had)
-        self._to_be_had = 0.0
-        self._offers_before, self._offers = self._offers, {}
+        metrics.to_be_had.set(sum(self._offers.values()))
         metrics.fleet.measured = True
 
     def forget(self, gone: set[str]) -> None:
         """Forget deleted jobs, by uid."""
         for uid in gone:
             self._decided.pop(uid, None)
+            self._offers.pop(uid, None)
 
 
 def _offered(job: Job, candidate: Candidate) -> float:

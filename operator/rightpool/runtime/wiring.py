@@ -54,7 +54,7 @@ class Operator:
         self._settings = settings
         self.store = Store()
         self.watches = Watches(watched(), settings.watch_namespaces)
-        self._health = Health(settings.interval)
+        self._health = Health(settings.interval, settings.api_timeout)
         self._client = ClusterClient.connect(
             settings.kubeconfig,
             qps=settings.api_qps,
@@ -67,6 +67,7 @@ class Operator:
             self.store,
             interval=settings.relist_interval,
             missing=self.watches.missing,
+            progress=self._health.progress,
             namespaces=settings.watch_namespaces,
         )
         self._elector = LeaseElector(

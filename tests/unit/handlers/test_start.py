@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from aiohttp import web
 from rightpool.handlers import login
 from rightpool.handlers import operator as start
 from rightpool.handlers.operator import run_operator
+from rightpool.runtime import health
+from rightpool.runtime.loop import Planner
 from rightpool.runtime.observe import watches
 from rightpool.runtime.wiring import Operator
 from rightpool.settings import OperatorSettings
@@ -193,6 +196,38 @@ async def test_liveness_fails_for_an_abandoned_watch(
         await eventually(running.ready, "ready")
         monkeypatch.setattr(running.operator.watches, "abandoned", lambda: "nothing has asked for a watch of pods")
         assert await running.probe("/healthz") == (503, "nothing has asked for a watch of pods")
+
+
+async def test_liveness_tells_of_a_planner_that_does_not_begin(
+    server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server answers."""
+    assert health.START_SECONDS <= 60.0
+    monkeypatch.setattr(health, "START_SECONDS", 0.5)
+    monkeypatch.setattr(health, "TIMEOUTS", 0)
+    hanging = threading.Event()
+    monkeypatch.setattr(Planner, "cycle", lambda self: hanging.wait())
+    async with run() as running:
+        await eventually(lambda: running.operator.dead() is not None, "liveness fails")
+        status, reason = await running.probe("/healthz")
+        assert status == 503 and reason.startswith("the planner has not begun after ")
+        hanging.set()
+
+
+@pytest.mark.parametrize("away", ["503 for everything", "401 for everything", "one list fails"])
+async def test_liveness_lets_an_operator_be_whose_api_server_is_away(
+    away: str, server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "START_SECONDS", 0.0)
+    monkeypatch.setattr(health, "TIMEOUTS", 0)
+    server.refuse = STARTS[away]
+    async with run() as running:
+        age = running.operator._health
+        await eventually(lambda: age.age is not None, "the first attempt has failed")
+        asked = len(server.requests)
+        await eventually(lambda: len(server.requests) > asked + 6, "it asks again")
+        assert await running.probe("/healthz") == (200, "ok")
+        assert (await running.probe("/readyz"))[0] == 503
 
 
 async def test_a_leader_without_watches_loses_the_lease_and_recovers_by_itself(

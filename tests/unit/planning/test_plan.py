@@ -14,10 +14,12 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.room import Room
+from rightpool.planning.evaluate.outlook import LONGEST_SECONDS
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.revision import Crash, RevisionState
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
+from rightpool.profiles.steadiness import counted
 from rightpool.telemetry.samples import admissible
 from tests.unit.planning.jobs import (
     AUTO,
@@ -239,6 +241,33 @@ def test_what_matters_is_seen(changed: Job) -> None:
     first = plan(fleet([running()]))
     assert plan(fleet([changed]), first).reused == 0
     assert plan(fleet([changed]), first).assessments == plan(fleet([changed])).assessments
+
+
+def measured(*rates: float) -> Job:
+    """A job of which these windows of five minutes were counted."""
+    job, variation = running(), None
+    assert job.state.revision is not None
+    for number, rate in enumerate(rates):
+        variation = counted(variation, job.state.revision.revision, rate, NOW + 300.0 * number, 300.0)
+    return changed(job, variation=variation)
+
+
+def test_a_window_that_says_what_the_windows_before_said_is_no_news() -> None:
+    before = [1000.0 + number % 3 for number in range(12)]
+    first = plan(fleet([measured(*before)]))
+    assert plan(fleet([measured(*before, 1001.0)], now=NOW + 10), first).reused == 1
+    assert plan(fleet([measured(*before, 1500.0)], now=NOW + 10), first).reused == 0, "another rate"
+    assert plan(fleet([running()], now=NOW + 10), first).reused == 0, "no rate"
+    sure, rough = [1000.0] * 48, [rate for rate in (1400.0, 600.0, 1400.0, 1000.0) for _ in range(12)]
+    assert plan(fleet([measured(*rough)]), plan(fleet([measured(*sure)]))).reused == 0, "another doubt"
+
+
+def test_no_evaluation_gets_old() -> None:
+    """What the moves of others have shown reaches every job."""
+    first = plan(fleet([measured(1000.0)]))
+    until = NOW + 1.5 * LONGEST_SECONDS
+    assert plan(fleet([measured(1000.0)], now=NOW + 0.4 * LONGEST_SECONDS), first).reused == 1
+    assert plan(fleet([measured(1000.0)], now=until), first).reused == 0
 
 
 def test_machines_and_policies_matter() -> None:

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob
 from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
@@ -23,8 +24,7 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
-from rightpool.reporting.stored_job import StoredJob
-from rightpool.runtime.job_step import Step, Stepper
+from rightpool.runtime.job_step import Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
 
 JOBS = 12
@@ -63,7 +63,7 @@ class Noisy:
 
 @pytest.mark.parametrize("spread", [0.004, 0.03, 0.3])
 def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, ask, rest = SyntheticJob.profiled_job, Stepper._nothing_new, Stepper._resting
+    whole, ask, rest = SyntheticJob.profiled_job, Stepper._nothing_new, Stepper.rests
 
     def with_targets(self: SyntheticJob) -> dict[str, Any]:
         body = whole(self)
@@ -80,29 +80,27 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
         wait = policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
         assert wait != 0.0 or _grown(inputs.stored.status_body, draft.body), draft.body
 
-    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, fleet: Fleet) -> bool:
+    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> bool:
         last = self._unchanged.get(job.uid)
         other = last is not None and last.assessment is not assessment
-        if not ask(self, job, inputs, assessment, fleet):
+        if not ask(self, job, inputs, assessment, now):
             return False
-        is_not_worth_a_write(self, job, inputs, assessment, fleet.now)
+        is_not_worth_a_write(self, job, inputs, assessment, now)
         counts["assessed anew" if other else "same"] += 1
         return True
 
-    def resting(
-        self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet, leading_for: float
-    ) -> Step | None:
-        step = rest(self, stored, job, assessment, fleet, leading_for)
-        if step is not None:
-            assert advance(job, assessment, fleet.policy, fleet.now, MigrationTexts()) is job
-            assert step.commands == commands(job)
-            is_not_worth_a_write(self, job, self._unchanged[job.uid].inputs, assessment, fleet.now)
-            counts["at rest"] += 1
-        return step
+    def rests(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
+        if not rest(self, job, assessment, now):
+            return False
+        assert advance(job, assessment, PlacementPolicySpec(), now, MigrationTexts()) is job
+        assert not any(planner._parts.executor.needed(job, command) for command in commands(job))
+        is_not_worth_a_write(self, job, self._unchanged[job.uid].inputs, assessment, now)
+        counts["at rest"] += 1
+        return True
 
     monkeypatch.setattr(SyntheticJob, "profiled_job", with_targets)
     monkeypatch.setattr(Stepper, "_nothing_new", checked)
-    monkeypatch.setattr(Stepper, "_resting", resting)
+    monkeypatch.setattr(Stepper, "rests", rests)
     cluster, clock = Cluster(), {"now": START}
     planner = planner_of(cluster, filled(cluster, JOBS, START), clock, Noisy(spread))
     for _ in range(CYCLES):

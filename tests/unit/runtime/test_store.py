@@ -229,7 +229,7 @@ class Lists:
 def test_not_ready_before_the_watch_has_delivered_the_list(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, progress=int, clock=lambda: now[0])  # type: ignore[arg-type]
     assert not relister.ready
     relister.run()
     assert not relister.ready, "the watch may be about to say that the job is gone"
@@ -241,7 +241,7 @@ def test_not_ready_before_the_watch_has_delivered_the_list(store: Store) -> None
 def test_not_ready_while_a_watch_is_missing(store: Store) -> None:
     now, missing = [0.0], ["pods"]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, missing=lambda: missing, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=lambda: missing, progress=int, clock=lambda: now[0])  # type: ignore[arg-type]
     store.observe(PROFILED_JOBS, None, profiled_job())
     relister.run()
     assert not relister.ready, "an empty resource looks like one without a watch"
@@ -253,7 +253,7 @@ def test_not_ready_while_a_watch_is_missing(store: Store) -> None:
 def test_after_a_lost_watch_ready_again_when_it_is_open_and_all_is_listed(store: Store) -> None:
     now, missing = [0.0], list[str]()
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, missing=lambda: missing, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=lambda: missing, progress=int, clock=lambda: now[0])  # type: ignore[arg-type]
     store.observe(PROFILED_JOBS, None, profiled_job())
     relister.run()
     assert relister.ready
@@ -277,7 +277,7 @@ def test_after_a_lost_watch_ready_again_when_it_is_open_and_all_is_listed(store:
 def test_an_object_deleted_between_list_and_watch_does_not_block_readiness(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, progress=int, clock=lambda: now[0])  # type: ignore[arg-type]
     relister.run()
     server.bodies.clear()
     now[0] = 20.0
@@ -289,7 +289,7 @@ def test_an_object_deleted_between_list_and_watch_does_not_block_readiness(store
 def test_a_list_repairs_what_a_watch_has_missed(store: Store) -> None:
     now = [0.0]
     server = Lists(profiled_job())
-    relister = Relister(server, store, interval=600, missing=tuple, clock=lambda: now[0])  # type: ignore[arg-type]
+    relister = Relister(server, store, interval=600, missing=tuple, progress=int, clock=lambda: now[0])  # type: ignore[arg-type]
     store.observe(PROFILED_JOBS, None, profiled_job())
     relister.run()
     assert relister.ready

@@ -4,10 +4,10 @@ Every job is evaluated, then an allocator shares out the chips. Nothing depends 
 come.
 
 A plan remembers what it was made from. Handed to the next call it spares the work for every job whose inputs are the
-same: an evaluation is kept while the job, its profile (within 2%) and the machines are, a selection while the same
-wanted placements have room. What the moves of other jobs have shown of the chips reaches a job with the end of its next
-window, which changes what is known of its variation. At 10,000 jobs the first plan takes 0.6 s of CPU, one in which
-nothing has changed 0.16 (`python -m benchmarks.plan`).
+same: an evaluation is kept for some minutes while the job, its profile and its pace (within 2%) and the machines are, a
+selection while the same wanted placements have room. What the moves of other jobs have shown of the chips reaches a job
+with its next evaluation. At 10,000 jobs the first plan takes 0.6 s of CPU, one in which nothing has changed 0.16
+(`python -m benchmarks.plan`).
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ SHORTEST_HORIZON_SECONDS: Final = 3600.0
 # Deadlines, budgets and the work that is left run with the clock; an evaluation that depends on them is this old at
 # most.
 CLOCK_SECONDS: Final = 60.0
+# How old any evaluation is at most, give or take a half: what moves of other jobs have shown of the chips is in no job.
+LONGEST_SECONDS: Final = 300.0
 
 
 class Outlook(NamedTuple):
@@ -91,10 +93,11 @@ def restart_seconds(job: Job) -> float:
 
 
 def good_until(job: Job, now: float, start_deadline: float) -> float:
-    """Unix seconds until which time alone does not change how the job is evaluated."""
+    """Unix seconds until which an evaluation of the job is good, unless the job changes."""
     targets = job.spec.targets
     # The next power of two of the age.
     ends = [job.created_at + SHORTEST_HORIZON_SECONDS * 2.0 ** (age_class(job, now) + 1)]
+    ends.append(now + LONGEST_SECONDS * (0.5 + job.phase))
     if targets.deadline is not None or targets.budget is not None or job.spec.total_samples is not None:
         ends.append(now + CLOCK_SECONDS)
     ends += [entry.until for entry in job.state.avoid if entry.until is not None and entry.until > now]

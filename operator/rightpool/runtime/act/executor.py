@@ -157,6 +157,8 @@ class Executor:
         else:
             if done:
                 self._metrics.commands.labels(name, "done").inc()
+        finally:
+            self._store.tell(job.key)  # refusals, checks and the sidecars' answers are known by this alone
 
     # --- EnsureRevision ----------------------------------------------------------------------------------------------
 

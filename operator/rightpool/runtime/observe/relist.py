@@ -34,7 +34,7 @@ class Lister(Protocol):
 
 
 class Relister:
-    """Lists once an interval. `missing` returns the watches that are not open."""
+    """Lists once an interval. `missing` returns the watches that are not open; `progress` is called after each page."""
 
     def __init__(
         self,
@@ -43,12 +43,14 @@ class Relister:
         *,
         interval: float,
         missing: Callable[[], Collection[str]],
+        progress: Callable[[], None],
         namespaces: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._store = store
         self._missing = missing
+        self._progress = progress
         self._interval = interval
         self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._clock = clock
@@ -103,7 +105,7 @@ class Relister:
     def _reconciled(self, resource: Resource, label: str | None) -> Reconciled:
         """List page by page, because ten thousand whole objects would be most of the operator's peak memory."""
         lists = [
-            self._client.pages(resource, namespace, labels=label)
+            self._pages(resource, namespace, label)
             for namespace in (self._namespaces if resource.namespaced else (None,))
         ]
         first = [next(pages) for pages in lists]
@@ -112,3 +114,8 @@ class Relister:
         oldest = min(versions, key=lambda version: int(version) if version.isdecimal() else 0)
         bodies = (body for page in chain(first, *lists) for body in page.items)
         return self._store.reconcile(resource, bodies, oldest)
+
+    def _pages(self, resource: Resource, namespace: str | None, label: str | None) -> Iterator[Listing]:
+        for page in self._client.pages(resource, namespace, labels=label):
+            self._progress()
+            yield page

@@ -64,6 +64,7 @@ class Store:
         self._own_pods: dict[
             JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
         ] = {}  # of the Revision asked for last
+        self._news: set[JobKey] = set()
         self._changed = threading.Event()
 
     # --- updates -----------------------------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ class Store:
         """Something about the ProfiledJob has changed that its Revisions and pods are derived from."""
         self._revisions.pop(key, None)
         self._own_pods.pop(key, None)
+        self._news.add(key)
 
     def _index(self, resource: Resource, uid: str, entry: _Entry, old: _Entry | None) -> bool:
         """Update the indexes; whether a decision may depend on the change."""
@@ -232,6 +234,17 @@ class Store:
         """The pods of all Revisions."""
         with self._lock:
             return [entry.facts for entry in self._entries[PODS].values()]
+
+    def tell(self, key: JobKey) -> None:
+        """Something was learned about the ProfiledJob that is in no object of its own."""
+        with self._lock:
+            self._news.add(key)
+
+    def take_news(self) -> set[JobKey]:
+        """The ProfiledJobs of which a child or a pod has changed, or of which was told, since this was asked last."""
+        with self._lock:
+            news, self._news = self._news, set()
+            return news
 
     def objects(self, resource: Resource) -> list[Any]:
         """The facts of all objects of a resource."""

@@ -186,5 +186,5 @@ def test_it_is_listed_and_watched(world: World) -> None:
             self.asked[resource.plural] = labels
             yield Listing([], "1", "")
 
-    Relister(Lister(), world.store, interval=60.0, missing=tuple).run()
+    Relister(Lister(), world.store, interval=60.0, missing=tuple, progress=int).run()
     assert Lister.asked["widgets"] == LABEL_JOB
