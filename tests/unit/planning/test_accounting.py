@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -271,6 +271,7 @@ def test_progress_survives_the_operator() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(EVENTS, max_size=50))
+@example([("decide", A100), ("live", 1.0), ("decide", A100), ("fails", True), ("live", 1.0), ("live", 1.0)])
 def test_the_books_are_those_of_the_world(events: list[tuple[str, object]]) -> None:
     """Whatever happens: what was spent is what the world has metered; what was saved is at most what the same work
     would have cost, and nothing while the job is where it began."""

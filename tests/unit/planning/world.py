@@ -109,7 +109,7 @@ class World:
     policy: PlacementPolicySpec = field(default_factory=PlacementPolicySpec)
     saves: float | None = None
     answers: bool = True  # the program saves when asked
-    fails: bool = False  # the program fails while it saves; its pods are made anew a moment later
+    fails: bool = False  # the program fails while it saves; its pods are made anew at once
     asked: list[str] = field(default_factory=list)  # requests for a save that it failed at
     admits: bool = True  # its queue has quota for it, where it is in one
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
@@ -244,8 +244,10 @@ class World:
         failures = 1 if child.crash is None else child.crash.count + 1
         output = "OSError: [Errno 28] No space left on device"
         child.crash = Crash(failures, ALLOWED, "trainer", 1, "Error", float(int(self.now)), output)
-        child.pods = child.running = 0
+        child.running = 0
         child.failed = failures > ALLOWED
+        if child.failed:
+            child.pods = 0
 
     def live(self, seconds: float = 5.0) -> None:
         """Time passes: pods come up, deleted children go."""
