@@ -19,13 +19,16 @@ from rightpool.api.placement import CapacityType
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
-from rightpool.api.status import Recommendation
+from rightpool.api.status import ModelStatus, Recommendation
+from rightpool.api.trace import TraceSpread
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
 from rightpool.cli.report import BY
 from rightpool.contract import GROUP, VERSION
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.profiles.bottleneck import Bottleneck
+from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.sample import Quality
 
 Schema = dict[str, Any]
 
@@ -109,6 +112,7 @@ _ENTRY: Final = _defined("LedgerEntry")
 _UNIT: Final = _one_of(WorkUnit)
 _FIGURES: Final = _one_of(["verified", "unverified", "declared", "measured"])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
+_BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
 _CHARGE: Final = {"spent": _NUMBER, "saved": _NUMBER, "chipHours": _NUMBER, "goodput": _or_null(_SHARE)}
 
 
@@ -222,9 +226,7 @@ def kinds() -> dict[str, Schema]:
                     missing=_TEXTS,
                 )
             ),
-            bottleneck=_or_null(
-                _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
-            ),
+            bottleneck=_or_null(_BOTTLENECK),
             current=_or_null(_CANDIDATE),
             candidates=_list(_CANDIDATE),
             decision=_DECISION,
@@ -232,6 +234,23 @@ def kinds() -> dict[str, Schema]:
             recommendation=_or_null(_of_status("recommendation", Recommendation)),
             cost=_or_null(_object(perHour=_or_null(_NUMBER), spent=_NUMBER, saved=_NUMBER, goodput=_or_null(_SHARE))),
             history=_list(_ENTRY),
+        ),
+        _document(
+            "JobProfile",
+            asOf=_TIME,
+            notes=_TEXTS,
+            job=_object(namespace=_TEXT, name=_TEXT, state=_TEXT),
+            profile=_or_null(
+                _object(
+                    quality=_TEXT, steadiness=_one_of(Steadiness), window=_or_null(_TEXT), measuredAt=_or_null(_TIME)
+                )
+            ),
+            fields=_list(_object(name=_TEXT, value=_NUMBER, unit=_TEXT, quality=_one_of(Quality), origin=_TEXT)),
+            step=_list(_object(part=_TEXT, share=_SHARE)),
+            ranks=_or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
+            bottleneck=_or_null(_BOTTLENECK),
+            model=_or_null(_of_status("profile", ModelStatus)["properties"]["model"]),
+            missing=_list(_object(name=_TEXT, reason=_TEXT)),
         ),
         _document(
             "ExplanationList",

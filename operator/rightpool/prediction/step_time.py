@@ -159,7 +159,9 @@ class SizeModel:
         likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
         slope = pull / (weight + (SEEN_SD / likely) ** 2)
         last = LastDoubling.of(jobs, machines, rows, most)
-        chance, loader = chances.sum(axis=2), chances.sum(axis=1).T
+        # Those of other jobs stay as they are to the last digit: no job's estimate depends on who else is evaluated.
+        chance, measured = _normalised(logs), np.unique(job)
+        chance[measured], loader[:, measured] = chances[measured].sum(axis=2), chances[measured].sum(axis=1).T
         reach = (least, most)
         return replace(model, chance=chance, loader=loader, slope=slope, reach=reach, last=last, wide=wide)
 

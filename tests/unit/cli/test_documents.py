@@ -15,6 +15,7 @@ from rightpool.cli.calibrate import command as calibrate
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.measurement import calibration, judged
+from tests.unit.cli import test_profile
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, running_status, two_pools, view_of
 from tests.unit.cli.test_explain import KEY, _entry, with_job
 from tests.unit.cli.test_report import SINCE, books
@@ -57,6 +58,13 @@ def in_a_move() -> FakeClient:
     return with_job(running_status(migration=migration))
 
 
+def profiled() -> Body:
+    model = {"precision": "bf16", "parameters": 124000000, "stepFlops": "2.1e12"}
+    status = test_profile.measured(model=model)
+    status["trace"] = {"id": "t-1", "state": "Captured", "since": moment(60), "ranks": test_profile.RANKS}
+    return test_profile.body(test_profile.client(status))
+
+
 def offers() -> Body:
     client = FakeClient()
     client.add(PROFILED_JOBS, job("some", status=recommended()))
@@ -87,6 +95,8 @@ DOCUMENTS: dict[str, Body] = {
     "explain in a move": explained(in_a_move()),
     "explain what is recommended": explained(with_job(recommended())),
     "explain before the first start": explained(with_job({"conditions": []})),
+    "profile": profiled(),
+    "profile of a job that was not measured": test_profile.body(test_profile.client({"conditions": []})),
     "explain of a namespace": listed(with_job()),
     "pools": pools.document(view_of(two_pools()).fleet(), NOW),
     "pools --accelerators": pools.accelerators_document(load_catalog()),
@@ -108,8 +118,9 @@ def test_a_document_keeps_the_schema(name: str) -> None:
 
 def test_every_kind_that_a_command_prints_has_a_schema_and_a_document_here() -> None:
     sources = Path(rightpool.cli.__file__).parent.rglob("*.py")
-    printed = {kind for path in sources for kind in re.findall(r'"kind": "(\w+)"', path.read_text(encoding="utf-8"))}
-    assert printed >= kinds().keys()
+    ours = re.compile(r'"apiVersion": f"\{GROUP\}/\{VERSION\}",\s+"kind": "(\w+)"')
+    printed = {kind for path in sources for kind in ours.findall(path.read_text(encoding="utf-8"))}
+    assert printed == kinds().keys()
     assert {document["kind"] for document in DOCUMENTS.values()} == kinds().keys()
 
 
