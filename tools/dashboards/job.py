@@ -113,7 +113,7 @@ def job() -> dashboard.Dashboard:
             SHARE,
             Query(_figure("scaling_efficiency_ratio"), "scaling"),
             Query(_figure("goodput_ratio"), "goodput"),
-            Query(_figure("model_flops_utilization_ratio"), "MFU"),
+            Query(_figure("model_flops_utilization_ratio"), "MFU", required=False),
             top=1,
         ),
         lines(
