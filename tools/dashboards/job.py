@@ -108,13 +108,19 @@ def job() -> dashboard.Dashboard:
         ),
         lines(
             "Use of what is paid",
-            "Scaling is throughput ÷ (chips × throughput of one chip), goodput the useful share of the time, and MFU "
-            "FLOP/s of the model ÷ the chips' peak.",
+            "Scaling is throughput ÷ (chips × throughput of one chip), goodput the useful share of the time.",
             SHARE,
             Query(_figure("scaling_efficiency_ratio"), "scaling"),
             Query(_figure("goodput_ratio"), "goodput"),
-            Query(_figure("model_flops_utilization_ratio"), "MFU", required=False),
             top=1,
+        ),
+        lines(
+            "Model FLOPs utilization",
+            "FLOP/s of the model ÷ the chips' peak.",
+            SHARE,
+            Query(_figure("model_flops_utilization_ratio"), "MFU"),
+            top=1,
+            empty="FLOPs are not known",
         ),
         lines(
             "Memory",
