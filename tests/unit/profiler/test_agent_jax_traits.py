@@ -58,7 +58,7 @@ def spun(a: Any, b: Any) -> Any:
 
 
 def chosen(a: Any, b: Any) -> Any:
-    return jax.lax.cond(a.sum() > 0.0, lambda: a @ b, lambda: jnp.zeros((8, 4)))
+    return jax.lax.cond(a.sum() > 0.0, lambda: a @ b, lambda: jnp.zeros((8, 4), a.dtype))
 
 
 def mapped(a: Any, b: Any) -> Any:
