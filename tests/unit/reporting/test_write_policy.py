@@ -55,6 +55,8 @@ NUMBERS = [
 ]
 SILENT = [
     ({}, {}),
+    ({"cost": {"perHour": "8.05"}}, {"cost": {"perHour": "8.05", "goodput": "0.9"}}),
+    ({"cost": {"goodput": "0.5"}}, {"cost": {"goodput": "0.9"}}),
     ({"conditions": [profiled()]}, {"conditions": [profiled() | {"message": "other words"}]}),
     ({"profile": {"samplesPerSecond": "1000"}}, {"profile": {"samplesPerSecond": "1040"}}),
     ({"profile": {"inputWait": "0.01"}}, {"profile": {"inputWait": "0.02"}}),
