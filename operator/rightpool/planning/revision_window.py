@@ -172,7 +172,7 @@ class RevisionWindow:
             interval=spec.interval.total_seconds(),
             expected_pods=placement[1],
             now=now,
-            before=None if self.profile is None else self.profile.steadiness,
+            before=self.profile,
             warm=self.warm or _long_there(job, self.key.revision, now),
         )
         self.warm = self.warm or profile.steadiness is Steadiness.STEADY

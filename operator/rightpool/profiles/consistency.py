@@ -6,7 +6,7 @@ two is of something else: of another chip, of another time, in another unit. Whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -16,6 +16,8 @@ from rightpool.profiles.sample import Field
 SLACK: Final = 0.05
 # Of two that are read at different times; of shares that overlap a little.
 SLACK_OF_TWO: Final = 0.10
+# The same of two that were set aside in the window before: noise at the limit would change it in every window.
+STILL_OF_TWO: Final = 0.05
 
 
 class Inconsistency(StrEnum):
@@ -63,8 +65,10 @@ _NOT_ABOVE: Final = (
 )
 
 
-def inconsistencies(readings: Mapping[Field, _Valued]) -> dict[Field, Inconsistency]:
-    """The readings to set aside, and why; each for the first reason that is found."""
+def inconsistencies(
+    readings: Mapping[Field, _Valued], before: Collection[Field] = frozenset()
+) -> dict[Field, Inconsistency]:
+    """The readings to set aside, and why; each for the first reason that is found. before: those of the last window."""
     found = {
         field: Inconsistency.OUT_OF_RANGE
         for field in _SHARES
@@ -73,7 +77,8 @@ def inconsistencies(readings: Mapping[Field, _Valued]) -> dict[Field, Inconsiste
     values = {field: reading.value for field, reading in readings.items() if field not in found}
     for lower, upper, reason in _NOT_ABOVE:
         least, most = values.get(lower), values.get(upper)
-        if least is not None and most is not None and least > most + SLACK_OF_TWO:
+        slack = STILL_OF_TWO if lower in before and upper in before else SLACK_OF_TWO
+        if least is not None and most is not None and least > most + slack:
             found.setdefault(lower, reason)
             found.setdefault(upper, reason)
     exposed, waited = values.get(Field.EXPOSED_COMMUNICATION), values.get(Field.INPUT_WAIT)

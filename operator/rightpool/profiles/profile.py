@@ -155,17 +155,17 @@ def build_profile(
     interval: float,
     expected_pods: int,
     now: float,
-    before: Steadiness | None = None,
+    before: Profile | None = None,
     warm: bool = False,
 ) -> Profile:
     """Build the profile of the last `window` seconds before `now` (Unix seconds).
 
     The warm-up is excluded: the first steps, and all samples before the step time is stationary. A reading covers the
     time since the previous one, up to the age at which it would be stale. The profile is steady if readings cover
-    enough of the window; otherwise it has the readings too. `before` is the steadiness of the previous profile, for
-    hysteresis. `warm`: the warm-up is known to be over, so that a step time that shifts is the job's own.
+    enough of the window; otherwise it has the readings too. `before` is the previous profile, for hysteresis.
+    `warm`: the warm-up is known to be over, so that a step time that shifts is the job's own.
     """
-    was_steady = before is Steadiness.STEADY
+    was_steady = before is not None and before.steadiness is Steadiness.STEADY
     times = samples.times
     first = next((index for index, at in enumerate(times) if at > now - window), len(times))
     begin = _after_warm_up(samples, first, warm=warm)
@@ -184,7 +184,7 @@ def build_profile(
     column = samples.column(Field.PODS)
     pods = column[-1] if column else math.nan
     readings = _readings(samples, usable, expected_pods)
-    aside = inconsistencies(readings)
+    aside = inconsistencies(readings, () if before is None else before.set_aside)
     if aside:
         readings = {name: reading for name, reading in readings.items() if name not in aside}
     return Profile(

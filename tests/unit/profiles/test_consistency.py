@@ -20,8 +20,20 @@ from tests.unit.prediction.fixtures import A10G, A100, TPU, at, predicted
 from tests.unit.profiles.windows import KEY, window
 
 
-def built(samples: Window, chips: int = 1) -> Profile:
-    return build_profile(KEY, chips, samples, window=300.0, interval=10.0, expected_pods=1, now=1300.0)
+def built(samples: Window, chips: int = 1, before: Profile | None = None) -> Profile:
+    return build_profile(KEY, chips, samples, window=300.0, interval=10.0, expected_pods=1, now=1300.0, before=before)
+
+
+def test_what_is_at_the_limit_is_not_set_aside_in_every_other_window() -> None:
+    def active(matrix: float) -> Window:
+        return window(chip_busy=0.9, compute_active=0.5, matrix_active=matrix)
+
+    pair = {Field.COMPUTE_ACTIVE, Field.MATRIX_ACTIVE}
+    assert not built(active(0.59)).set_aside
+    beyond = built(active(0.61))
+    assert beyond.set_aside.keys() == pair
+    assert built(active(0.59), before=beyond).set_aside.keys() == pair
+    assert not built(active(0.54), before=beyond).set_aside
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,11 @@ def build(samples: Window, **more: Any) -> Profile:
     return build_profile(KEY, 1, samples, **arguments)
 
 
+def was(samples: Window, steadiness: Steadiness) -> Profile:
+    """A profile that was so before."""
+    return dataclasses.replace(build(samples), steadiness=steadiness)
+
+
 def test_a_full_window_is_steady() -> None:
     built = build(window(step_seconds=0.2, samples_per_second=100.0, pods=1.0))
     assert built.steadiness is Steadiness.STEADY
@@ -55,12 +60,12 @@ def test_a_steady_profile_stays_steady_within_the_hysteresis() -> None:
     full = window(step_seconds=0.2)
     late, gone = 1300.0 + 1.5 * stale_after(10.0), 1300.1 + 2 * stale_after(10.0)
     assert build(full, now=late).steadiness is Steadiness.STALE
-    assert build(full, now=late, before=Steadiness.STEADY).steadiness is Steadiness.STEADY
-    assert build(full, now=gone, before=Steadiness.STEADY).steadiness is Steadiness.STALE
+    assert build(full, now=late, before=was(full, Steadiness.STEADY)).steadiness is Steadiness.STEADY
+    assert build(full, now=gone, before=was(full, Steadiness.STEADY)).steadiness is Steadiness.STALE
     three_quarters = window(23, 10.0, 1075.0, step_seconds=0.2)
     assert build(three_quarters).steadiness is Steadiness.WARMING_UP
-    assert build(three_quarters, before=Steadiness.STALE).steadiness is Steadiness.WARMING_UP
-    assert build(three_quarters, before=Steadiness.STEADY).steadiness is Steadiness.STEADY
+    assert build(three_quarters, before=was(three_quarters, Steadiness.STALE)).steadiness is Steadiness.WARMING_UP
+    assert build(three_quarters, before=was(three_quarters, Steadiness.STEADY)).steadiness is Steadiness.STEADY
 
 
 def test_stale_readings_are_shown_until_they_leave_the_window() -> None:
