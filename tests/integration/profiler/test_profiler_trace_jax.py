@@ -124,7 +124,8 @@ def test_a_trace_of_a_program_on_four_devices(pod: Pod, tmp_path: Path, python: 
     )
     (collective,) = summary["collectives"]
     assert collective["name"] == "all-reduce" and 0 < collective["exposed"] <= collective["share"] < 1
-    assert collective["count"] % (_DEVICES * summary["steps"]) == 0, "as many in each step, on each device"
+    # Each device is read over its own whole steps. A trace that begins within one holds one more of some devices.
+    assert _DEVICES * (summary["steps"] - 1) < collective["count"] <= _DEVICES * summary["steps"], "one in each step"
     assert any(one["name"].startswith("dot") for one in summary["operations"])
     events = chrome_trace(pod, "first", answer)
     (mark,) = (event for event in events if event["name"] == contract.TRACE_MARK)
