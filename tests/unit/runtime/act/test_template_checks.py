@@ -81,6 +81,24 @@ def test_a_mistake_of_the_template_itself_is_no_fault_of_a_variant(world: World)
     assert world.executor.checks.variants_checked(job)
 
 
+def test_a_variant_is_refused_where_the_template_itself_can_not_be_built_for_its_pools(world: World) -> None:
+    """Such as one that asks for nodes of another vendor, which the variant takes back."""
+    refusing(world, "comand")
+    pool = next(name for name, pool in world.pools.items() if pool.accelerator.vendor.name == "NVIDIA")
+    world.pools = {pool: replace(world.pools[pool], node_selector={"stack": "cuda"})}
+    made = variant("NVIDIA", comand=["python"])
+    made["template"]["spec"]["nodeSelector"] = {"stack": None}
+    body = profiled_job()
+    body["spec"]["workload"]["job"]["template"]["spec"]["nodeSelector"] = {"stack": "tpu"}
+    body["spec"]["placement"] = {"variants": [made]}
+    world.cluster.put(PROFILED_JOBS, body)
+    job = world.read()
+    check(world, job)
+    (refusal,) = world.executor.checks.refused_variants(job)
+    assert 'containers[0].comand"' in refusal.message
+    assert world.executor.checks.variants_checked(job)
+
+
 def test_the_variant_in_use_is_not_asked_about(world: World) -> None:
     refusing(world)
     job = read(world, variant())
