@@ -50,8 +50,11 @@ class BookedMoves:
                 break
             if len(entry.message) > _MESSAGE:
                 entry = replace(entry, message=f"{entry.message[: _MESSAGE - 1]}…")
+            known = self.kept.get(key)
+            if known is not None and not entry.message:  # a status keeps the words of its newest entries alone
+                entry = replace(entry, message=known.entry.message)
             made = BookedMove(job.key.name, job.uid, entry)
-            if self.kept.get(key) == made:
+            if known == made:
                 break
             self.kept[key] = made
             added = True
