@@ -15,17 +15,21 @@ from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import write_unix_time
+from rightpool.cluster.resources import PODS
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import commands
 from rightpool.planning.migration.transitions import advance
+from rightpool.planning.unended import UNENDED_SECONDS
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
 from rightpool.runtime.job_step import Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.unit.runtime.test_observer import World
 
 JOBS = 12
 START = 1_800_000_000.0
@@ -148,3 +152,23 @@ def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None
     planner._parts = replace(planner._parts, decide=differently)
     planner.cycle()
     assert held()[Reason.UNCERTAIN_SAVING] == recommended
+
+
+def test_a_pod_that_does_not_end_is_told_of_when_its_time_is_over() -> None:
+    """Nothing is heard of it any more, and no sample comes."""
+    world = World()
+    world.cycles(12)
+    world.readings.silent = {0}
+    due = world.clock["now"]
+    world.change(PODS, world.of(0, PODS), "metadata", deletionTimestamp=write_unix_time(due))
+    world.cycles(int(UNENDED_SECONDS / 10.0) + 1)
+    assert _placed(world) != Reason.PODS_NOT_ENDING
+    world.cycles(1)
+    assert _placed(world) == Reason.PODS_NOT_ENDING
+
+
+def _placed(world: World) -> str:
+    stored = world.store.job(SyntheticJob(0).key)
+    found = None if stored is None else find_condition(stored.status.conditions, ConditionType.PLACED)
+    assert found is not None
+    return found.reason
