@@ -55,6 +55,10 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
             return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
     if awaits_check(job, migration.target.vendor):
         return job
+    refused = next((one for one in job.observed.refused_variants if one.vendor == migration.target.vendor), None)
+    if refused is not None:
+        migration = replace(migration, message=refused.message)
+        return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
     return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
