@@ -267,8 +267,8 @@ class Planner:
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
-            self._metrics_recorder.decided(job, assessment, fleet.now)
             try:
+                self._metrics_recorder.decided(job, assessment, fleet.now)
                 yield stepper.step(live[key], job, assessment, fleet)
             except Exception:
                 self._parts.metrics.job_errors.labels("status").inc()

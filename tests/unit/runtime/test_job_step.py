@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
+from rightpool.runtime import metrics_recorder
 from rightpool.runtime.job_step import Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
 from tests.unit.runtime.test_observer import World
@@ -165,6 +167,24 @@ def test_a_pod_that_does_not_end_is_told_of_when_its_time_is_over() -> None:
     assert _placed(world) != Reason.PODS_NOT_ENDING
     world.cycles(1)
     assert _placed(world) == Reason.PODS_NOT_ENDING
+
+
+def test_a_job_whose_decision_cannot_be_put_into_words_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, metrics_recorder.logger.name)
+    cluster, clock = Cluster(), {"now": START}
+    store = filled(cluster, JOBS, START)
+    planner = planner_of(cluster, store, clock, Noisy(0.004))
+    first = min(store.jobs())
+
+    def worded(job: Job, assessment: Assessment, now: float) -> str:
+        return f"{1 // (job.key != first)}"
+
+    monkeypatch.setattr(metrics_recorder, "decision_text", worded)
+    planner.cycle()
+    written = {key for key, job in store.jobs().items() if job.status.conditions}
+    assert written == store.jobs().keys() - {first}
 
 
 def _placed(world: World) -> str:
