@@ -325,7 +325,11 @@ class Planner:
                 if written is None:
                     return
                 seen = step.before.observed
-                seen = Observed(revisions=seen.revisions, checkpoint_at=seen.checkpoint_at)
+                seen = Observed(
+                    revisions=seen.revisions,
+                    checkpoint_at=seen.checkpoint_at,
+                    variants_checked=seen.variants_checked,
+                )
                 job = replace(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:

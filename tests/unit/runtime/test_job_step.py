@@ -187,6 +187,22 @@ def test_a_job_whose_decision_cannot_be_put_into_words_holds_up_no_other(
     assert written == store.jobs().keys() - {first}
 
 
+def test_variants_are_checked_in_the_cycle_that_first_writes_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is to start by one waits for the answer."""
+    whole = SyntheticJob.profiled_job
+
+    def with_variant(self: SyntheticJob) -> dict[str, Any]:
+        body = whole(self)
+        body["spec"].setdefault("placement", {})["variants"] = [{"vendor": "AMD"}]
+        return body
+
+    monkeypatch.setattr(SyntheticJob, "profiled_job", with_variant)
+    world = World()
+    world.cycles(1)
+    checks = world.planner._parts.executor.checks
+    assert any(checks.variants_checked(stored.job) for stored in world.store.jobs().values())
+
+
 def _placed(world: World) -> str:
     stored = world.store.job(SyntheticJob(0).key)
     found = None if stored is None else find_condition(stored.status.conditions, ConditionType.PLACED)
