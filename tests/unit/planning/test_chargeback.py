@@ -194,6 +194,18 @@ def test_a_result_that_is_corrected_replaces_the_one_before() -> None:
     assert [move.entry.realised_throughput for move in books.moves] == [700.0]
 
 
+def test_what_a_move_has_lost_is_known_after_the_next_one_was_given_up() -> None:
+    """Its steps catch up while an edit supersedes what was planned next."""
+    books = Chargeback()
+    one = moved("a", NOW - 60.0, NOW)
+    books.moves.book(one)
+    first, second = one.state.history
+    corrected = changed(one, history=(replace(first, lost_seconds=90.0), second))
+    assert books.moves.book(corrected)
+    assert {move.entry.id: move.entry.lost_seconds for move in books.moves} == {"d-0": 90.0, "d-1": 0.0}
+    assert not books.moves.book(corrected)
+
+
 def test_the_words_of_a_move_outlive_its_status() -> None:
     """A status keeps those of its newest entries alone, holds among them."""
     books = Chargeback()
