@@ -10,13 +10,13 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from rightpool.api.pool import LinkKind
-from rightpool.hardware.accelerator import Accelerator, ChipPart, Link, Price
+from rightpool.hardware.accelerator import Accelerator, ChipPart, FigureSource, Link, Price
 from rightpool.hardware.clouds import INSTANCE_TYPE, listed_name
 from rightpool.hardware.rows import (
     RATE_COLUMNS,
@@ -57,6 +57,20 @@ class UnknownAcceleratorError(KeyError):
 
 
 @dataclass(frozen=True, slots=True)
+class ValuesProblem:
+    """Something in the chart's values that can't be used."""
+
+    accelerator: str
+    """Which chip it is about. Empty where none of the values can be read."""
+
+    about_price: bool
+    """Whether it is a price, and not what the chip can do."""
+
+    message: str
+    """With the field and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """What is known of accelerators, their links and prices, and how node labels name them."""
 
@@ -77,6 +91,12 @@ class Catalog:
 
     labels: Mapping[str, tuple[LabelRow, ...]]
     """Chips that node labels name, by label."""
+
+    own_prices: Mapping[str, Price] = field(default_factory=dict)
+    """What the users pay for a chip, by accelerator, as the chart's values say it."""
+
+    problems: tuple[ValuesProblem, ...] = ()
+    """What of the chart's values can't be used."""
 
     def get(self, key: str) -> Accelerator:
         """The accelerator of this key. Raises UnknownAcceleratorError, which suggests the nearest keys."""
@@ -231,7 +251,7 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
         power_watts=row.power_watts,
         intra_link=Link(intra.kind, intra.gigabytes_per_second * _GIGA),
         inter_link=Link(inter.kind, inter.gigabytes_per_second * _GIGA),
-        list_price=Price(on_demand=None if price is None else price.per_chip_hour),
+        list_price=Price() if price is None else Price(price.per_chip_hour, source=FigureSource.CATALOG),
         verified=row.verified,
         provenance=provenance,
         cache_bytes=None if row.cache_mb is None else round(row.cache_mb * 1e6),
