@@ -360,7 +360,7 @@ def _price(
     listed = listed_price(accelerator, [spec.node_selector] if named else [node.labels for node in members], catalog)
     if listed.doubt is None:
         return listed.price, []
-    kind = ProblemKind.PRICE_UNKNOWN if listed.price.on_demand is None else ProblemKind.PRICE_UNVERIFIED
+    kind = ProblemKind.PRICE_UNKNOWN if listed.price.source is None else ProblemKind.PRICE_UNVERIFIED
     field = "spotPerChipHour" if is_spot(spec.node_selector) else "perChipHour"
     message = f"spec.price: {listed.doubt}; set spec.price.{field} to what you pay"
     return listed.price, [Problem(name, kind, message)]

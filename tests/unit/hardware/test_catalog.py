@@ -79,7 +79,7 @@ def test_recalled_figures_are_marked() -> None:
     assert price is not None and not price.verified and "recalled" in price.provenance
     assert "recalled" in CATALOG.get("L4-24GB").provenance["list_price"]
     assert "recalled" in CATALOG.get("A10G-24GB").provenance["peak_flops"]
-    assert all(not row.verified for row in CATALOG.prices.values() if "recalled" in row.source)
+    assert all(not row.verified for rows in CATALOG.prices.values() for row in rows if "recalled" in row.source)
 
 
 def test_the_development_chip_is_marked_and_has_no_price() -> None:
