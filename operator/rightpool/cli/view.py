@@ -241,7 +241,7 @@ class ClusterView:
                 f"chips in use of {', '.join(uncounted)} are not counted, because the operator manages some "
                 "namespaces only: all of their chips count as free"
             )
-        return FleetView(pools, tuple(problems), tuple(notes))
+        return FleetView(pools, tuple(dict.fromkeys(problems)), tuple(notes))
 
     def _list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> None:
         # The list is complete for one namespace only. With an empty version the store drops no other object.

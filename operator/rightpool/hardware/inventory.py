@@ -11,7 +11,7 @@ from typing import Final
 
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
-from rightpool.hardware.calibration import calibrated, calibrated_link
+from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
 from rightpool.hardware.clouds import INSTANCE_TYPE, SPOT_LABELS, is_spot
 from rightpool.hardware.declared_chip import ChipError, DeclaredChips
@@ -29,6 +29,7 @@ class ProblemKind(StrEnum):
     UNKNOWN_ACCELERATOR = "UnknownAccelerator"  # the pool is left out
     CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what another pool says, or lacks something; left out
     CHIP_VALUES_INVALID = "ChipValuesInvalid"  # the chart's values say of its chips what can't be used
+    UNCALIBRATED = "Uncalibrated"  # figures of its chips are estimated
     PRICE_VALUES_INVALID = "PriceValuesInvalid"  # the chart's values say of their price what can't be used
     INVALID_SLICE = "InvalidSlice"  # the pool is left out
     OVERLAP = "Overlap"  # nodes match several declared pools
@@ -130,6 +131,8 @@ def build_pools(
         own = members.get(name, [])
         if name in discovered and not own:
             continue
+        if accelerator.doubts:
+            problems.append(Problem(name, ProblemKind.UNCALIBRATED, uncalibrated(name, accelerator)))
         pool, found = _pool(name, specs[name], accelerator, own, usage, catalog)
         pool = replace(pool, intra_link=calibrated_link(pool, measured.get(name)))
         pools[name] = replace(pool, labels=dict((labels or {}).get(name, {})), discovered=name in discovered)

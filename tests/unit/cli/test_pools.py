@@ -16,7 +16,7 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, P
 from rightpool.contract import CATALOG_KEY, LABEL_CATALOG
 from rightpool.hardware.accelerator import Figures
 from rightpool.hardware.catalog import load_catalog
-from tests.unit.cli.cluster import NOW, FakeClient, condition, node, pod, pool, printed, two_pools, view_of
+from tests.unit.cli.cluster import A100, NOW, FakeClient, condition, node, pod, pool, printed, two_pools, view_of
 
 
 def output(client: FakeClient, width: int | None = None) -> str:
@@ -151,6 +151,23 @@ def test_what_the_charts_values_say_is_the_users() -> None:
     assert any("catalog.chips.L4-24GB.watts" in problem for problem in l4["problems"])
     assert ["catalog.chips.H9000.vendor" in problem["message"] for problem in found["problems"]] == [True]
     assert "declared" in rows(client)["a100"] and "values" in rows(client)["a10g"]
+
+
+def test_an_estimated_chip_says_the_remedy_once() -> None:
+    client = two_pools()
+    odd = pool("odd", "X1", 8, A100, "1.00")
+    odd["spec"]["chip"] = {"memory": "48Gi"}
+    client.objects[ACCELERATOR_POOLS].clear()
+    odd = client.add(ACCELERATOR_POOLS, odd)
+    for forbidden in (False, True):
+        if forbidden:
+            client.forbidden.add(NODES)
+            message = document(view_of(client).fleet(), NOW)["pools"][0]["problems"][0]
+            kinds = ("FiguresVerified", "Calibrated")
+            odd["status"]["conditions"] = [condition(kind, "False", "PoolUncalibrated", message) for kind in kinds]
+        found = next(entry for entry in document(view_of(client).fleet(), NOW)["pools"] if entry["name"] == "odd")
+        assert found["figures"] == "estimated"
+        assert ["rightpool calibrate odd" in problem for problem in found["problems"]] == [True]
 
 
 def test_values_that_a_user_may_not_read_are_told_where_they_matter() -> None:

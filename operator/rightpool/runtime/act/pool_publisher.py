@@ -30,7 +30,7 @@ _UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVAL
 _ABOUT_PRICE: Final = frozenset(
     {ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED, ProblemKind.PRICE_VALUES_INVALID}
 )
-_ABOUT_FIGURES: Final = frozenset({ProblemKind.CHIP_VALUES_INVALID})
+_ABOUT_FIGURES: Final = frozenset({ProblemKind.CHIP_VALUES_INVALID, ProblemKind.UNCALIBRATED})
 _CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
 _CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
 _FOREIGN: Final = frozenset({"calibration"})  # `rightpool calibrate` applies it
@@ -211,8 +211,8 @@ def _figures(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.FIGURES_VERIFIED, "Unknown", Reason.ACCELERATOR_UNKNOWN, lacking
     chip = pool.accelerator
     source = chip.provenance.get("peak_flops", "")
-    problems = fleet.inventory.problems
-    invalid = "; ".join(one.message for one in problems if one.pool == name and one.kind in _ABOUT_FIGURES)
+    problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
+    invalid = "; ".join(problem.message for problem in problems if problem.kind is ProblemKind.CHIP_VALUES_INVALID)
     if chip.figures is Figures.MEASURED and chip.measured is not None:
         return PoolConditionType.FIGURES_VERIFIED, "True", Reason.MEASURED, chip.measured.message
     if chip.figures is Figures.ESTIMATED:
