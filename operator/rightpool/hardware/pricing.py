@@ -30,6 +30,8 @@ def listed_price(accelerator: Accelerator, nodes: Collection[Mapping[str, str]],
     the list price, the highest where instance types differ. Of a slice, its share of the chip's."""
     kinds = {(labels.get(INSTANCE_TYPE, ""), labels.get(REGION, ""), purchase_of(labels)) for labels in nodes}
     spot = any(purchase is Purchase.SPOT for _, _, purchase in kinds)
+    if spot:  # nodes on demand say nothing of what spot capacity costs
+        kinds = {kind for kind in kinds if kind[2] is Purchase.SPOT}
     own = catalog.own_prices.get(accelerator.key, Price())
     if spot and own.spot is not None:
         return ListedPrice(replace(own, on_demand=None), None)
@@ -71,7 +73,7 @@ def _rows(
 
 
 def _bought(catalog: Catalog, instance: str, region: str, purchase: Purchase) -> PriceRow | None:
-    """What is reserved and has no price of its own costs at most what it does on demand. Spot has no such bound."""
+    """What is reserved and has no price of its own counts as on demand, which is more. Of spot nothing is guessed."""
     row = catalog.list_price(instance, region, purchase)
     if row is None and purchase is Purchase.RESERVED:
         return catalog.list_price(instance, region)

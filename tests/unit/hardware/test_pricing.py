@@ -111,6 +111,13 @@ def test_spot_capacity_has_the_price_of_a_day_with_a_doubt(labels: dict[str, str
     assert tpu.price == Price(None, 1.037, source=FigureSource.CATALOG)
 
 
+def test_a_node_on_demand_does_not_set_the_price_of_spot_capacity() -> None:
+    both = [
+        {INSTANCE: "p5.48xlarge", REGION: "us-west-2", **more} for more in ({}, {"karpenter.sh/capacity-type": "spot"})
+    ]
+    assert listed_price(H100, both, CATALOG).price == Price(None, 1.622, source=FigureSource.CATALOG)
+
+
 @pytest.mark.parametrize(
     "labels", [{"karpenter.sh/capacity-type": "reserved"}, {"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"}]
 )
