@@ -196,8 +196,8 @@ def _price(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.PRICE_KNOWN, "False", Reason.PRICE_UNKNOWN, doubt or "set spec.price.perChipHour"
     dollars = f"${price.spot if price.on_demand is None else price.on_demand:g} for a chip-hour"
     if price.source is FigureSource.VALUES:
-        source = f"catalog.prices.{pool.accelerator.key} of {VALUES}"
-        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_VALUES, f"{dollars}, by {source}"
+        message = f"{dollars}, by catalog.prices of {VALUES}"
+        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_VALUES, message
     invalid = any(problem.kind is ProblemKind.PRICE_VALUES_INVALID for problem in problems)
     reason = Reason.VALUES_INVALID if invalid else Reason.PRICE_FROM_CATALOG
     return PoolConditionType.PRICE_KNOWN, "True", reason, doubt or f"{dollars}, by the catalog"
