@@ -12,6 +12,7 @@ from rightpool.cli.table import Page
 from rightpool.planning.evaluate.flops import unknown_flops
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
+from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from rightpool.reporting.status import EXPECTED
 from rightpool.reporting.wording import gibibytes, number, share, span
 
@@ -178,10 +179,10 @@ def print_bottleneck(page: Page, found: Explanation) -> None:
     if diagnosis is None:
         return
     page.heading(f"Limited by {diagnosis.bottleneck.value}")
-    if diagnosis.evidence:
-        page.indented(diagnosis.evidence)
-    if diagnosis.lever:
-        page.indented(f"what helps: {diagnosis.lever}")
+    if evidence := evidence_text(diagnosis.finding):
+        page.indented(evidence)
+    if lever := lever_text(diagnosis.finding):
+        page.indented(f"what helps: {lever}")
 
 
 def bottleneck_document(found: Explanation) -> dict[str, str | None] | None:
@@ -191,6 +192,6 @@ def bottleneck_document(found: Explanation) -> dict[str, str | None] | None:
         return None
     return {
         "class": diagnosis.bottleneck.value,
-        "evidence": diagnosis.evidence or None,
-        "lever": diagnosis.lever or None,
+        "evidence": evidence_text(diagnosis.finding) or None,
+        "lever": lever_text(diagnosis.finding) or None,
     }

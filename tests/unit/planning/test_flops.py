@@ -16,6 +16,7 @@ from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.job import Job
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.findings import NothingCounted
 from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.measured import efficient
@@ -32,7 +33,7 @@ def job(traits: ModelTraits | None = None, **sections: Any) -> Job:
     made = running(made=spec(**sections))
     assert made.observed.profile is not None
     profile = replace(made.observed.profile, traits=traits or ModelTraits(precision="bf16"))
-    return changed(made, profile=profile, diagnosis=Diagnosis(Bottleneck.COMPUTE, "matrix units are busy", ""))
+    return changed(made, profile=profile, diagnosis=Diagnosis(Bottleneck.COMPUTE, NothingCounted(1)))
 
 
 def utilization(job: Job) -> float | None:
