@@ -115,7 +115,7 @@ def throttling(profile: Profile) -> Throttling:
     held, clock = profile.value(Field.THROTTLE), profile.value(Field.CLOCK)
     if held is None or held < _THROTTLED:
         return NOT_THROTTLED
-    if not clock:
+    if clock is None or clock <= 0.0:
         half = -0.5 * math.log1p(-0.5 * min(held, 1.0))
         return Throttling(half, half)
     slowed = math.log(_USUAL_CLOCK / clock)

@@ -278,6 +278,8 @@ def test_a_healthy_chip_is_faster_than_a_throttled_one() -> None:
     brief = throttling(profile(1, throttle=0.25, clock=0.3))
     assert math.exp(brief.log) == pytest.approx(4 / 3), "three quarters of the time nothing held it down"
     unknown = throttling(profile(1, throttle=1.0))
+    for garbage in (0.0, -1.0):
+        assert throttling(profile(1, throttle=1.0, clock=garbage)) == unknown, "no chip has such a clock"
     assert math.exp(unknown.log) == pytest.approx(2**0.5) and unknown.sd == unknown.log, "hardly anything tells"
 
 
