@@ -29,6 +29,7 @@ class ProfileField:
     name: str
     """As in the status."""
     title: str
+    """For a reader."""
     value: float
     """SI base units, ratios 0-1."""
     unit: str
@@ -36,6 +37,7 @@ class ProfileField:
     text: str
     """The value for a reader."""
     quality: Quality
+    """Whether it was measured, or derived from something else."""
     origin: str
     """What it is from."""
 

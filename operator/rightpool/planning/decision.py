@@ -101,10 +101,11 @@ REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A decision that has to wait. limit: for what; decision: what is done after that."""
+    """A decision that has to wait."""
 
     limit: Limit
     decision: "Decision"
+    """What is done after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,9 @@ class Decision:
     """What is to be done about a job, by type and numbers; reporting/decision_texts.py says it in words."""
 
     action: Action
+    """What is done; Hold where nothing can be."""
     reason: Reason
+    """Why; of Hold, why not."""
     candidate: Candidate | None = None
     """The target where there is one; for Hold, what would have been done."""
     purpose: Reason | None = None

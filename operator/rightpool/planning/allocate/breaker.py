@@ -56,7 +56,9 @@ class Going(NamedTuple):
 
     pool: str
     size: JobSize
+    """Class of its number of chips."""
     tenant: str
+    """Namespace of the job."""
 
     @classmethod
     def of(cls, job: Job, target: Placement) -> Going:

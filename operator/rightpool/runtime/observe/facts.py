@@ -40,6 +40,7 @@ class ContainerEnd:
     container: str
     exit_code: int
     reason: str
+    """Kubernetes' word, such as Error or OOMKilled."""
     output: str
     """The last lines that it has written, or the runtime's message."""
 
@@ -71,9 +72,12 @@ class PodFacts:
     """Whether all its containers are ready."""
 
     deleting: bool
+    """Whether it is being deleted; its containers may still run."""
 
     ip: str | None
+    """None before it has one."""
     node: str | None
+    """None while it waits for one."""
 
     chips: tuple[tuple[str, int], ...]
     """What it requests, by resource name."""
@@ -85,6 +89,7 @@ class PodFacts:
     """How its container ended, or why else it failed."""
 
     succeeded: bool = False
+    """Whether all its containers have ended well."""
 
     bound_at: float | None = None
     """Unix seconds when it was given its node."""
@@ -124,6 +129,7 @@ class ChildFacts:
     """Name of the ProfiledJob in its label."""
 
     revision: int
+    """The number in its name and label."""
 
     owner: str
     """Uid of its controller; empty if it has none."""
@@ -132,6 +138,7 @@ class ChildFacts:
     """Whether its controller is a ProfiledJob of the name in its label."""
 
     deleting: bool
+    """Whether it is being deleted."""
 
     state: ChildState
     """Its own spec and status, in terms of all kinds."""
