@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.table import Page
-from rightpool.planning.evaluate.flops import unknown_flops
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
+from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.status import EXPECTED
 from rightpool.reporting.wording import gibibytes, number, share, span
 
@@ -145,7 +145,7 @@ def missing_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
     yield from unmeasured_fields(found)
     reasons = {
         "scalingEfficiency": (recorded.scaling_efficiency, "the throughput of one chip is not known"),
-        _MFU: (recorded.model_flops_utilization, unknown_flops(found.job)),
+        _MFU: (recorded.model_flops_utilization, unknown_flops_text(found.job)),
         "goodput": (found.stored.status.state.account.goodput, "the job's rate is not known yet"),
     }
     for name, (value, reason) in reasons.items():

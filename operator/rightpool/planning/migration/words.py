@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rightpool.api.migration import Migration
     from rightpool.planning.evaluate.assessment import Assessment
     from rightpool.planning.job import Job
+    from rightpool.planning.migration.setback import Setback
     from rightpool.planning.migration.verification import Verification
 
 
@@ -21,6 +22,10 @@ class Words(Protocol):
 
     def unsaved(self, job: Job, migration: Migration, why: Reason, now: float, *, leaves: bool) -> str:
         """Why no save came, what is done again and what helps. leaves: whether the migration goes on without it."""
+        ...
+
+    def setback(self, setback: Setback) -> str:
+        """Why a migration did not get where it was to."""
         ...
 
     def stays(self, migration: Migration, why: Reason) -> str:
