@@ -5,27 +5,20 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.migration import REPAIRS
 from rightpool.api.placement import Placement
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evidence import Evidence, Limit
 
 MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
-_BETTER: Final = frozenset(
-    {
-        Reason.CHEAPER_POOL_MEETS_TARGETS,
-        Reason.CHEAPER_SIZE_MEETS_TARGETS,
-        Reason.FASTER_PLACEMENT_MEETS_TARGETS,
-        Reason.BETTER_TARGET_UNREACHABLE,
-        Reason.PLACEMENT_DISALLOWED,
-        Reason.MAX_COST_PER_HOUR_EXCEEDED,
-        Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
-        Reason.BUDGET_EXCEEDED,
-        Reason.DEADLINE_MISSED,
-        Reason.MIN_SCALING_EFFICIENCY_MISSED,
-        Reason.MIN_FLOPS_UTILIZATION_MISSED,
-    }
-)
+_BETTER: Final = REPAIRS | {
+    Reason.CHEAPER_POOL_MEETS_TARGETS,
+    Reason.CHEAPER_SIZE_MEETS_TARGETS,
+    Reason.FASTER_PLACEMENT_MEETS_TARGETS,
+    Reason.BETTER_TARGET_UNREACHABLE,
+    Reason.PLACEMENT_DISALLOWED,
+}
 
 # For what reasons each is decided, for who has to know all of them before the first.
 REASONS: Final = {
