@@ -1,4 +1,4 @@
-"""What a migration says where it is written down: why it was decided on, and what it delivered."""
+"""What the state machine says where it is written down: why a migration was decided on, and what it delivered."""
 
 from typing import Final
 
@@ -20,8 +20,10 @@ from rightpool.planning.migration.setback import (
     StoppedByQueue,
 )
 from rightpool.planning.migration.verification import Verdict, Verification
+from rightpool.planning.trace_setback import TraceSetback
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.rejection_texts import place
+from rightpool.reporting.trace_texts import trace_setback_text
 from rightpool.reporting.wording import dollars, instant, number, span
 
 # By how much what is believed differs from what was measured, where it is said.
@@ -107,6 +109,10 @@ class MigrationTexts:
             return f"{delivered}; it stays: {why}"
         kept = "not surely better or worse than before the move; it stays, since moving back would cost again"
         return f"{delivered}: {kept}"
+
+    def untraced(self, setback: TraceSetback) -> str:
+        """Why a trace that was asked for was not taken."""
+        return trace_setback_text(setback)
 
 
 def _not_running(setback: NotRunning) -> str:

@@ -17,6 +17,14 @@ from rightpool.planning.migration.setback import (
     Setback,
     StoppedByQueue,
 )
+from rightpool.planning.trace_setback import (
+    InvalidRequest,
+    NoProfiler,
+    NothingToTrace,
+    StoppedTooSoon,
+    TookTooLong,
+    TraceSetback,
+)
 from rightpool.reporting.migration_texts import MigrationTexts
 
 SENTENCES: list[tuple[Setback, str]] = [
@@ -57,3 +65,23 @@ def test_what_is_said_of_a_setback(setback: Setback, text: str) -> None:
 
 def test_each_is_said() -> None:
     assert {type(setback) for setback, _ in SENTENCES} == set(get_args(Setback))
+
+
+@pytest.mark.parametrize(
+    ("setback", "text"),
+    [
+        (NoProfiler(), "spec.profiling.mode is Off, so no profiler is in the pods"),
+        (StoppedTooSoon(ended=True), "the job has ended before its trace was complete"),
+        (StoppedTooSoon(ended=False), "the job was stopped or moved before its trace was complete"),
+        (TookTooLong(600.0, None), "no trace within 600 s: traces of other jobs came first"),
+        (TookTooLong(600.0, "pod-1 is silent"), "no trace within 600 s: pod-1 is silent"),
+        (TookTooLong(600.0, ""), "no trace within 600 s"),
+    ],
+)
+def test_what_is_said_of_a_trace_that_is_not_taken(setback: TraceSetback, text: str) -> None:
+    assert MigrationTexts().untraced(setback) == text
+
+
+def test_what_the_user_can_do_about_a_trace_is_said() -> None:
+    assert "ID, ID:RANK or ID:all" in MigrationTexts().untraced(InvalidRequest())
+    assert "ask again, with another id" in MigrationTexts().untraced(NothingToTrace())

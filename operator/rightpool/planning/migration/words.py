@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rightpool.planning.job import Job
     from rightpool.planning.migration.setback import Setback
     from rightpool.planning.migration.verification import Verification
+    from rightpool.planning.trace_setback import TraceSetback
 
 
 class Words(Protocol):
@@ -34,4 +35,8 @@ class Words(Protocol):
 
     def verified(self, migration: Migration, result: Verification) -> str:
         """What a move delivered."""
+        ...
+
+    def untraced(self, setback: TraceSetback) -> str:
+        """Why a trace that was asked for was not taken."""
         ...
