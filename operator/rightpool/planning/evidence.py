@@ -31,8 +31,10 @@ class NoPoolFits:
 class PoolGone:
     """The pool of the current Revision can't be used."""
 
-    problem: str
-    """Why, as a sentence."""
+    pool: str
+
+    problem: str | None
+    """Why, as its conditions say; None where there is no such pool any more."""
     runs: bool
     """Whether the Revision has a child all the same."""
     no_pool_fits: NoPoolFits | None = None
