@@ -56,6 +56,9 @@ class RevisionState:
     suspended: bool = False
     """Whether the child is suspended, and so has no pods."""
 
+    held: bool = False
+    """Whether its queue was told not to run it."""
+
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
 
