@@ -24,7 +24,7 @@ from pydantic_core import from_json, to_json
 from benchmarks import bars
 from benchmarks.bars import Bar
 from benchmarks.synthetic_fleet import Body, SyntheticJob, nodes, pools, synthetic_jobs
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.cli.decider import Decider
 from rightpool.cluster.client import Listing
@@ -46,7 +46,6 @@ from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
-from rightpool.workloads.kinds.job import JOBS
 
 INTERVAL = 10.0
 QUIET = 8  # cycles without a write, longer than a window

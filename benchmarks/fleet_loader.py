@@ -11,12 +11,11 @@ import yaml
 
 from benchmarks.synthetic_fleet import NAMESPACES, Body, SyntheticJob, nodes, pools, synthetic_jobs
 from devcluster.api import Api, ApiError
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.runtime.act.children import Children
-from rightpool.workloads.kinds.job import JOBS
 
 _CRDS: Final = Path(__file__).parent.parent / "crds"
 _CRD: Final = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)

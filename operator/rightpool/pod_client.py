@@ -33,6 +33,7 @@ class PodRequest:
     address: str
     """The pod's IP."""
     path: str
+    """With the query."""
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
@@ -45,6 +46,7 @@ class Outcomes(Generic[K, V]):
     """What became of several requests. Each is in one of the three."""
 
     answers: dict[K, V]
+    """What was read of each body."""
     failures: dict[K, str]
     """Why there is no answer."""
     unfinished: list[K]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from devcluster.processes import Identity, Supervisor
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from rightpool.workloads.kinds.job import JOBS
 from tests.chaos.environment import Environment
 from tests.chaos.invariants import Checker
 from tests.chaos.jobs import Slot, spec_of

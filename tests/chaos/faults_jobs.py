@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import Conflict, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
-from rightpool.workloads.kinds.job import JOBS
 from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
 from tests.chaos.jobs import SIMULATION, Slot
 

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.workloads.kinds.job import JOBS
 from tests.chaos.stream import StreamEvent
 
 Body = Mapping[str, Any]

@@ -16,10 +16,9 @@ from typing import Any, Final
 
 from devcluster.api import Api
 from devcluster.watch import Watch
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB
-from rightpool.workloads.kinds.job import JOBS
 
 KINDS: Final = (PROFILED_JOBS, JOBS, PODS, SERVICES)
 WATCH_SECONDS: Final = 15

@@ -162,6 +162,7 @@ def judge(recording: Recording, kept: Path | None) -> int:
     """Print the table, and add the profiles to a file. 1 if a class is wrong."""
     from rightpool.hardware.catalog import load_catalog
     from rightpool.profiles.diagnosis import diagnose
+    from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
     from tests.gpu.labelled_profiles import add
 
     catalog = load_catalog()
@@ -183,8 +184,9 @@ def judge(recording: Recording, kept: Path | None) -> int:
         traits = profile.traits
         print(
             f"| {one['name']} | {' or '.join(one['labels'])} | {bottleneck} | {'yes' if correct else 'NO'} "
-            f"| {verdict.evidence} | {verdict.lever} | {profile.steadiness.value}; {values}; {traits.precision}, "
-            f"{traits.parameters} parameters, batch {traits.batch} |"
+            f"| {evidence_text(verdict.finding)} | {lever_text(verdict.finding)} "
+            f"| {profile.steadiness.value}; {values}; {traits.precision}, {traits.parameters} parameters, "
+            f"batch {traits.batch} |"
         )
         if one["code"]:
             print(f"\n{one['name']} ended with {one['code']}:\n{one['errors']}\n", file=sys.stderr)

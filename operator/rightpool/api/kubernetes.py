@@ -44,3 +44,7 @@ class Resource:
         if subresource is not None:
             parts.append(subresource)
         return "/" + "/".join(parts)
+
+
+JOBS: Final = Resource("batch", "v1", "Job", "jobs")
+"""Kubernetes' own Jobs: children of one kind, and the benchmark of a calibration."""

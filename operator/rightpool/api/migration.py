@@ -27,7 +27,7 @@ def _none_counted(value: int) -> bool:
     return value == 0
 
 
-_REPAIRS: Final = frozenset(
+REPAIRS: Final = frozenset(
     {
         Reason.MAX_COST_PER_HOUR_EXCEEDED,
         Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
@@ -37,6 +37,7 @@ _REPAIRS: Final = frozenset(
         Reason.MIN_FLOPS_UTILIZATION_MISSED,
     }
 )
+"""Reasons of moves for a target that was missed."""
 
 
 class Phase(StrEnum):
@@ -184,7 +185,7 @@ class Migration(Record):
     @property
     def repairs(self) -> bool:
         """Whether it was for a target that was missed: such a move does not use up those that are made to save."""
-        return self.reason in _REPAIRS
+        return self.reason in REPAIRS
 
     @property
     def moving(self) -> Revision:

@@ -26,22 +26,26 @@ MAX_NAME: Final = 63 - len(_SUFFIX)
 
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
-    """A column of `kubectl get`. A wide one needs `-o wide`."""
+    """A column of `kubectl get`."""
 
     name: str
     path: str
+    """JSONPath of the value, from the object."""
     type: str = "string"
+    """As OpenAPI names it: string, integer, number, boolean or date."""
     description: str = ""
     wide: bool = False
+    """Whether it needs `-o wide`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Paths of the scale subresource."""
+    """JSONPaths of the scale subresource."""
 
     spec_replicas: str
     status_replicas: str
     selector: str
+    """Of the field with the label selector of the pods, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,28 @@ class CustomResource:
     """A kind that a CustomResourceDefinition of ours defines."""
 
     kind: str
+    """As in an object's `kind`."""
     plural: str
+    """As in a path."""
     singular: str
+    """As kubectl takes it."""
     short_names: tuple[str, ...]
+    """As kubectl takes them, too."""
     namespaced: bool
+    """Whether its objects belong to a namespace."""
     description: str
     spec: type[BaseModel]
+    """The model of `spec`."""
     status: type[BaseModel] | type[Record]
+    """The type of `status`."""
     rules: tuple[Rule, ...]
+    """About the object as a whole."""
     columns: tuple[PrinterColumn, ...]
+    """Of `kubectl get`, beside the name."""
     scale: Scale | None = None
+    """None where `kubectl scale` does not apply."""
     categories: tuple[str, ...] = field(default=("ml",))
+    """Names that `kubectl get` takes for several kinds."""
 
 
 _AGE: Final = PrinterColumn("Age", ".metadata.creationTimestamp", "date", "Time since the object was created.")

@@ -8,18 +8,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of `x-kubernetes-validations`.
-
-    `message` names the remedy. `field` moves the error's path from the object that carries the rule to the field that
-    the user must change, relative to it (".maxChips"). `expression` is CEL that builds the message from the object;
-    where it fails, `message` is shown.
-    """
+    """One entry of `x-kubernetes-validations`."""
 
     rule: str
+    """CEL that is true of a valid object."""
     message: str
+    """What is wrong, with the remedy."""
     field: str | None = None
+    """Path of the field that the user must change, relative to the object that carries the rule (".maxChips"). None:
+    the object itself."""
     expression: str | None = None
+    """CEL that builds the message from the object; where it fails, `message` is shown."""
     reason: str | None = None
+    """Of the error, as the API server has them; None: FieldValueInvalid."""
 
     def to_dict(self) -> dict[str, str]:
         entry = {"rule": self.rule, "message": self.message}

@@ -17,31 +17,8 @@ from rightpool.api.record import INLINE_KEYWORD
 Schema = dict[str, Any]
 
 _RULES: Final = "x-kubernetes-validations"
-_COPIED: Final = frozenset(
-    (
-        "type",
-        "description",
-        "default",
-        "enum",
-        "format",
-        "pattern",
-        "minimum",
-        "maximum",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "minProperties",
-        "maxProperties",
-        "required",
-        "x-kubernetes-int-or-string",
-        "x-kubernetes-list-map-keys",
-        "x-kubernetes-list-type",
-        "x-kubernetes-preserve-unknown-fields",
-        _RULES,
-    )
-)
-_ORDER: Final = (
+# Keywords that are taken as they are, in the order in which they are written.
+_COPIED: Final = (
     "description",
     "type",
     "format",
@@ -62,11 +39,8 @@ _ORDER: Final = (
     "x-kubernetes-int-or-string",
     "x-kubernetes-preserve-unknown-fields",
     _RULES,
-    "items",
-    "additionalProperties",
-    "anyOf",
-    "properties",
 )
+_ORDER: Final = (*_COPIED, "items", "additionalProperties", "anyOf", "properties")
 _INT32_MAX: Final = 2**31 - 1
 
 

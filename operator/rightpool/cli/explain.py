@@ -81,15 +81,20 @@ _MEMORY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything that is told. job: with the recorded profile and what its pods show."""
+    """Everything that is told of one job."""
 
     stored: StoredJob
+    """As it was read."""
     job: Job
+    """The same with the recorded profile, and what its pods show."""
     assessment: Assessment
     pools: Mapping[str, Pool]
+    """By name."""
     policy: PlacementPolicySpec
     now: float
+    """Unix seconds."""
     notes: tuple[str, ...]
+    """What could not be looked at, as sentences."""
 
     @property
     def rest(self) -> Forecast:

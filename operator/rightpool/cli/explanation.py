@@ -26,6 +26,7 @@ from rightpool.planning.evaluate.select import adaptation_mode
 from rightpool.planning.job import Job, unit_of
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.diagnosis_texts import lever_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.rejection_texts import place, short_place
 from rightpool.reporting.stored_job import StoredJob
@@ -199,8 +200,8 @@ def _report(page: Page, found: Explanation) -> None:
     bottleneck = None if found.stored.status.profile is None else found.stored.status.profile.bottleneck
     if bottleneck is not None:
         page.indented(f"limited by {bottleneck} when it was last measured")
-    if diagnosis is not None and diagnosis.lever:
-        page.indented(f"to try next: {diagnosis.lever}")
+    if diagnosis is not None and (lever := lever_text(diagnosis.finding)):
+        page.indented(f"to try next: {lever}")
 
 
 def _profile(page: Page, found: Explanation) -> None:

@@ -28,17 +28,28 @@ class Line:
     namespace: str
     name: str
     state: str
+    """In a word or two, as column STATE has it."""
     pool: str | None
+    """Where it is; None while it has no place."""
     chips: int | None
     capacity: str | None
+    """On-demand or spot."""
     throughput: float | None
+    """Units of work a second."""
     cost_per_hour: float | None
+    """Of the chips that it has."""
     cost_per_million: float | None
+    """Of a million units of work."""
     bottleneck: str | None
+    """None before it is diagnosed."""
     spent: float | None
+    """Since the beginning."""
     saved: float | None
+    """By its moves, negative where they lost; None where it was never moved."""
     targets: str | None = None
+    """Reason of the condition TargetsMet; None where it is not there."""
     progress: float | None = None
+    """Share of the work that is done, 0 to 1; None where the whole is not known."""
     ends_in: float | None = None
     """Seconds until all samples are done, at the rate of the last reading; negative where that was to be so before."""
     time_left: float | None = None
@@ -46,6 +57,7 @@ class Line:
     money_left: float | None = None
     """Dollars of the budget; negative where it is exceeded."""
     offer: Offer | None = None
+    """None where it has no recommendation."""
     unit: WorkUnit | None = None
     """What throughput and cost_per_million count."""
     promised_per_million: float | None = None

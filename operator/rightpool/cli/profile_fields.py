@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.table import Page
-from rightpool.planning.evaluate.flops import unknown_flops
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
+from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
+from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.status import EXPECTED
 from rightpool.reporting.wording import gibibytes, number, share, span
 
@@ -28,6 +29,7 @@ class ProfileField:
     name: str
     """As in the status."""
     title: str
+    """For a reader."""
     value: float
     """SI base units, ratios 0-1."""
     unit: str
@@ -35,6 +37,7 @@ class ProfileField:
     text: str
     """The value for a reader."""
     quality: Quality
+    """Whether it was measured, or derived from something else."""
     origin: str
     """What it is from."""
 
@@ -145,7 +148,7 @@ def missing_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
     yield from unmeasured_fields(found)
     reasons = {
         "scalingEfficiency": (recorded.scaling_efficiency, "the throughput of one chip is not known"),
-        _MFU: (recorded.model_flops_utilization, unknown_flops(found.job)),
+        _MFU: (recorded.model_flops_utilization, unknown_flops_text(found.job)),
         "goodput": (found.stored.status.state.account.goodput, "the job's rate is not known yet"),
     }
     for name, (value, reason) in reasons.items():
@@ -188,10 +191,10 @@ def print_bottleneck(page: Page, found: Explanation) -> None:
     if diagnosis is None:
         return
     page.heading(f"Limited by {diagnosis.bottleneck.value}")
-    if diagnosis.evidence:
-        page.indented(diagnosis.evidence)
-    if diagnosis.lever:
-        page.indented(f"what helps: {diagnosis.lever}")
+    if evidence := evidence_text(diagnosis.finding):
+        page.indented(evidence)
+    if lever := lever_text(diagnosis.finding):
+        page.indented(f"what helps: {lever}")
 
 
 def bottleneck_document(found: Explanation) -> dict[str, str | None] | None:
@@ -201,6 +204,6 @@ def bottleneck_document(found: Explanation) -> dict[str, str | None] | None:
         return None
     return {
         "class": diagnosis.bottleneck.value,
-        "evidence": diagnosis.evidence or None,
-        "lever": diagnosis.lever or None,
+        "evidence": evidence_text(diagnosis.finding) or None,
+        "lever": lever_text(diagnosis.finding) or None,
     }

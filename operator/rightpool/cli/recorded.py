@@ -18,6 +18,7 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
+from rightpool.reporting.diagnosis_texts import RecordedFinding
 from rightpool.reporting.status import FIELDS
 from rightpool.reporting.stored_job import StoredJob
 
@@ -115,6 +116,6 @@ def recorded_diagnosis(stored: StoredJob, profile: Profile | None, accelerator: 
     efficient = find_condition(status.conditions, ConditionType.EFFICIENT)
     evidence = efficient.message if efficient is not None and efficient.status in _DIAGNOSED else ""
     try:
-        return Diagnosis(Bottleneck(recorded.bottleneck), evidence, "")
+        return Diagnosis(Bottleneck(recorded.bottleneck), RecordedFinding(evidence))
     except ValueError:  # written by a newer operator
-        return Diagnosis(Bottleneck.UNKNOWN, f"{recorded.bottleneck}: {evidence}", "")
+        return Diagnosis(Bottleneck.UNKNOWN, RecordedFinding(f"{recorded.bottleneck}: {evidence}"))

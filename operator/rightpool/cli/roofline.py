@@ -29,6 +29,7 @@ class Roof:
 
     pool: str
     accelerator: str
+    """The catalog's key of the chip."""
     flops: float
     """FLOP/s in the job's class of precision."""
     bandwidth: float
@@ -52,14 +53,17 @@ class RooflinePoint:
 
     pool: str
     where: str
+    """The placement, for a reader."""
     intensity: float
     """FLOP for each byte of memory traffic."""
     flops: float
     """FLOP/s."""
     low: float
+    """See `high`."""
     high: float
     """80% interval of flops; both are flops where it was measured."""
     predicted: bool
+    """Whether it is another chip than the job has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,13 @@ class RooflinePlot:
     """The chips of the pools that the job could be on, and the job on them."""
 
     precision: str
+    """The job's class of precision, for a reader."""
     roofs: tuple[Roof, ...]
+    """One a pool, of those whose chips have figures."""
     points: tuple[RooflinePoint, ...]
     """The job's own first."""
     notes: tuple[str, ...]
+    """What is left out, and why."""
 
 
 def roofline_of(

@@ -42,6 +42,7 @@ class Listing:
     """One page of a list."""
 
     items: list[Body]
+    """As the API server sends them."""
     resource_version: str
     """Of the whole list."""
     follow: str
@@ -54,8 +55,10 @@ class Request:
 
     method: str
     path: str
+    """From the root of the server, without the query."""
     query: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
+    """Sent as JSON; None: no body."""
     content: str = JSON_CONTENT
     """Media type of the body."""
 

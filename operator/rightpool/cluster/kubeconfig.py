@@ -15,6 +15,7 @@ class Kubeconfig:
     """One or more files, merged: of two entries with the same name the first has precedence."""
 
     files: tuple[Path, ...]
+    """Those that exist, in the order of precedence."""
     namespaces: Mapping[str, str]
     """The namespace of each context by its name; empty if it has none."""
     current: str | None

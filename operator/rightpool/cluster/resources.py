@@ -1,4 +1,4 @@
-"""The resources that the operator reads and writes, except for children, which are in `workloads.kinds`."""
+"""The resources that the operator reads and writes, except for children: `workloads.kinds` names those."""
 
 from typing import Final
 
@@ -17,6 +17,6 @@ SERVICES: Final = Resource("", "v1", "Service", "services")
 ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )
-# Kueue's own view of a Job that waits in a queue. There is none where Kueue is not installed.
+# Kueue's own view of a child that waits in a queue. There is none where Kueue is not installed.
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
 EVENTS: Final = Resource("", "v1", "Event", "events")

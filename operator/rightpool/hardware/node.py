@@ -17,7 +17,9 @@ class Taint:
 
     key: str
     effect: str
+    """NoSchedule, PreferNoSchedule or NoExecute."""
     value: str = ""
+    """Empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,9 @@ class BackwardMigration:
     """The Revision that a migration goes to does not come after the one that it leaves."""
 
     target: int
+    """Number of the Revision that it goes to."""
     left: int
+    """Number of the one that it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class MisplacedMigration:
 
     phase: Phase
     revision: int
+    """Number of the Revision where the phase says that the job is."""
     placed: int
+    """Number of the one that the placement says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,20 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.migration import REPAIRS
 from rightpool.api.placement import Placement
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evidence import Evidence, Limit
 
 MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
-_BETTER: Final = frozenset(
-    {
-        Reason.CHEAPER_POOL_MEETS_TARGETS,
-        Reason.CHEAPER_SIZE_MEETS_TARGETS,
-        Reason.FASTER_PLACEMENT_MEETS_TARGETS,
-        Reason.BETTER_TARGET_UNREACHABLE,
-        Reason.PLACEMENT_DISALLOWED,
-        Reason.MAX_COST_PER_HOUR_EXCEEDED,
-        Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
-        Reason.BUDGET_EXCEEDED,
-        Reason.DEADLINE_MISSED,
-        Reason.MIN_SCALING_EFFICIENCY_MISSED,
-        Reason.MIN_FLOPS_UTILIZATION_MISSED,
-    }
-)
+_BETTER: Final = REPAIRS | {
+    Reason.CHEAPER_POOL_MEETS_TARGETS,
+    Reason.CHEAPER_SIZE_MEETS_TARGETS,
+    Reason.FASTER_PLACEMENT_MEETS_TARGETS,
+    Reason.BETTER_TARGET_UNREACHABLE,
+    Reason.PLACEMENT_DISALLOWED,
+}
 
 # For what reasons each is decided, for who has to know all of them before the first.
 REASONS: Final = {
@@ -101,10 +94,11 @@ REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A decision that has to wait. limit: for what; decision: what is done after that."""
+    """A decision that has to wait."""
 
     limit: Limit
     decision: "Decision"
+    """What is done after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +106,9 @@ class Decision:
     """What is to be done about a job, by type and numbers; reporting/decision_texts.py says it in words."""
 
     action: Action
+    """What is done; Hold where nothing can be."""
     reason: Reason
+    """Why; of Hold, why not."""
     candidate: Candidate | None = None
     """The target where there is one; for Hold, what would have been done."""
     purpose: Reason | None = None

@@ -13,36 +13,41 @@ from rightpool.planning.evaluate.rejection import Gap
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The operator itself failed on the job. error: the exception, for a report."""
+    """The operator itself failed on the job."""
 
     error: str
+    """The exception, for a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoPoolFits:
-    """No pool can take the job. known: all pools there are, by name."""
+    """No pool can take the job."""
 
     known: tuple[str, ...]
+    """All pools there are, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolGone:
-    """The pool of the current Revision can't be used. problem: why; runs: whether the Revision is there.
+    """The pool of the current Revision can't be used."""
 
-    no_pool_fits: set where the job is to be started elsewhere, and can't.
-    """
+    pool: str
 
-    problem: str
+    problem: str | None
+    """Why, as its conditions say; None where there is no such pool any more."""
     runs: bool
+    """Whether the Revision has a child all the same."""
     no_pool_fits: NoPoolFits | None = None
+    """Set where the job is to be started elsewhere, and can't."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The job does not start where it was placed. obstacle: why, as far as it is known."""
+    """The job does not start where it was placed."""
 
     here: Placement
     obstacle: str | None
+    """Why, by its pods; None where they do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +60,30 @@ class Gathering:
 @dataclass(frozen=True, slots=True)
 class SourceNotHeld:
     """A move without return: others wait for the chips that it leaves, and holding them costs more than a way back is
-    worth. Dollars of both; seconds until the verdict is expected."""
+    worth."""
 
     waiting: int
+    """Jobs that wait for those chips."""
     cost: float
+    """Dollars, of holding them until the verdict."""
     worth: float
+    """Dollars that a way back saves, by how likely it is to be needed."""
     seconds: float
+    """Until the verdict is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Dollars that a move brings over the horizon and costs, time at its value included. Seconds of both."""
+    """What a move brings and costs, time at its value included."""
 
     gain: float
+    """Dollars, over the horizon."""
     cost: float
+    """Dollars, of the restart."""
     restart: float
+    """Seconds without progress."""
     horizon: float
+    """Seconds that the gain is counted for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,43 +95,53 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class TooManyAtOnce(Limit):
-    """Jobs that are being moved now."""
+    """As many jobs are being moved as the policy allows at once."""
 
     reason = Reason.MIGRATION_LIMIT_REACHED
     under_way: int
+    """Jobs that are being moved now."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyAnHour(Limit):
-    """Moves that began in the last hour."""
+    """As many moves have begun as the policy allows in an hour."""
 
     reason = Reason.MOVE_RATE_LIMIT_REACHED
     moves: int
+    """Those of the last hour, without what users demanded."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerOpen(Limit):
-    """Of the fleet's last `judged` moves `undone` were undone. next_trial: Unix seconds from which one may try."""
+    """Too many of the fleet's last moves were undone."""
 
     reason = Reason.CIRCUIT_BREAKER_OPEN
     undone: int
+    """Moves of `judged`."""
     judged: int
+    """The last moves that have a verdict."""
     allowed: float
+    """Share of them, 0 to 1, that the policy lets be undone."""
     next_trial: float
+    """Unix seconds from which one job may try again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspected(Limit):
-    """Of the last `judged` moves to a pool `undone` were undone: of this tenant's where `own`, and of all pools with
-    its chip where that is set. next_trial: Unix seconds from which one job may try it."""
+    """Too many of the last moves to a pool, or to a chip, were undone."""
 
     reason = Reason.POOL_SUSPECTED
     pool: str
     chip: str | None
+    """The catalog's key, where moves to all pools of the chip were counted; else None."""
     own: bool
+    """Whether moves of this tenant alone were counted."""
     undone: int
+    """Moves of `judged`."""
     judged: int
+    """The last moves there that have a verdict."""
     next_trial: float
+    """Unix seconds from which one job may try it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,62 +154,75 @@ class Unproven(Limit):
 
 @dataclass(frozen=True, slots=True)
 class SaveMissing(Limit):
-    """No save came `attempts` times in a row, and the next one is asked for at `next_at`, Unix seconds."""
+    """No save came when one was asked for."""
 
     reason = Reason.CHECKPOINT_TIMEOUT
     attempts: int
+    """How often in a row."""
     next_at: float
+    """Unix seconds when one is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveFailed(Limit):
-    """The program failed `attempts` times when it was asked to save, and is asked again at `next_at`, Unix seconds."""
+    """The program failed when it was asked to save."""
 
     reason = Reason.SAVE_FAILED
     attempts: int
+    """How often in a row."""
     next_at: float
+    """Unix seconds when it is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovedOften(Limit):
-    """Moves of this job in its life."""
+    """The job was moved as often as its spec allows."""
 
     reason = Reason.MOVE_LIMIT_REACHED
     moves: int
+    """In its life, without those that the user demanded, and those for a target that was missed."""
     most: int
+    """adaptation.maxMoves."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoolingDown(Limit):
-    """Unix seconds of the last move's end; seconds of the cooldown."""
+    """The last move of the job ended a short time ago."""
 
     reason = Reason.COOLING_DOWN
     since: float
+    """Unix seconds of its end."""
     cooldown: float
+    """Seconds from then on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunsShortly(Limit):
-    """Unix seconds since when the job runs here; seconds that it has to."""
+    """The job runs here for a short time."""
 
     reason = Reason.MINIMUM_RUN_TIME
     since: float
+    """Unix seconds since when."""
     shortest: float
+    """Seconds that the policy has it run."""
 
 
 @dataclass(frozen=True, slots=True)
 class FewWindows(Limit):
-    """Unix seconds since when the job runs here; windows that are to be measured first, and their seconds.
+    """More windows have to be measured first.
 
-    for_deadline: whether it waits because a deadline leaves time, and not because its saving is small. Nothing changes
-    from window to window, so that no status is written for that.
+    Nothing changes from window to window, so that no status is written for that.
     """
 
     reason = Reason.MORE_WINDOWS_NEEDED
     since: float
+    """Unix seconds since when the job runs here."""
     wanted: int
+    """Windows, counted from then on."""
     window: float
+    """Seconds of each."""
     for_deadline: bool = False
+    """Whether it waits because a deadline leaves time for them, and not because its saving is small."""
 
 
 Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | Bill

@@ -37,6 +37,7 @@ class VendorProgram(NamedTuple):
     """What a job runs on the chips of a vendor that it has a variant for."""
 
     vendor: str
+    """As placement.variants names it."""
     workload_hash: str
     """Of the pod template with the variant laid over it, and the chip container."""
     nodes: tuple[tuple[str, str], ...]

@@ -38,6 +38,7 @@ class RevisionWindow:
     key: RevisionKey
     window: Window
     track: Track
+    """The counter of work, and what of it counts."""
     pods: int
     """Pods of the Revision."""
     kept: float
@@ -51,8 +52,11 @@ class RevisionWindow:
     expected: Bounds | None = None
     """The range in which samples do not require a new profile."""
     profile: Profile | None = None
+    """The newest one that differs from the one before; None before the first."""
     accelerator: Accelerator | None = None
+    """What the diagnosis was made for; None where the pool is not known."""
     diagnosis: Diagnosis | None = None
+    """Of `profile`; None where `accelerator` is."""
     variation: Variation | None = None
     """How windows differ; begun with what is stored."""
     windows: int = 0

@@ -9,7 +9,9 @@ from rightpool.api.choices import Switch
 from rightpool.api.migration import Phase
 from rightpool.api.trace import Trace, TraceReason, TraceRequest, TraceState
 from rightpool.planning.job import Job
+from rightpool.planning.migration.words import Words
 from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.planning.trace_setback import InvalidRequest, NoProfiler, NothingToTrace, StoppedTooSoon, TookTooLong
 
 LONGEST_SECONDS: Final = 600.0
 """From the request to its end: traces of other jobs may come first, and a large one takes minutes to read."""
@@ -31,18 +33,18 @@ def limit_without(share: float) -> float | None:
     return None if share > _NEARLY_ALL else 1.0 / (1.0 - max(share, 0.0))
 
 
-def with_trace(job: Job, now: float) -> Job:
+def with_trace(job: Job, now: float, words: Words) -> Job:
     """The job with the trace that is asked for begun, taken a step further, or over; the same object where nothing
     changes."""
     trace, request = job.state.trace, job.trace_request
     if trace is not None and not trace.over:
-        after = _followed(job, trace, now)
+        after = _followed(job, trace, now, words)
         return job if after is trace else job.with_state(replace(job.state, trace=after))
     if request is None or (trace is not None and trace.answers(request)):
         return job
     if trace is not None and trace.finished_at is not None and now - trace.finished_at < PAUSE_SECONDS:
         return job
-    return job.with_state(replace(job.state, trace=_begun(job, request, now)))
+    return job.with_state(replace(job.state, trace=_begun(job, request, now, words)))
 
 
 def longest(rank: int | None) -> float:
@@ -50,32 +52,28 @@ def longest(rank: int | None) -> float:
     return LONGEST_ALL_SECONDS if rank is None else LONGEST_SECONDS
 
 
-def abandoned(trace: Trace | None, now: float) -> Trace | None:
+def abandoned(trace: Trace | None, now: float, words: Words) -> Trace | None:
     """The trace of a job that has ended."""
     if trace is None or trace.over:
         return trace
-    return _failed(trace, TraceReason.POD_GONE, "the job has ended before its trace was complete", now)
+    return _failed(trace, TraceReason.POD_GONE, words.untraced(StoppedTooSoon(ended=True)), now)
 
 
-def _begun(job: Job, request: TraceRequest, now: float) -> Trace:
+def _begun(job: Job, request: TraceRequest, now: float, words: Words) -> Trace:
     revision = job.state.revision
     number = None if revision is None else revision.revision
     trace = Trace(request.id, TraceState.WAITING, now, request.rank, number)
     if not request.valid:
-        message = (
-            "the annotation rightpool.dev/trace must be ID, ID:RANK or ID:all: an id of 1 to 63 letters, digits, '-', "
-            "'_' and '.', which begins and ends with a letter or a digit, and the rank of a process"
-        )
+        message = words.untraced(InvalidRequest())
         return _failed(replace(trace, rank=0), TraceReason.INVALID_REQUEST, message, now)
     if job.spec.profiling.mode is Switch.OFF:
-        return _failed(trace, TraceReason.NO_PROFILER, "spec.profiling.mode is Off, so no profiler is in the pods", now)
+        return _failed(trace, TraceReason.NO_PROFILER, words.untraced(NoProfiler()), now)
     if revision is None or not _stays(job) or not job.revision(revision.revision).running:
-        message = "the job has no running pods, or is being moved: ask again, with another id, when it runs"
-        return _failed(trace, TraceReason.NOT_RUNNING, message, now)
+        return _failed(trace, TraceReason.NOT_RUNNING, words.untraced(NothingToTrace()), now)
     return trace
 
 
-def _followed(job: Job, trace: Trace, now: float) -> Trace:
+def _followed(job: Job, trace: Trace, now: float, words: Words) -> Trace:
     answer, revision = job.observed.trace_answer, job.state.revision
     if answer is not None and (answer.id, answer.rank) == (trace.id, trace.rank):
         if answer.state is TraceState.CAPTURED:
@@ -84,13 +82,12 @@ def _followed(job: Job, trace: Trace, now: float) -> Trace:
             reason = answer.reason or TraceReason.CAPTURE_FAILED
             return _failed(replace(trace, pod=answer.pod or trace.pod, ranks=answer.ranks), reason, answer.message, now)
     if revision is None or revision.revision != trace.revision or not _stays(job):
-        return _failed(trace, TraceReason.POD_GONE, "the job was stopped or moved before its trace was complete", now)
+        return _failed(trace, TraceReason.POD_GONE, words.untraced(StoppedTooSoon(ended=False)), now)
     if now - trace.since > (limit := longest(trace.rank)):
         if answer is not None and answer.ranks is not None and answer.ranks.captured:
             return _captured(trace, answer, now)  # the ranks that have come are not lost for the others
-        cause = "traces of other jobs came first" if answer is None else answer.message
-        message = f"no trace within {limit:.0f} s{f': {cause}' if cause else ''}"
-        return _failed(trace, TraceReason.TIMED_OUT, message, now)
+        late = TookTooLong(limit, None if answer is None else answer.message)
+        return _failed(trace, TraceReason.TIMED_OUT, words.untraced(late), now)
     if answer is not None and answer.state is TraceState.CAPTURING and trace.state is TraceState.WAITING:
         return replace(trace, state=TraceState.CAPTURING, pod=None if trace.rank is None else answer.pod)
     return trace

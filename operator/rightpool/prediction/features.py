@@ -65,6 +65,7 @@ class Features:
     throttling: Floats
     """Log of how much faster arithmetic would be without the fault that holds down clocks; 0 where there is none."""
     throttling_sd: Floats
+    """Its standard deviation, by how clocks were measured."""
     profiled: Bools
     """Whether there is a profile at all."""
     kind: Ints

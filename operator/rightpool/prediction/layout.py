@@ -9,10 +9,12 @@ from rightpool.prediction.columns import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """per_group: chips that share the fast link. groups: how many such groups there are."""
+    """How the chips of a job are linked."""
 
     per_group: int
+    """Chips that share the fast link."""
     groups: int
+    """How many such groups there are."""
 
     @classmethod
     def of(cls, placement: Placement, pool: Pool) -> "Layout":

@@ -183,7 +183,7 @@ def _speeds(jobs: Features, tables: Transfer, targets: Destinations) -> tuple[Fl
     counted = np.flatnonzero(shares.counted[job])
     if counted.size:
         own = job[counted]
-        speed[counted] = tables.demanded(
+        speed[counted] = tables.by_counters(
             kind[counted], home[counted], pool[counted], shares.sm_active[own], shares.memory_active[own]
         )
     known = np.where(shares.counted, 2, np.where(shares.busy_known, 1, 0))[job]

@@ -92,6 +92,7 @@ class SizeModel:
     volume: Floats
     """Log of bytes a second of work."""
     volume_sd: Floats
+    """Its standard deviation."""
     passes: Floats
     """Of these through memory; 0 where exposed communication alone tells of bytes: it may be waiting, and none."""
     chance: Floats

@@ -85,7 +85,7 @@ class Transfer:
             variances=np.moveaxis(np.concatenate((variances, widest[np.newaxis])), 1, 0),
         )
 
-    def demanded(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
+    def by_counters(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
         """Log of how much faster the work on the chip is, by what counters say that it demands."""
         arithmetic, bandwidth = self.arithmetic[kind, source, target], self.bandwidth[source, target]
         share, drift = _share_of_arithmetic(sm_active, memory_active), self.drift[kind].T

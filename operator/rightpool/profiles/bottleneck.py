@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from rightpool.hardware.accelerator import Accelerator, Link
+from rightpool.profiles.findings import Finding
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.shares import Attainable
@@ -34,16 +35,13 @@ class Bottleneck(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What limits a job, and what can be done about it."""
+    """What limits a job, and why."""
 
     bottleneck: Bottleneck
     """The class."""
 
-    evidence: str
-    """One sentence with the measured values."""
-
-    lever: str
-    """One sentence with the remedy."""
+    finding: Finding
+    """The rule that named it, with its values. What helps follows from it."""
 
 
 # The threshold of the previous class is lower by this share. It exceeds the 2% tolerance of profiles, and the few
@@ -72,13 +70,3 @@ class Case:
     def weighted(self, evidence: float, *classes: Bottleneck) -> float:
         """The evidence for these classes when two are compared, raised if one of them was the previous class."""
         return evidence / (1.0 - HYSTERESIS) if self.before in classes else evidence
-
-    @property
-    def chips(self) -> str:
-        """The job's chips as the subject of a sentence, with its verb."""
-        return f"{self.profile.chips} chips are" if self.profile.chips > 1 else "the chip is"
-
-
-def percent(ratio: float) -> str:
-    """A ratio for a sentence."""
-    return f"{100.0 * ratio:.0f}%"

@@ -7,7 +7,8 @@ what limits their work. The first that applies gives the class.
 from __future__ import annotations
 
 from rightpool.hardware.accelerator import Accelerator, Link
-from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
+from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
+from rightpool.profiles.findings import Finding, NothingMeasured, ReadingsTooOld, WindowNotFull
 from rightpool.profiles.health import memory_is_short, no_room_for_more, throttled, unhealthy
 from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.ranks import straggler
@@ -62,13 +63,13 @@ def _once(case: Case) -> Diagnosis:
 
 
 def _unsteady(profile: Profile) -> Diagnosis:
+    finding: Finding
     if profile.steadiness is Steadiness.ABSENT:
-        evidence = "nothing was measured yet"
+        finding = NothingMeasured()
     elif profile.steadiness is Steadiness.STALE:
-        evidence = "the newest reading is too old to say anything about now"
+        finding = ReadingsTooOld()
     else:
-        evidence = f"readings after the warm-up cover {percent(profile.covered)} of the {profile.window:g} s window"
         steps = profile.value(Field.STEPS)
-        if steps is not None and steps < WARM_UP_STEPS:
-            evidence += f"; the program has made {steps:.0f} steps and may still compile"
-    return Diagnosis(Bottleneck.UNKNOWN, evidence, "wait for a full window, or look at the profiler's sources")
+        few = steps is not None and steps < WARM_UP_STEPS
+        finding = WindowNotFull(profile.covered, profile.window, steps if few else None)
+    return Diagnosis(Bottleneck.UNKNOWN, finding)

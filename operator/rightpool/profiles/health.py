@@ -9,7 +9,16 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
+from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
+from rightpool.profiles.findings import (
+    AllocationsRetried,
+    BrokenRow,
+    ClocksHeldDown,
+    CriticalError,
+    Finding,
+    MemoryErrors,
+    NoRoomForBatch,
+)
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 
@@ -27,18 +36,16 @@ def unhealthy(case: Case) -> Diagnosis | None:
     """A chip with a fault that ends programs, or makes wrong results likely."""
     xid, repair = case.value(Field.XID), case.value(Field.REPAIR)
     errors = case.profile.readings.get(Field.UNCORRECTED_ERRORS)
+    finding: Finding
     if xid:
-        evidence = f"a chip reported the critical error XID {xid:.0f}"
-    elif repair is not None and repair >= _REPAIR_FAILED:
-        evidence = "a chip could not replace a broken row of its memory"
+        finding = CriticalError(xid)
     elif repair:
-        evidence = "a chip waits for a reset to replace a broken row of its memory"
+        finding = BrokenRow(replaceable=repair < _REPAIR_FAILED)
     elif errors is not None and errors.high > errors.low:
-        evidence = f"uncorrectable memory errors of a chip went up to {errors.high:.0f} within the window"
+        finding = MemoryErrors(errors.high)
     else:
         return None
-    lever = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
-    return Diagnosis(Bottleneck.UNHEALTHY, evidence, lever)
+    return Diagnosis(Bottleneck.UNHEALTHY, finding)
 
 
 def throttled(case: Case) -> Diagnosis | None:
@@ -46,19 +53,16 @@ def throttled(case: Case) -> Diagnosis | None:
     throttle = case.value(Field.THROTTLE)
     if throttle is None or throttle < case.threshold(_THROTTLED, Bottleneck.THROTTLED):
         return None
-    heat, degrees = case.value(Field.THERMAL_THROTTLE), case.value(Field.TEMPERATURE)
-    evidence = f"clocks are held down {percent(throttle)} of the time"
-    if heat is not None:
-        hot = "" if degrees is None else f" ({degrees:.0f} °C)"
-        by_heat = 2.0 * heat >= throttle
-        evidence += f" by heat{hot}" if by_heat else " by a hardware slowdown or a power brake"
-    power, limit = case.value(Field.POWER), power_limit(case)
-    if power is not None:
-        evidence += f" at {power:.0f} W" + (f" of {limit:.0f} W" if limit is not None else "")
-    clock = case.value(Field.CLOCK)
-    if clock is not None:
-        evidence += f", at {percent(clock)} of their maximum"
-    return Diagnosis(Bottleneck.THROTTLED, evidence, "see to cooling and power of the node, or run on another one")
+    heat = case.value(Field.THERMAL_THROTTLE)
+    finding = ClocksHeldDown(
+        time=throttle,
+        by_heat=None if heat is None else 2.0 * heat >= throttle,
+        degrees=case.value(Field.TEMPERATURE),
+        watts=case.value(Field.POWER),
+        limit=power_limit(case),
+        clock=case.value(Field.CLOCK),
+    )
+    return Diagnosis(Bottleneck.THROTTLED, finding)
 
 
 def power_limit(case: Case) -> float | None:
@@ -72,8 +76,9 @@ def memory_is_short(case: Case) -> Diagnosis | None:
     retries = case.profile.readings.get(Field.MEMORY_RETRIES)
     if retries is None or retries.high <= retries.low:
         return None
-    evidence = f"allocations failed at first {retries.high - retries.low:.0f} times within the window{_fill(case)}"
-    return Diagnosis(Bottleneck.MEMORY_CAPACITY, evidence, _MORE_MEMORY)
+    used, total = case.value(Field.MEMORY_USED), case.value(Field.MEMORY_TOTAL)
+    full = None if used is None or not total else min(1.0, used / total)
+    return Diagnosis(Bottleneck.MEMORY_CAPACITY, AllocationsRetried(retries.high - retries.low, full))
 
 
 def no_room_for_more(case: Case, found: Diagnosis) -> Diagnosis | None:
@@ -83,17 +88,7 @@ def no_room_for_more(case: Case, found: Diagnosis) -> Diagnosis | None:
         return None
     if used < case.threshold(_FULL, Bottleneck.MEMORY_CAPACITY) * total:
         return None
-    return Diagnosis(
-        Bottleneck.MEMORY_CAPACITY, f"{found.evidence}; a larger batch has no room{_fill(case)}", _MORE_MEMORY
-    )
-
-
-_MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
-
-
-def _fill(case: Case) -> str:
-    used, total = case.value(Field.MEMORY_USED), case.value(Field.MEMORY_TOTAL)
-    return "" if used is None or not total else f": {percent(min(1.0, used / total))} of a chip's memory is in use"
+    return Diagnosis(Bottleneck.MEMORY_CAPACITY, NoRoomForBatch(found.finding, min(1.0, used / total)))
 
 
 class Throttling(NamedTuple):
@@ -120,7 +115,7 @@ def throttling(profile: Profile) -> Throttling:
     held, clock = profile.value(Field.THROTTLE), profile.value(Field.CLOCK)
     if held is None or held < _THROTTLED:
         return NOT_THROTTLED
-    if not clock:
+    if clock is None or clock <= 0.0:
         half = -0.5 * math.log1p(-0.5 * min(held, 1.0))
         return Throttling(half, half)
     slowed = math.log(_USUAL_CLOCK / clock)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
+from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
+from rightpool.profiles.findings import RankComputesMore, RankIdles, RankNeverWaits, RankStarves
 from rightpool.profiles.sample import Field, Quality
 
 # One rank is busier than another by a relative and by an absolute amount; the latter excludes chips of low load.
@@ -24,7 +25,6 @@ _SATURATED: Final = 0.9
 WAITS_FOR_INPUT: Final = 0.2
 # Below this share of the step a rank does not wait for data.
 _WELL_FED: Final = 0.1
-_EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
 
 
 def straggler(case: Case) -> Diagnosis | None:
@@ -63,8 +63,7 @@ def _one_rank_waits(case: Case) -> Diagnosis | None:
     mean, least = case.value(Field.INPUT_WAIT), case.value(Field.LEAST_INPUT_WAIT)
     if mean is None or least is None or least >= _WELL_FED or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
-    evidence = f"ranks wait for data {percent(mean)} of the step on average, and one of them only {percent(least)}"
-    return Diagnosis(Bottleneck.STRAGGLER, evidence, "look at the storage and the loader of the ranks that wait")
+    return Diagnosis(Bottleneck.STRAGGLER, RankStarves(mean, least))
 
 
 def _by_trace(case: Case) -> Diagnosis | None:
@@ -74,8 +73,7 @@ def _by_trace(case: Case) -> Diagnosis | None:
     skew = mean - least
     if skew < case.threshold(SKEW, Bottleneck.STRAGGLER) or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
-    evidence = f"ranks wait for others {percent(mean)} of the step on average, and one of them only {percent(least)}"
-    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)
+    return Diagnosis(Bottleneck.STRAGGLER, RankNeverWaits(mean, least))
 
 
 def _by_compute_units(case: Case) -> Diagnosis | None:
@@ -85,11 +83,7 @@ def _by_compute_units(case: Case) -> Diagnosis | None:
     gap, relative = case.threshold(_GAP, Bottleneck.STRAGGLER), case.weighted(_LEAST_TO_MOST, Bottleneck.STRAGGLER)
     if most - least < gap or least > relative * most:
         return None
-    evidence = (
-        f"compute units of one of {case.profile.chips} chips are active {percent(most)} of the time, "
-        f"those of another {percent(least)}: it waits"
-    )
-    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)
+    return Diagnosis(Bottleneck.STRAGGLER, RankComputesMore(case.profile.chips, most, least))
 
 
 def _by_busy_time(case: Case) -> Diagnosis | None:
@@ -102,5 +96,4 @@ def _by_busy_time(case: Case) -> Diagnosis | None:
         return None
     if gap < case.threshold(_GAP, Bottleneck.STRAGGLER):
         return None
-    evidence = f"one of {case.profile.chips} chips is busy {percent(slowest)}, {percent(mean)} is the mean"
-    return Diagnosis(Bottleneck.STRAGGLER, evidence, _EVEN_OUT)
+    return Diagnosis(Bottleneck.STRAGGLER, RankIdles(case.profile.chips, slowest, mean))

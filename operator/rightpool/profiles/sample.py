@@ -93,6 +93,7 @@ class RevisionKey(NamedTuple):
 
     namespace: str
     job: str
+    """Name of the ProfiledJob."""
     revision: int
 
 

@@ -21,7 +21,9 @@ class Attainable:
     """
 
     matrix: float = 0.8
+    """Share of the time that matrix units are active."""
     bandwidth: float = 0.8
+    """Share of the data sheet's bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class Roofline:
     """How close the chip came to each of its roofs while it worked (0–1, or slightly above). None without a counter."""
 
     matrix: float | None
+    """Of the matrix units."""
     bandwidth: float | None
+    """Of the memory's bandwidth."""
 
     @property
     def nearest(self) -> float | None:

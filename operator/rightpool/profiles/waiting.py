@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from rightpool.api.pool import LinkKind
-from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis, percent
+from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
+from rightpool.profiles.findings import (
+    BusyTimeUnknown,
+    ChipsUnused,
+    NothingRuns,
+    StillCompiles,
+    WaitsForHost,
+    WaitsForInput,
+    WaitsForLink,
+)
 from rightpool.profiles.ranks import input_wait_share, waits_for_input
 from rightpool.profiles.sample import Field
 from rightpool.profiles.shares import Shares
@@ -28,7 +38,6 @@ _LINK_USED: Final = 0.3
 # Links between chips that have counters, and how many times as many bytes over PCIe say that they are not used.
 _PEERS: Final = (LinkKind.NVLINK, LinkKind.ICI, LinkKind.INFINITY_FABRIC, LinkKind.NEURON_LINK)
 _BY_HOST: Final = 4.0
-_FEWER: Final = "fewer chips, or a faster link"
 
 
 def idle(case: Case) -> Diagnosis | None:
@@ -45,10 +54,8 @@ def idle(case: Case) -> Diagnosis | None:
         return None
     compiling = case.value(Field.COMPILING) or 0.0
     if compiling >= case.threshold(_COMPILES, Bottleneck.UNKNOWN):
-        evidence = f"the program compiled {percent(compiling)} of the time, and made no step"
-        return Diagnosis(Bottleneck.UNKNOWN, evidence, "wait for its first steps, or look at its log")
-    evidence = f"{case.chips} busy {percent(busy)} of the time, and no samples are counted"
-    return Diagnosis(Bottleneck.IDLE, evidence, "see whether the program hangs, or suspend the job")
+        return Diagnosis(Bottleneck.UNKNOWN, StillCompiles(compiling))
+    return Diagnosis(Bottleneck.IDLE, NothingRuns(case.profile.chips, busy))
 
 
 def unused(case: Case) -> Diagnosis | None:
@@ -57,10 +64,7 @@ def unused(case: Case) -> Diagnosis | None:
     if not count:
         return None
     profile = case.profile
-    chips = profile.chips // max(profile.expected, 1)
-    evidence = f"{count:.0f} of {chips} chips of a pod {'is' if count == 1 else 'are'} unused: nothing ever ran there"
-    lever = "start one process for each chip, such as by torchrun --nproc-per-node, or ask for fewer chips"
-    return Diagnosis(Bottleneck.IDLE, evidence, lever)
+    return Diagnosis(Bottleneck.IDLE, ChipsUnused(count, profile.chips // max(profile.expected, 1)))
 
 
 def waiting(case: Case, shares: Shares) -> Diagnosis | None:
@@ -98,31 +102,25 @@ def without_shares(case: Case) -> Diagnosis | None:
         if idling >= case.threshold(_LIMITING, *_HOST):
             return _host(case, max(waited, min(case.value(Field.INPUT_WAIT) or 0.0, 1.0 - min(busy, 1.0))), idling)
     if exposed is not None and exposed >= case.threshold(_DOMINANT, Bottleneck.COMMUNICATION_BOUND):
-        evidence = f"{percent(exposed)} of the step is exposed communication on {case.profile.chips} chips"
-        return Diagnosis(Bottleneck.COMMUNICATION_BOUND, evidence, _FEWER)
-    if busy is None:
-        evidence = "how busy the chips are is not measured: waiting and work can't be told apart"
-        return Diagnosis(Bottleneck.UNKNOWN, evidence, "give the profiler chip counters (NVML or DCGM)")
-    return None
+        return Diagnosis(Bottleneck.COMMUNICATION_BOUND, WaitsForLink(case.profile.chips, exposed))
+    return Diagnosis(Bottleneck.UNKNOWN, BusyTimeUnknown()) if busy is None else None
 
 
 def _host(case: Case, waited: float, idling: float) -> Diagnosis:
     waited = min(waited, idling)
-    rest = idling - waited
-    evidence = f"{case.chips} idle {percent(idling)} of the step"
+    rest, chips = idling - waited, case.profile.chips
     if case.weighted(waited, Bottleneck.INPUT_BOUND) >= case.weighted(
         rest, Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY
     ):
-        evidence = f"{evidence}, {percent(waited)} of it for input"
-        return Diagnosis(Bottleneck.INPUT_BOUND, evidence, "more loader workers, faster storage, or cheaper chips")
-    known = Field.INPUT_WAIT in case.profile.readings
-    evidence += f", {percent(waited)} for input" if known else ", input wait not measured"
-    lever = "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
+        return Diagnosis(Bottleneck.INPUT_BOUND, WaitsForInput(chips, idling, waited))
     compiling = case.value(Field.COMPILING) or 0.0
-    if compiling >= case.threshold(_LIMITING, Bottleneck.HOST_BOUND):
-        evidence += f", and the program compiles {percent(compiling)} of the time"
-        lever = "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
-    return Diagnosis(Bottleneck.HOST_BOUND, evidence, lever)
+    finding = WaitsForHost(
+        chips,
+        idling,
+        waited if Field.INPUT_WAIT in case.profile.readings else None,
+        compiling if compiling >= case.threshold(_LIMITING, Bottleneck.HOST_BOUND) else None,
+    )
+    return Diagnosis(Bottleneck.HOST_BOUND, finding)
 
 
 def _over_link(case: Case, communication: float) -> Diagnosis:
@@ -130,17 +128,12 @@ def _over_link(case: Case, communication: float) -> Diagnosis:
     kind, chips = case.link.kind, case.profile.chips
     peer, pcie = case.value(Field.PEER_SENT), case.value(Field.PCIE_SENT)
     sent = peer if kind in _PEERS else pcie if kind is LinkKind.PCIE else None
-    evidence = f"{percent(communication)} of the step is exposed communication over {kind.value} on {chips} chips"
+    finding = WaitsForLink(chips, communication, kind)
     if kind in _PEERS and peer is not None and pcie is not None and pcie > _BY_HOST * peer:
-        lever = f"see why chips do not use {kind.value} (peer access), or fewer chips"
-        moved = f"but {percent(pcie / (pcie + peer))} of the bytes go over PCIe"
-        return Diagnosis(Bottleneck.COMMUNICATION_BOUND, f"{evidence}, {moved}", lever)
-    if sent is None or communication <= 0.0:
-        return Diagnosis(Bottleneck.COMMUNICATION_BOUND, evidence, _FEWER)
-    # Bytes that move while chips work are counted too, so this is an upper limit.
-    used = sent / (communication * case.link.bytes_per_second)
-    evidence += f", which carries {sent / 1e9:.1f} GB/s a chip of {case.link.bytes_per_second / 1e9:.0f}"
-    if used < case.threshold(_LINK_USED, Bottleneck.COMMUNICATION_BOUND):
-        lever = "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
-        return Diagnosis(Bottleneck.COMMUNICATION_BOUND, evidence, lever)
-    return Diagnosis(Bottleneck.COMMUNICATION_BOUND, evidence, _FEWER)
+        finding = replace(finding, over_host=pcie / (pcie + peer))
+    elif sent is not None and communication > 0.0:
+        capacity = case.link.bytes_per_second
+        # Bytes that move while chips work are counted too, so this is an upper limit.
+        used = sent / (communication * capacity) >= case.threshold(_LINK_USED, Bottleneck.COMMUNICATION_BOUND)
+        finding = replace(finding, sent=sent, capacity=capacity, used=used)
+    return Diagnosis(Bottleneck.COMMUNICATION_BOUND, finding)

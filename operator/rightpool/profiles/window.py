@@ -51,6 +51,7 @@ class Bounds:
     """The smallest and largest value of each cell of a row; NaN for fields that must be missing."""
 
     layout: _Layout
+    """Which cell is which field."""
     low: array[float]
     high: array[float]
 

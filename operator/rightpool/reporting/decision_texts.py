@@ -57,7 +57,8 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
         case Failure(error):
             return f"the operator failed on this job, which is a defect of it: {error}"
         case PoolGone():
-            return f"{evidence.problem}; {_gone(job, assessment, evidence)}"
+            problem = evidence.problem or f"pool {evidence.pool} is not known any more"
+            return f"{problem}; {_gone(job, assessment, evidence)}"
         case NoPoolFits():
             if assessment.intent is Intent.LEAVE:
                 return _no_alternative(assessment)

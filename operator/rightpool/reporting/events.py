@@ -51,17 +51,20 @@ _PODS_LOST: Final = "PodsLost"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """regarding: apiVersion, kind, name, namespace, uid. reason: as in conditions. action: a verb.
-
-    subject: what the statement is about, for who would not make it twice in a short time; by default its words.
-    """
+    """Something that happened, as an Event of Kubernetes says it."""
 
     regarding: Mapping[str, str]
+    """apiVersion, kind, name, namespace and uid of the object."""
     reason: str
+    """As in conditions."""
     action: str
+    """What was done, as one verb."""
     note: str
+    """The sentence."""
     warning: bool = False
+    """Whether a user should see to it."""
     subject: str = ""
+    """What the statement is about, for who would not make it twice in a short time. Empty: its words."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What a migration says where it is written down: why it was decided on, and what it delivered."""
+"""What the state machine says where it is written down: why a migration was decided on, and what it delivered."""
 
 from typing import Final
 
@@ -9,13 +9,28 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.setback import (
+    EndUnknown,
+    FailedWhenSaving,
+    NeverStarted,
+    NothingProven,
+    NotRunning,
+    ProgramFailed,
+    Setback,
+    StoppedByQueue,
+)
 from rightpool.planning.migration.verification import Verdict, Verification
+from rightpool.planning.trace_setback import TraceSetback
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.rejection_texts import place
+from rightpool.reporting.trace_texts import trace_setback_text
 from rightpool.reporting.wording import dollars, instant, number, span
 
 # By how much what is believed differs from what was measured, where it is said.
 LIKELY: Final = 0.02
+
+_UNKNOWN: Final = "no reason known"
+_FAILED: Final = "the Revision failed"
 
 _FOR_GOOD: Final = {
     Reason.PLACEMENT_DISALLOWED: "where it was is not allowed any more",
@@ -45,6 +60,25 @@ class MigrationTexts:
             after = goes_on if leaves else "the move is given up, and the job stays where it is"
             return _failed_save(job, job.revision(migration.moving.revision), after, now)
         return f"{_no_save(job)}; {goes_on}. {_repeated(job, now)}" if leaves else f"{_no_save(job)}; the job runs on"
+
+    def setback(self, setback: Setback) -> str:
+        """Why a migration did not get where it was to."""
+        match setback:
+            case NotRunning():
+                return _not_running(setback)
+            case NeverStarted(hindrance):
+                return f"the job did not start there: {hindrance or _UNKNOWN}"
+            case ProgramFailed(failure):
+                return failure or _FAILED
+            case FailedWhenSaving():
+                return "the program failed after a save was asked for"
+            case EndUnknown(revision):
+                return f"the pods of r{revision} have ended, and Kubernetes does not say how; nothing is moved"
+            case StoppedByQueue(queue):
+                return f"queue {queue} has stopped it, and a day was not enough for a verdict; the job stays"
+            case NothingProven(limit, unit):
+                missing = "complete profile" if unit is None else f"throughput in {unit.plural}/s, as before the move,"
+                return f"no {missing} within {limit:.0f} s after the move, so nothing can be proven; the job stays"
 
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
@@ -76,6 +110,20 @@ class MigrationTexts:
         kept = "not surely better or worse than before the move; it stays, since moving back would cost again"
         return f"{delivered}: {kept}"
 
+    def untraced(self, setback: TraceSetback) -> str:
+        """Why a trace that was asked for was not taken."""
+        return trace_setback_text(setback)
+
+
+def _not_running(setback: NotRunning) -> str:
+    why = setback.hindrance or _UNKNOWN
+    if setback.queue is not None:
+        why = f"queue {setback.queue} has not admitted it"
+    text = f"not running after {setback.deadline:.0f} s: {why}"
+    if setback.no_room is not None:
+        text += f"; there is no room on {setback.no_room}, where it came from"
+    return f"on the way back: {text}" if setback.returning else text
+
 
 def stopped_unsaved(job: Job, pause: Pause) -> str:
     """Why a job is stopped without the save that was asked for, what is done again and what helps."""
@@ -98,7 +146,7 @@ def _no_save(job: Job) -> str:
 def _failure(state: RevisionState) -> str:
     """How the program failed, with the last line that it has written."""
     if state.crash is None:
-        return state.failure or "the Revision failed"
+        return state.failure or _FAILED
     lines = state.crash.output.splitlines()
     return f"{state.crash}: {lines[-1].strip()}" if lines else str(state.crash)
 

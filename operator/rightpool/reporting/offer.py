@@ -14,6 +14,7 @@ class Offer:
     """One job's recommendation."""
 
     here: Placement
+    """Where the job is."""
     recommendation: Recommendation
     dollars_per_hour: float | None
     """What the work of an hour would cost less there. None where that is not known."""

@@ -11,7 +11,7 @@ def unended_text(unended: Unended) -> str:
     if pod is None:
         return (
             f"r{unended.revision} is to end since {instant(unended.since)}, and is still there; {waits}. See in its "
-            "Job's metadata.finalizers and Events what holds it, and that Kubernetes' garbage collector runs"
+            "child's metadata.finalizers and Events what holds it, and that Kubernetes' garbage collector runs"
         )
     where = "" if pod.node is None else f" on node {pod.node}"
     node = "" if pod.node is None else f"if the node is lost, delete it (`kubectl delete node {pod.node}`); "

@@ -12,6 +12,10 @@ The allowance of a job is ten writes, and another one every minute; a write of s
 event is written step by step, and a verdict that flaps every minute. Over all jobs a cycle makes 500 writes that
 only inform: ten thousand at a start would otherwise all be in memory, and what happens to a job meanwhile would wait
 behind them.
+
+This decides on statuses that were made. Whether making one can be worth it is asked before, by `shown`; what it says
+while measurements are missing after a restart is in `recovery`; and `runtime/act/refused_writes.py` waits where the
+API server did not take it.
 """  # noqa: E501
 
 from __future__ import annotations

@@ -30,14 +30,18 @@ class SimulatedChild:
     revision: int
     placement: Placement
     created_at: float
+    """Unix seconds; so the others."""
     nodes: tuple[int, ...] | None = None
     """Of its pods; None while they wait for chips."""
     bound_at: float | None = None
     """Since when it holds chips."""
     deleted_at: float | None = None
+    """None while it is to run."""
     save_asked_at: float | None = None
+    """None where no save is asked for."""
     succeeded: bool = False
     steps: float = 0.0
+    """That it has made."""
 
     def bind(self, pool: SimulatedPool, now: float) -> bool:
         """Take chips, if there are any. Whether it has some."""

@@ -35,6 +35,7 @@ class Truth:
     gaps: list[tuple[float, float]] = field(default_factory=list)
     """From when to when it had no running pods, Unix seconds."""
     finished_at: float | None = None
+    """Unix seconds; None before its end."""
 
 
 @dataclass(slots=True)
@@ -56,10 +57,14 @@ class SimulatedJob:
     total: float = math.inf
     """Samples that it consumes."""
     delays: Delays = field(default_factory=Delays)
+    """How long pods take to start, load and end."""
     children: dict[int, SimulatedChild] = field(default_factory=dict)
+    """By number of the Revision."""
     truth: Truth = field(default_factory=Truth)
     window: RevisionWindow | None = None
+    """What the operator would have measured; None before the first pod."""
     saved_at: float | None = None
+    """Unix seconds of the newest checkpoint."""
     at: float = math.nan
     """Until when it has been simulated."""
 

@@ -40,6 +40,7 @@ class Simulator:
     now: float
     """Unix seconds."""
     watch: Watch | None = None
+    """Called where a step changes a job: with the job before and after it, and the time."""
     jobs: dict[JobKey, SimulatedJob] = field(default_factory=dict)
     outcomes: Outcomes = field(default_factory=dict)
     """How moves to each pool ended, as the statuses of the pools keep it."""

@@ -33,6 +33,7 @@ class Series:
     """One series and its value, which is finite and no larger than anything that is measured."""
 
     metric: str
+    """Its name."""
     labels: Mapping[str, str]
     value: float
 

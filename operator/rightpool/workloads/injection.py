@@ -76,6 +76,7 @@ class Injection:
     they are replaced. The sidecar keeps to less."""
 
     pull_policy: str = "IfNotPresent"
+    """Of the sidecar's image."""
 
     def environment(self, chips: int) -> list[dict[str, Any]]:
         """The environment of both sidecar and agent. `chips` are those of this pod."""
@@ -99,7 +100,9 @@ class Injected:
     """A pod template with the profiler, as far as it can be injected."""
 
     template: dict[str, Any]
+    """With the profiler's containers, volumes and variables."""
     notes: tuple[InjectionNote, ...] = ()
+    """Why a part could not be injected; empty where all was."""
 
 
 def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> Injected:

@@ -1,5 +1,6 @@
-"""The metadata of a Revision's child, common to all kinds."""
+"""The metadata of a Revision's child, common to all kinds, and what controls an object."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rightpool.api.revision import Revision
@@ -25,3 +26,9 @@ def child_metadata(template: dict[str, Any], owner: Owner, ref: Revision, queue_
         "labels": labels,
         "ownerReferences": [owner.reference],
     }
+
+
+def controller_reference(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry of `ownerReferences` that controls the object; empty if nothing does."""
+    references = metadata.get("ownerReferences") or ()
+    return next((reference for reference in references if reference.get("controller")), {})

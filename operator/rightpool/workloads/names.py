@@ -18,7 +18,7 @@ _HASH_DIGITS: Final = 16
 
 
 def child_name(job: str, revision: int) -> str:
-    """The name of a Revision's Job."""
+    """The name of a Revision's child."""
     return f"{job}-r{revision}"
 
 

@@ -13,6 +13,7 @@ class Owner:
     namespace: str
     name: str
     uid: str
+    """Tells it from an earlier one of the name."""
 
     @property
     def reference(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import jax_loops
+from .methods import call_after
 
 _functions: dict[int, Any] = {}  # id(executable) → weak reference to the function that calls it
 _lowered: dict[int, jax_loops.Turns] = {}  # id(Lowered) → what a call does
@@ -38,9 +39,9 @@ def install(note: Callable[[Any, Any, Any, Any, jax_loops.Turns], None]) -> None
         if turns is not None:
             _turns[id(result._executable)] = turns
 
-    _after(executable, "create_cpp_call", created)
-    _after(stages.Traced, "lower", lowered)
-    _after(stages.Lowered, "compile", compiled)
+    call_after(executable, "create_cpp_call", created)
+    call_after(stages.Traced, "lower", lowered)
+    call_after(stages.Lowered, "compile", compiled)
     original = stages.Compiled.call
 
     def call(*a: Any, **k: Any) -> Any:
@@ -65,22 +66,3 @@ def install(note: Callable[[Any, Any, Any, Any, jax_loops.Turns], None]) -> None
 def _forget(key: int) -> None:
     _functions.pop(key, None)
     _turns.pop(key, None)
-
-
-def _after(owner: Any, name: str, then: Callable[[Any, Any], None]) -> None:
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
-            raise
-        try:
-            then(self, result)
-        except Exception:
-            pass
-        return result
-
-    setattr(owner, name, method)

@@ -21,6 +21,8 @@ from _thread import get_ident
 from collections.abc import Mapping
 from typing import Any
 
+from .methods import call_after
+
 _MAX_LEAVES = 64
 _MAX_ENDED = 64
 _MAX_KEPT = 4096  # batches of an iterator that nobody trains with
@@ -97,29 +99,10 @@ def install(module: Any) -> None:
     __next__._rightpool = True  # type: ignore[attr-defined]
     iterator.__next__ = __next__
     try:
-        _follow(iterator, "_next_index", _index_drawn)
-        _follow(iterator, "_reset", _begun_anew)
+        call_after(iterator, "_next_index", _index_drawn)
+        call_after(iterator, "_reset", _begun_anew)
     except AttributeError:
         pass  # batches are looked at
-
-
-def _follow(owner: Any, name: str, then: Any) -> None:
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
-        try:
-            then(self, result)
-        except Exception:
-            pass
-        return result
-
-    setattr(owner, name, method)
 
 
 def _meet(iterator: Any) -> Drawn:

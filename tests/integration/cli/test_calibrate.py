@@ -19,6 +19,7 @@ from kubernetes import client
 from devcluster import deps, host, images, recipes
 from devcluster.progress import Progress
 from devcluster.spec import TEST
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PODS
 from rightpool.contract import GROUP, VERSION
@@ -28,7 +29,6 @@ from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
-from rightpool.workloads.kinds.job import JOBS
 
 from .test_commands import ROOT, SECONDS, answer, api, rightpool, tenant
 

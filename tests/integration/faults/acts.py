@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import ClusterError, NotFound
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from rightpool.workloads.kinds.job import JOBS
 from tests.integration.faults.fleet import Body, Tenant, new_image
 
 SECONDS = 400.0

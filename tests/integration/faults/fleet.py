@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, SERVICES
 from rightpool.contract import LABEL_JOB
 from rightpool.reporting.chargeback_object import PREFIX
-from rightpool.workloads.kinds.job import JOBS
 from tests.integration.runtime.harness import Fleet, eventually
 
 Body = dict[str, Any]

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
-from rightpool.workloads.kinds.job import JOBS
 from tests.chaos.invariants import Checker
 from tests.chaos.stream import StreamEvent
 

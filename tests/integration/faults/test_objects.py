@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, Invalid, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.vendors.google import GKE_TPU, GKE_TPU_TOPOLOGY
 from rightpool.hardware.vendors.nvidia import GFD_COUNT, GFD_PRODUCT
-from rightpool.workloads.kinds.job import JOBS
 from tests.integration.faults.fleet import (
     A10G,
     A100,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
-from rightpool.workloads.kinds.job import JOBS
 from rightpool.workloads.names import LABEL_QUEUE
 from tests.chaos.stream import StreamEvent
 from tests.integration.faults.fleet import A10G, A100, SIMULATION, Body, Tenant

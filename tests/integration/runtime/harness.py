@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.workloads.kinds.job import JOBS
 
 ROOT = Path(__file__).resolve().parents[3]
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import urllib.request
 
 import pytest
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import Conflict
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.workloads.kinds.job import JOBS
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Fleet, OperatorProcess, eventually
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import Listing
@@ -23,7 +23,6 @@ from rightpool.cluster.resources import (
     PODS,
     PROFILED_JOBS,
 )
-from rightpool.workloads.kinds.job import JOBS
 from rightpool.workloads.names import workload_hash
 
 Object = dict[str, Any]

@@ -203,6 +203,6 @@ def auto_policy(**fields: Any) -> PlacementPolicySpec:
     return PlacementPolicySpec.model_validate({"defaultAdaptationMode": "Auto"} | fields)
 
 
-def refusal_of(limits: FleetLimits, intent: Intent = Intent.SAVE) -> Limit | None:
+def limit_of(limits: FleetLimits, intent: Intent = Intent.SAVE) -> Limit | None:
     """What holds back the next move to `THERE`, of a job without a history."""
-    return limits.refusal(intent, running(name="next"), THERE)
+    return limits.limit_on(intent, running(name="next"), THERE)

@@ -142,9 +142,7 @@ def test_what_the_user_edits_ends_what_a_move_saves() -> None:
 def test_a_move_that_the_user_overtakes_saves_nothing(phase: Phase) -> None:
     world = counting()
     world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
-    while world.job.state.migration is None or world.job.state.migration.phase is not phase:
-        world.live()
-        world.cycle()
+    world.reach(phase)
     world.job = replace(world.job, workload_hash="h2")
     world.settle(40)
     assert world.job.state.history[-1].outcome is Outcome.SUPERSEDED
@@ -166,9 +164,7 @@ def test_a_job_suspended_while_a_move_is_verified_saves_by_it_once_it_is_proven(
     world = counting()
     world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
     world.rates.pop("a10g")
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.WARMING_UP:
-        world.live()
-        world.cycle()
+    world.reach(Phase.WARMING_UP)
     running = world.job.spec
     world.job = replace(world.job, spec=spec(suspend=True))
     stay(world, 1.0)

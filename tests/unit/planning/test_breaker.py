@@ -16,7 +16,7 @@ from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import Limit, Suspected
 from rightpool.planning.job import Job, JobKey
 from rightpool.reporting.decision_texts import limit_text
-from tests.unit.planning.jobs import NOW, auto_policy, entry, fleet, plan, reason, refusal_of, running, spec
+from tests.unit.planning.jobs import NOW, auto_policy, entry, fleet, limit_of, plan, reason, running, spec
 from tests.unit.prediction.fixtures import A10G, A100
 
 
@@ -48,12 +48,12 @@ GOOD, BAD = Outcome.VERIFIED, Outcome.ROLLED_BACK
 )
 def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bool) -> None:
     limits = FleetLimits(ledger(*outcomes), auto_policy(), NOW)
-    refusal = limits.refusal(Intent.SAVE, running(name="next"), Placement("h100", 4, 1))
-    assert (refusal is not None) is (limits.stop is not None) is opens
-    if refusal is not None:
-        assert refusal.reason is Reason.CIRCUIT_BREAKER_OPEN
-        assert "maxRolledBackShare 50%" in limit_text(refusal, NOW)
-        assert "one job may try it from" in limit_text(refusal, NOW)
+    limit = limits.limit_on(Intent.SAVE, running(name="next"), Placement("h100", 4, 1))
+    assert (limit is not None) is (limits.stop is not None) is opens
+    if limit is not None:
+        assert limit.reason is Reason.CIRCUIT_BREAKER_OPEN
+        assert "maxRolledBackShare 50%" in limit_text(limit, NOW)
+        assert "one job may try it from" in limit_text(limit, NOW)
 
 
 def test_it_says_of_each_pool_what_speaks_against_it() -> None:
@@ -68,7 +68,7 @@ def test_it_says_of_each_pool_what_speaks_against_it() -> None:
 
 
 def test_the_breaker_forgets() -> None:
-    assert refusal_of(FleetLimits(ledger(*[BAD] * 8, age=90_000.0), auto_policy(), NOW)) is None
+    assert limit_of(FleetLimits(ledger(*[BAD] * 8, age=90_000.0), auto_policy(), NOW)) is None
 
 
 def of(tenant: str, name: str = "next") -> Job:
@@ -77,7 +77,7 @@ def of(tenant: str, name: str = "next") -> Job:
 
 
 def refused(limits: FleetLimits, tenant: str, pool: str) -> Limit | None:
-    return limits.refusal(Intent.SAVE, of(tenant), Placement(pool, 4, 1))
+    return limits.limit_on(Intent.SAVE, of(tenant), Placement(pool, 4, 1))
 
 
 def test_jobs_of_one_tenant_that_slow_themselves_stop_nobody_else() -> None:
@@ -105,11 +105,11 @@ def test_failures_of_jobs_of_one_size_say_nothing_of_others() -> None:
     ]
     limits = FleetLimits(gangs, auto_policy(), NOW)
     asks = of("ns")
-    assert isinstance(limits.refusal(Intent.SAVE, asks, Placement("a10g", 16, 4)), Suspected)
-    assert limits.refusal(Intent.SAVE, asks, Placement("a10g", 1, 1)) is None
+    assert isinstance(limits.limit_on(Intent.SAVE, asks, Placement("a10g", 16, 4)), Suspected)
+    assert limits.limit_on(Intent.SAVE, asks, Placement("a10g", 1, 1)) is None
     single = running(name="single", history=(entry(BAD, NOW - 60, target=Placement("a10g", 1, 1)),))
     both = FleetLimits([*gangs, single], auto_policy(), NOW)
-    assert isinstance(both.refusal(Intent.SAVE, asks, Placement("a10g", 4, 1)), Suspected), "of several sizes"
+    assert isinstance(both.limit_on(Intent.SAVE, asks, Placement("a10g", 4, 1)), Suspected), "of several sizes"
 
 
 def test_a_bad_chip_stops_moves_to_all_its_pools() -> None:
@@ -137,7 +137,7 @@ def test_each_failure_doubles_the_time_until_the_next_trial() -> None:
     trials, moment, failures = 0, NOW - 86_000.0, [NOW - 86_000.0, NOW - 85_990.0]
     while moment < NOW:
         jobs = [running(name=str(at), history=(entry(BAD, at),)) for at in failures]
-        if refusal_of(FleetLimits(jobs, auto_policy(), moment)) is None:
+        if limit_of(FleetLimits(jobs, auto_policy(), moment)) is None:
             failures.append(moment)
             trials += 1
         moment += 600.0
@@ -189,7 +189,7 @@ def admitted(limits: FleetLimits, tenants: list[str], target: Placement) -> list
     begun = []
     for number, tenant in enumerate(tenants):
         job = of(tenant, str(number))
-        if limits.refusal(Intent.SAVE, job, target) is None:
+        if limits.limit_on(Intent.SAVE, job, target) is None:
             limits.admit(job, target, demanded=False)
             begun.append(tenant)
     return begun
@@ -200,9 +200,9 @@ def test_a_pool_where_nothing_was_delivered_yet_is_tried_by_few() -> None:
     policy = auto_policy(maxConcurrentMigrations=50)
     limits = FleetLimits([], policy, NOW)
     assert admitted(limits, ["team-0"] * 25 + ["team-1"] * 25, there) == ["team-0", "team-0", "team-1"]
-    refusal = limits.refusal(Intent.SAVE, of("team-2"), there)
-    assert refusal is not None and refusal.reason is Reason.POOL_UNPROVEN
-    assert "no move of a job of this size to a10g has delivered yet" in limit_text(refusal, NOW)
+    limit = limits.limit_on(Intent.SAVE, of("team-2"), there)
+    assert limit is not None and limit.reason is Reason.POOL_UNPROVEN
+    assert "no move of a job of this size to a10g has delivered yet" in limit_text(limit, NOW)
     assert admitted(limits, ["team-2"], Placement("t4", 4, 1)) == ["team-2"], "another pool is another matter"
     failed = FleetLimits(ledger(BAD, pools=1), policy, NOW)
     assert len(admitted(failed, ["team-0", "team-1"] * 25, there)) == 3, "one failure is neither proof nor a pattern"

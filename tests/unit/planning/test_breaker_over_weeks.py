@@ -56,7 +56,7 @@ def moves(
         breaker = Breaker(kept, POOLS, policy, [move.going for move in under_way], now)
         for _ in range(AT_ONCE):
             going = Going("a10g", draw.choice(sizes), f"t{draw.randrange(tenants)}")
-            if len(under_way) < AT_ONCE and breaker.refusal(going) is None:
+            if len(under_way) < AT_ONCE and breaker.limit_on(going) is None:
                 breaker.admit(going)
                 under_way.append(Move(going, now, now + draw.uniform(HOUR / 4, LONGEST_VERDICT)))
     return judged

@@ -91,10 +91,10 @@ def test_moves_that_are_still_to_come_hold_nobody_back() -> None:
     ahead = tuple(entry(Outcome.ROLLED_BACK, NOW + 1e9, started_at=NOW - 60.0, id=f"d-{n}") for n in range(10))
     there = ahead[0].target
     job = running(history=ahead)
-    assert FleetLimits([job], AUTO, NOW).refusal(Intent.SAVE, job, there) is None
+    assert FleetLimits([job], AUTO, NOW).limit_on(Intent.SAVE, job, there) is None
     job = running(history=tuple(replace(e, finished_at=NOW + 1.0) for e in ahead))
-    refusal = FleetLimits([job], AUTO, NOW).refusal(Intent.SAVE, job, there)
-    assert refusal is not None and refusal.reason is Reason.POOL_SUSPECTED, "a clock may be ahead by a little"
+    limit = FleetLimits([job], AUTO, NOW).limit_on(Intent.SAVE, job, there)
+    assert limit is not None and limit.reason is Reason.POOL_SUSPECTED, "a clock may be ahead by a little"
 
 
 def test_what_a_late_leader_has_left_is_no_contradiction() -> None:

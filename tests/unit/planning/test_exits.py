@@ -25,17 +25,6 @@ from tests.unit.planning.world import A10G, A100, World, candidate, decide, move
 HOUR = 3600.0
 
 
-def reach(world: World, phase: Phase, *, back: bool = False) -> World:
-    """Until the migration is in this phase."""
-    for _ in range(400):
-        migration = world.job.state.migration
-        if migration is not None and migration.phase is phase and migration.rolling_back is back:
-            return world
-        world.live()
-        world.cycle()
-    raise AssertionError(f"never {phase}")
-
-
 def wait(world: World, seconds: float, step: float = 600.0) -> None:
     """Time passes in which nothing is decided."""
     until = world.now + seconds
@@ -57,7 +46,7 @@ def context(world: World) -> Context:
 def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:
     world = on_a100()
     world.stuck_pools, world.silent_pools = {"a10g"}, {"a100"}
-    reach(moved(world), Phase.STARTING, back=True)
+    moved(world).reach(Phase.STARTING, back=True)
     wait(world, LONGEST_WAIT_SECONDS - 2 * HOUR)
     assert world.job.state.migration is not None, "it may only be slow"
     wait(world, 4 * HOUR)
@@ -75,7 +64,7 @@ def test_an_update_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day()
     world.silent_pools = {"a100"}
     world.job = replace(world.job, workload_hash="h2")
     world.cycle(decide(Action.UPDATE, A100, 1000.0))
-    reach(world, Phase.STARTING)
+    world.reach(Phase.STARTING)
     wait(world, LONGEST_WAIT_SECONDS + HOUR)
     assert world.job.state.migration is None
     assert world.job.state.history[-1].reason is Reason.START_DEADLINE_EXCEEDED
@@ -85,7 +74,7 @@ def test_an_update_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day()
 def test_a_way_back_that_its_queue_never_admits_is_over_after_a_day() -> None:
     world = on_a100(queue_name="research")
     world.admits = False
-    reach(moved(world), Phase.STARTING, back=True)
+    moved(world).reach(Phase.STARTING, back=True)
     wait(world, LONGEST_WAIT_SECONDS + HOUR)
     assert world.job.state.migration is None
     assert "queue research has not admitted it" in world.job.state.history[-1].message
@@ -97,7 +86,7 @@ def test_a_way_back_that_its_queue_never_admits_is_over_after_a_day() -> None:
 
 def test_a_job_that_its_queue_stops_before_the_verdict_is_not_waited_for_longer_than_a_day() -> None:
     world = on_a100(queue_name="research")
-    reach(moved(world), Phase.WARMING_UP)
+    moved(world).reach(Phase.WARMING_UP)
     world.admits = False
     wait(world, LONGEST_WAIT_SECONDS - HOUR)
     assert world.job.state.migration is not None
@@ -112,7 +101,7 @@ def test_pods_that_do_not_end_are_told_with_the_remedy() -> None:
     """The node is lost: what may still write to the checkpoint has no second one beside it."""
     world = on_a100()
     world.nodes_lost = True
-    reach(moved(world), Phase.DRAINING)
+    moved(world).reach(Phase.DRAINING)
     wait(world, UNENDED_SECONDS, 5.0)
     assert placed_says(world)[0] is Reason.STARTING
     wait(world, 60.0, 5.0)
@@ -137,7 +126,7 @@ def test_pods_that_do_not_end_are_told_with_the_remedy() -> None:
 
 def test_a_child_that_is_not_deleted_is_told() -> None:
     world = moved(on_a100())
-    reach(world, Phase.DRAINING)
+    world.reach(Phase.DRAINING)
     world.children[1].deleting, world.children[1].deleted_at = False, None
     world.now += UNENDED_SECONDS + 1.0
     statement = migrating(world.observed(), context(world))
@@ -154,7 +143,7 @@ def test_a_child_of_which_nobody_says_how_it_has_ended_is_not_waited_for_for_eve
         world.cycle(decide(Action.UPDATE, A100, 1000.0))
     else:
         moved(world)
-    reach(world, Phase.CHECKPOINTING)
+    world.reach(Phase.CHECKPOINTING)
     world.children[1].finishing = True
     wait(world, FINISHING_SECONDS - 30.0, 5.0)
     assert world.job.state.migration is not None and world.job.state.migration.phase is Phase.CHECKPOINTING

@@ -13,7 +13,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.revision import Revision
-from rightpool.planning.allocate.limits import LONGEST_RETRY_SECONDS, save_refusal
+from rightpool.planning.allocate.limits import LONGEST_RETRY_SECONDS, save_limit
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash
@@ -206,7 +206,7 @@ def test_a_way_back_is_given_up_too_and_the_job_stays() -> None:
     assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.SAVE_FAILED)
     assert "No space left on device" in entry.message and "worse than before" in entry.message
     assert world.job.state.revision is not None and world.job.state.revision.placement == A10G
-    assert save_refusal(world.observed(), world.now) is not None, "nor is it asked again at once"
+    assert save_limit(world.observed(), world.now) is not None, "nor is it asked again at once"
 
 
 # --- how often it is asked ------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def attempts(world: World, days: float) -> int:
         seen = world.observed()
         if seen.state.migration is None:
             world.saves = world.now  # it also saves by itself, and does not fail then
-        held = seen.state.migration is None and save_refusal(seen, world.now)
+        held = seen.state.migration is None and save_limit(seen, world.now)
         world.cycle(None if held else decide(Action.MOVE, A10G, 2000.0))
     return len(world.asked)
 
@@ -232,18 +232,18 @@ def test_each_request_costs_work_so_that_there_are_few() -> None:
     assert attempts(world, 30.0) == 5  # at once, and after 1, 3, 7 and 15 days
     entry = world.job.state.history[-1]
     assert (entry.attempts, len(world.job.state.history)) == (5, 1)
-    refusal = save_refusal(world.observed(), world.now)
-    assert refusal is not None and refusal.reason is Reason.SAVE_FAILED
-    assert "the program failed when it was asked to save, 5 times in a row" in limit_text(refusal, world.now)
+    limit = save_limit(world.observed(), world.now)
+    assert limit is not None and limit.reason is Reason.SAVE_FAILED
+    assert "the program failed when it was asked to save, 5 times in a row" in limit_text(limit, world.now)
 
 
 def test_an_edit_ends_the_wait() -> None:
     world = failing()
     left(moved(world))
     seen = world.observed()
-    assert save_refusal(seen, world.now + 0.5 * LONGEST_RETRY_SECONDS) is not None
-    assert save_refusal(seen, world.now + 1.1 * LONGEST_RETRY_SECONDS) is None
-    assert save_refusal(edited(seen), world.now) is None
+    assert save_limit(seen, world.now + 0.5 * LONGEST_RETRY_SECONDS) is not None
+    assert save_limit(seen, world.now + 1.1 * LONGEST_RETRY_SECONDS) is None
+    assert save_limit(edited(seen), world.now) is None
 
 
 def edited(job: Job) -> Job:

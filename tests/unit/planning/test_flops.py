@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 
 from rightpool.api.conditions import Reason
 from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.flops import flops_per_unit, unknown_flops
+from rightpool.planning.evaluate.flops import flops_per_unit
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.job import Job
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
+from rightpool.profiles.findings import NothingCounted
 from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.measured import efficient
 from rightpool.reporting.conditions.targets import targets_met
+from rightpool.reporting.flops_texts import unknown_flops_text
 from tests.unit.planning.jobs import NOW, POOLS, changed, decision_and_text, in_steps, judged, running, spec
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP
 
@@ -32,7 +34,7 @@ def job(traits: ModelTraits | None = None, **sections: Any) -> Job:
     made = running(made=spec(**sections))
     assert made.observed.profile is not None
     profile = replace(made.observed.profile, traits=traits or ModelTraits(precision="bf16"))
-    return changed(made, profile=profile, diagnosis=Diagnosis(Bottleneck.COMPUTE, "matrix units are busy", ""))
+    return changed(made, profile=profile, diagnosis=Diagnosis(Bottleneck.COMPUTE, NothingCounted(1)))
 
 
 def utilization(job: Job) -> float | None:
@@ -65,7 +67,7 @@ def test_steps_count_by_the_flops_of_a_step() -> None:
     counted = ModelTraits(precision="bf16", step_flops=PER_SAMPLE)
     assert utilization(in_steps(job(counted))) == pytest.approx(0.25)
     made = in_steps(job(progress=QUARTER))
-    assert utilization(made) is None and "samplesPerStep" in unknown_flops(made)
+    assert utilization(made) is None and "samplesPerStep" in unknown_flops_text(made)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_steps_count_by_the_flops_of_a_step() -> None:
     ],
 )
 def test_where_something_is_not_known_it_is_absent_and_said_what(made: Job, lacking: str) -> None:
-    assert lacking in unknown_flops(made)
+    assert lacking in unknown_flops_text(made)
     current = judged(made).current
     assert current is None or current.flops_utilization is None
 

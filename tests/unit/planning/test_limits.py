@@ -16,10 +16,10 @@ from rightpool.api.placement import Placement
 from rightpool.api.variation import Variation
 from rightpool.planning.allocate.limits import (
     FleetLimits,
-    baseline_refusal,
-    deadline_refusal,
-    job_refusal,
-    save_refusal,
+    baseline_limit,
+    deadline_limit,
+    job_limit,
+    save_limit,
 )
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
@@ -38,8 +38,8 @@ from tests.unit.planning.jobs import (
     decision_and_text,
     entry,
     fleet,
+    limit_of,
     plan,
-    refusal_of,
     running,
     spec,
 )
@@ -73,21 +73,21 @@ def test_a_jobs_own_limits(fields: dict[str, Any], sections: dict[str, Any], rea
     assert (decision.action, decision.reason) == (Action.HOLD, reason)
     assert message in text and "% less than now" in text
     assert decision.candidate is not None and decision.candidate.placement.chips == 1
-    assert job_refusal(job, Intent.LEAVE, AUTO, NOW) is None
+    assert job_limit(job, Intent.LEAVE, AUTO, NOW) is None
 
 
 def test_a_missed_target_is_repaired_however_often_and_lately_the_job_was_moved() -> None:
     job = running(moves=4, last_move_at=NOW - 60)
-    assert job_refusal(job, Intent.REPAIR, AUTO, NOW) is None
+    assert job_limit(job, Intent.REPAIR, AUTO, NOW) is None
     settled = running(made=spec(adaptation={"maxMoves": 0}))
-    refusal = job_refusal(settled, Intent.REPAIR, AUTO, NOW)
-    assert refusal is not None and refusal.reason is Reason.MOVE_LIMIT_REACHED, "it stays where it started"
+    limit = job_limit(settled, Intent.REPAIR, AUTO, NOW)
+    assert limit is not None and limit.reason is Reason.MOVE_LIMIT_REACHED, "it stays where it started"
 
 
 def test_what_only_comes_nearer_to_a_cost_out_of_reach_waits_for_the_cooldown() -> None:
     job = running(moves=4, last_move_at=NOW - 60)
-    refusal = job_refusal(job, Intent.REPAIR, AUTO, NOW, met=False)
-    assert refusal is not None and refusal.reason is Reason.COOLING_DOWN
+    limit = job_limit(job, Intent.REPAIR, AUTO, NOW, met=False)
+    assert limit is not None and limit.reason is Reason.COOLING_DOWN
     targets = {"maxCostPerMillionSamples": "0.0001"}
     free, moved = running(made=spec(targets=targets)), running(made=spec(targets=targets), last_move_at=NOW - 60)
     reason, text = plan(fleet([free])).assessments[free.key].decision.reason, reason_and_text_of(moved)
@@ -112,12 +112,12 @@ def after(windows: float, *, known: Variation | None = None, **sections: Any) ->
     [(2, 0.15, True), (11, 0.15, True), (12, 0.15, False), (2, 0.25, True), (2, 0.35, False)],
 )
 def test_a_saving_that_may_be_noise_waits_for_an_hour_of_windows(windows: int, saved: float, waits: bool) -> None:
-    refusal = baseline_refusal(after(windows), saved, NOW)
-    assert (refusal is not None) is waits
-    if refusal is not None:
-        assert "is measured for 12 windows of 5 min first" in limit_text(refusal, NOW)
-        assert baseline_refusal(after(windows), saved, NOW + 30.0) == refusal, "no status is written for the time"
-    assert baseline_refusal(after(12, profiling={"window": "1h"}), saved, NOW) is None, "an hour is enough"
+    limit = baseline_limit(after(windows), saved, NOW)
+    assert (limit is not None) is waits
+    if limit is not None:
+        assert "is measured for 12 windows of 5 min first" in limit_text(limit, NOW)
+        assert baseline_limit(after(windows), saved, NOW + 30.0) == limit, "no status is written for the time"
+    assert baseline_limit(after(12, profiling={"window": "1h"}), saved, NOW) is None, "an hour is enough"
 
 
 def test_a_job_that_is_known_to_be_steady_does_not_wait_after_a_move() -> None:
@@ -125,7 +125,7 @@ def test_a_job_that_is_known_to_be_steady_does_not_wait_after_a_move() -> None:
     known = None
     for number in range(200):
         known = counted(known, 1, 1000.0 + (-1) ** number, NOW + number * 300.0, 300.0)
-    assert baseline_refusal(after(2, known=known), 0.15, NOW) is None
+    assert baseline_limit(after(2, known=known), 0.15, NOW) is None
 
 
 def test_the_wait_for_windows_holds_the_move_and_not_the_recommendation() -> None:
@@ -154,18 +154,18 @@ def test_a_repair_for_a_deadline_waits_where_there_is_time(
     here: float, there: float, time_left: float, waits: bool
 ) -> None:
     left = Outlook(1e7, 60.0, 3600.0, time_left, math.nan)
-    refusal = deadline_refusal(after(1), here, Estimate(there, 0.1), left, NOW)
-    assert (refusal is not None) is waits
-    if refusal is not None:
-        assert "the deadline leaves time for them" in limit_text(refusal, NOW)
-    assert deadline_refusal(after(12), here, Estimate(there, 0.1), left, NOW) is None
+    limit = deadline_limit(after(1), here, Estimate(there, 0.1), left, NOW)
+    assert (limit is not None) is waits
+    if limit is not None:
+        assert "the deadline leaves time for them" in limit_text(limit, NOW)
+    assert deadline_limit(after(12), here, Estimate(there, 0.1), left, NOW) is None
 
 
 def test_a_move_that_is_suspended_takes_no_turn() -> None:
     """It may be for days."""
     stopped = changed(under_way("a"), pause=Pause(Reason.SUSPENDED, NOW - 60, stopping=True))
-    assert refusal_of(FleetLimits([stopped], auto_policy(maxConcurrentMigrations=1), NOW)) is None
-    assert refusal_of(FleetLimits([under_way("a")], auto_policy(maxConcurrentMigrations=1), NOW)) is not None
+    assert limit_of(FleetLimits([stopped], auto_policy(maxConcurrentMigrations=1), NOW)) is None
+    assert limit_of(FleetLimits([under_way("a")], auto_policy(maxConcurrentMigrations=1), NOW)) is not None
 
 
 @pytest.mark.parametrize(("reason", "counts"), [(Reason.DEADLINE_MISSED, 0), (Reason.CHEAPER_POOL_MEETS_TARGETS, 1)])
@@ -191,12 +191,12 @@ def test_a_revision_runs_for_a_while_first() -> None:
 
 def test_so_many_at_once() -> None:
     limits = FleetLimits([under_way("a"), under_way("b")], auto_policy(maxConcurrentMigrations=3), NOW)
-    assert refusal_of(limits) is None
+    assert limit_of(limits) is None
     limits.admit(running(), THERE, demanded=False)
     for intent in (Intent.SAVE, Intent.LEAVE):
-        refusal = refusal_of(limits, intent)
-        assert refusal is not None and refusal.reason is Reason.MIGRATION_LIMIT_REACHED
-        assert "3 jobs" in limit_text(refusal, NOW)
+        limit = limit_of(limits, intent)
+        assert limit is not None and limit.reason is Reason.MIGRATION_LIMIT_REACHED
+        assert "3 jobs" in limit_text(limit, NOW)
 
 
 def test_so_many_an_hour() -> None:
@@ -209,10 +209,10 @@ def test_so_many_an_hour() -> None:
         ),
     ]
     limits = FleetLimits(jobs, auto_policy(maxMovesPerHour=2), NOW)
-    refusal = refusal_of(limits)
-    assert refusal is not None and refusal.reason is Reason.MOVE_RATE_LIMIT_REACHED
-    assert refusal_of(limits, Intent.LEAVE) is None
-    assert refusal_of(FleetLimits(jobs, auto_policy(maxMovesPerHour=3), NOW)) is None
+    limit = limit_of(limits)
+    assert limit is not None and limit.reason is Reason.MOVE_RATE_LIMIT_REACHED
+    assert limit_of(limits, Intent.LEAVE) is None
+    assert limit_of(FleetLimits(jobs, auto_policy(maxMovesPerHour=3), NOW)) is None
 
 
 # --- approval --------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def asked(name: str, approved: bool = False) -> Job:
 
 def test_who_waits_for_approval_uses_up_nothing() -> None:
     limits = FleetLimits([asked(str(n)) for n in range(10)], auto_policy(), NOW)
-    assert refusal_of(limits) is None
+    assert limit_of(limits) is None
     made = plan(fleet([*(asked(str(n)) for n in range(10)), running(name="mover")], policy=auto_policy()))
     mover = next(a for key, a in made.assessments.items() if key.name == "mover")
     assert mover.decision.action is Action.RESIZE
@@ -267,7 +267,7 @@ def unsaved(seconds: float, **overrides: Any) -> World:
         world.live(60.0)
         seen = world.observed()
         held = seen.state.migration is None and (
-            save_refusal(seen, world.now) or job_refusal(seen, Intent.SAVE, world.policy, world.now)
+            save_limit(seen, world.now) or job_limit(seen, Intent.SAVE, world.policy, world.now)
         )
         world.cycle(None if held else decide(Action.MOVE, world_module.A10G, 2000.0))
     return world
@@ -279,17 +279,17 @@ def test_a_program_that_never_saves_is_asked_ever_more_seldom_and_keeps_its_ledg
     assert [made.outcome for made in kept] == [Outcome.VERIFIED] * 3, "what moves have shown is not pushed out"
     assert (last.outcome, last.reason) == (Outcome.HELD, Reason.CHECKPOINT_TIMEOUT)
     assert 5 <= last.attempts <= 8
-    refusal = save_refusal(world.observed(), world.now)
-    assert refusal is not None and "times in a row; it is asked for again at" in limit_text(refusal, world.now)
+    limit = save_limit(world.observed(), world.now)
+    assert limit is not None and "times in a row; it is asked for again at" in limit_text(limit, world.now)
 
 
 def test_a_save_that_is_seen_ends_the_wait() -> None:
     world = unsaved(6000.0)
-    assert save_refusal(world.observed(), world.now) is not None
+    assert save_limit(world.observed(), world.now) is not None
     world.saves = world.now
-    assert save_refusal(world.observed(), world.now) is None
+    assert save_limit(world.observed(), world.now) is None
     periodic = changed(world.observed(), spec=world_module.spec(checkpoint={"mode": "Periodic"}))
-    assert save_refusal(periodic, world.now) is not None
+    assert save_limit(periodic, world.now) is not None
 
 
 def test_a_job_that_has_to_leave_is_not_asked_without_a_pause_either() -> None:

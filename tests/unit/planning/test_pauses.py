@@ -95,9 +95,7 @@ def test_a_move_that_is_suspended_before_its_verdict_is_judged_after_the_resume(
 ) -> None:
     world = moved(on_a100())
     world.rates["a10g"], world.spread = realised, 0.5
-    while world.job.state.migration is None or world.job.state.migration.phase is not phase:
-        world.live()
-        world.cycle()
+    world.reach(phase)
     before = world.job.state.migration
     working, world.job = world.job.spec, replace(world.job, spec=spec(suspend=True))
     asked = world.now
@@ -121,9 +119,7 @@ def test_a_move_that_is_suspended_before_its_verdict_is_judged_after_the_resume(
 def test_suspending_a_move_that_is_verified_asks_for_a_save_first() -> None:
     world = moved(on_a100())
     world.spread = 0.5
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.VERIFYING:
-        world.live()
-        world.cycle()
+    world.reach(Phase.VERIFYING)
     world.job = replace(world.job, spec=spec(suspend=True))
     world.cycle()
     assert world.children[2].running == 2 and world.saves == world.now
@@ -135,9 +131,7 @@ def test_suspending_a_move_that_is_verified_asks_for_a_save_first() -> None:
 def test_an_edit_while_a_move_is_suspended_supersedes_it() -> None:
     world = moved(on_a100())
     world.spread = 0.5
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.VERIFYING:
-        world.live()
-        world.cycle()
+    world.reach(Phase.VERIFYING)
     world.job = replace(world.job, spec=spec(suspend=True))
     world.settle(5)
     world.job = replace(world.job, workload_hash="h2")
@@ -150,9 +144,7 @@ def test_an_edit_while_a_move_is_suspended_supersedes_it() -> None:
 def test_a_spent_budget_stops_a_job_whose_move_is_not_verified_yet() -> None:
     world = moved(on_a100())
     world.spread = 0.5
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.VERIFYING:
-        world.live()
-        world.cycle()
+    world.reach(Phase.VERIFYING)
     world.job = replace(world.job, spec=spec(targets={"budget": "0.01", "budgetAction": "Suspend"}))
     world.settle(3)
     assert world.job.state.migration is not None and world.job.state.pause is not None

@@ -278,7 +278,7 @@ def test_machines_and_policies_matter() -> None:
     assert plan(fleet([running()], telemetry=False), first).reused == 0
 
 
-def test_free_chips_change_the_choice_and_not_the_survey() -> None:
+def test_free_chips_change_the_choice_and_not_the_evaluation() -> None:
     made = spec(chips=1, targets={"objective": "MinimizeTime"}, placement={"pools": {"allow": ["a100"]}})
     job = running(Placement("a100", 1, 1), 100.0, made=made)
     first = plan(fleet([job], {"a100": A100}))

@@ -25,12 +25,18 @@ from rightpool.planning.trace import (
     with_trace,
 )
 from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.reporting.migration_texts import MigrationTexts
 
 from .jobs import NOW, changed, fresh, running, spec
 from .world import moved, on_a100
 
+WORDS = MigrationTexts()
 ASKED = TraceRequest("now", 3)
 CAPTURED = TraceAnswer("now", 3, TraceState.CAPTURED, "pod-1", size_bytes=10, sha256="0" * 64)
+
+
+def traced(job: Job, now: float) -> Job:
+    return with_trace(job, now, WORDS)
 
 
 def asked(job: Job) -> list[RequestTrace]:
@@ -43,39 +49,39 @@ def of(job: Job) -> Trace:
 
 
 def test_a_request_is_served_once() -> None:
-    job = with_trace(running(trace_request=ASKED), NOW)
+    job = traced(running(trace_request=ASKED), NOW)
     assert of(job) == Trace("now", TraceState.WAITING, NOW, 3, revision=1)
     assert asked(job) == [RequestTrace(1, "now", 3)]
-    assert with_trace(job, NOW + 10) is job, "nothing is written while it waits"
-    taking = with_trace(changed(job, trace_answer=TraceAnswer("now", 3, TraceState.CAPTURING, "pod-1")), NOW + 20)
+    assert traced(job, NOW + 10) is job, "nothing is written while it waits"
+    taking = traced(changed(job, trace_answer=TraceAnswer("now", 3, TraceState.CAPTURING, "pod-1")), NOW + 20)
     assert (of(taking).state, of(taking).pod) == (TraceState.CAPTURING, "pod-1")
-    assert with_trace(taking, NOW + 30) is taking
-    done = with_trace(changed(taking, trace_answer=CAPTURED), NOW + 40)
+    assert traced(taking, NOW + 30) is taking
+    done = traced(changed(taking, trace_answer=CAPTURED), NOW + 40)
     assert (of(done).state, of(done).finished_at, of(done).sha256) == (TraceState.CAPTURED, NOW + 40, "0" * 64)
     assert asked(done) == []
     later = changed(done, trace_answer=None)
-    assert with_trace(later, NOW + 86_400) is later, "the annotation stays"
+    assert traced(later, NOW + 86_400) is later, "the annotation stays"
 
 
 def test_another_value_asks_again_after_a_pause() -> None:
-    job = with_trace(changed(with_trace(running(trace_request=ASKED), NOW), trace_answer=CAPTURED), NOW + 1)
+    job = traced(changed(traced(running(trace_request=ASKED), NOW), trace_answer=CAPTURED), NOW + 1)
     for other in (TraceRequest("again", 3), TraceRequest("now", 4)):
         again = changed(job, trace_request=other, trace_answer=None)
-        assert with_trace(again, NOW + PAUSE_SECONDS) is again
-        next_one = of(with_trace(again, NOW + 1 + PAUSE_SECONDS))
+        assert traced(again, NOW + PAUSE_SECONDS) is again
+        next_one = of(traced(again, NOW + 1 + PAUSE_SECONDS))
         assert (next_one.id, next_one.rank, next_one.state) == (other.id, other.rank, TraceState.WAITING)
 
 
 def test_a_request_that_comes_while_another_is_served_waits_for_it() -> None:
-    job = with_trace(running(trace_request=ASKED), NOW)
+    job = traced(running(trace_request=ASKED), NOW)
     other = changed(job, trace_request=TraceRequest("other"))
-    assert with_trace(other, NOW + 1) is other
-    assert with_trace(changed(job, trace_request=None), NOW + 1).state is job.state, "and is not given up"
+    assert traced(other, NOW + 1) is other
+    assert traced(changed(job, trace_request=None), NOW + 1).state is job.state, "and is not given up"
 
 
 def test_an_answer_to_another_request_is_none() -> None:
-    job = changed(with_trace(running(trace_request=TraceRequest("new")), NOW), trace_answer=CAPTURED)
-    assert with_trace(job, NOW + 1) is job
+    job = changed(traced(running(trace_request=TraceRequest("new")), NOW), trace_answer=CAPTURED)
+    assert traced(job, NOW + 1) is job
 
 
 @pytest.mark.parametrize(
@@ -88,14 +94,14 @@ def test_an_answer_to_another_request_is_none() -> None:
     ],
 )
 def test_what_can_not_be_served_says_why(job: Job, reason: TraceReason) -> None:
-    refused = with_trace(job, NOW)
+    refused = traced(job, NOW)
     assert (of(refused).state, of(refused).reason) == (TraceState.FAILED, reason)
     assert of(refused).message and asked(refused) == []
-    assert with_trace(refused, NOW + 86_400) is refused
+    assert traced(refused, NOW + 86_400) is refused
 
 
 def test_it_fails_with_its_revision() -> None:
-    job = with_trace(running(trace_request=ASKED), NOW)
+    job = traced(running(trace_request=ASKED), NOW)
     assert job.state.revision is not None
     for gone in (
         changed(job, spec=spec(suspend=True)),
@@ -103,45 +109,45 @@ def test_it_fails_with_its_revision() -> None:
         changed(job, revision=replace(job.state.revision, revision=2)),
         changed(job, migration=replace(moved(on_a100()).job.state.migration, phase=Phase.DRAINING)),
     ):
-        assert of(with_trace(gone, NOW + 1)).reason is TraceReason.POD_GONE
+        assert of(traced(gone, NOW + 1)).reason is TraceReason.POD_GONE
     restarting = changed(job, revisions={})
-    assert with_trace(restarting, NOW + 1) is restarting, "a sidecar that is started again makes its pod unready"
-    ended = abandoned(of(job), NOW + 1)
-    assert ended is not None and ended.reason is TraceReason.POD_GONE and abandoned(ended, NOW + 2) is ended
-    assert abandoned(None, NOW) is None
+    assert traced(restarting, NOW + 1) is restarting, "a sidecar that is started again makes its pod unready"
+    over = abandoned(of(job), NOW + 1, WORDS)
+    assert over is not None and over.reason is TraceReason.POD_GONE and abandoned(over, NOW + 2, WORDS) is over
+    assert abandoned(None, NOW, WORDS) is None
 
 
 def test_an_answer_that_comes_with_the_end_of_the_pods_counts() -> None:
-    job = changed(with_trace(running(trace_request=ASKED), NOW), trace_answer=CAPTURED, revisions={})
-    assert of(with_trace(job, NOW + 1)).state is TraceState.CAPTURED
+    job = changed(traced(running(trace_request=ASKED), NOW), trace_answer=CAPTURED, revisions={})
+    assert of(traced(job, NOW + 1)).state is TraceState.CAPTURED
 
 
 def test_it_does_not_wait_for_ever() -> None:
-    job = with_trace(running(trace_request=ASKED), NOW)
+    job = traced(running(trace_request=ASKED), NOW)
     silent = changed(job, trace_answer=TraceAnswer("now", 3, TraceState.WAITING, message="1 of 1 pods did not answer"))
-    assert with_trace(silent, NOW + LONGEST_SECONDS) is silent
-    over = of(with_trace(silent, NOW + LONGEST_SECONDS + 1))
+    assert traced(silent, NOW + LONGEST_SECONDS) is silent
+    over = of(traced(silent, NOW + LONGEST_SECONDS + 1))
     assert over.reason is TraceReason.TIMED_OUT and over.message.endswith("1 of 1 pods did not answer")
-    assert of(with_trace(job, NOW + LONGEST_SECONDS + 1)).message.endswith("traces of other jobs came first")
+    assert of(traced(job, NOW + LONGEST_SECONDS + 1)).message.endswith("traces of other jobs came first")
 
 
 def test_all_ranks_have_more_time_and_what_has_come_is_not_lost() -> None:
     every = TraceRequest("now", None)
-    job = with_trace(running(trace_request=every), NOW)
+    job = traced(running(trace_request=every), NOW)
     assert (of(job).rank, asked(job)) == (None, [RequestTrace(1, "now", None)])
     waiting = TraceAnswer("now", None, TraceState.CAPTURING, message="1 of 2 pods did not answer")
     partly = replace(waiting, pod="pod-1", sha256="0" * 64, ranks=TraceRanks(captured=1, failed=1, pods=1))
-    taking = with_trace(changed(job, trace_answer=partly), NOW + 1)
+    taking = traced(changed(job, trace_answer=partly), NOW + 1)
     assert (of(taking).state, of(taking).pod, of(taking).ranks) == (TraceState.CAPTURING, None, None)
     late = NOW + LONGEST_ALL_SECONDS
-    assert with_trace(changed(taking, trace_answer=partly), late) == changed(taking, trace_answer=partly)
-    done = of(with_trace(changed(taking, trace_answer=partly), late + 1))
+    assert traced(changed(taking, trace_answer=partly), late) == changed(taking, trace_answer=partly)
+    done = of(traced(changed(taking, trace_answer=partly), late + 1))
     assert (done.state, done.pod, done.ranks) == (TraceState.CAPTURED, "pod-1", partly.ranks)
     for nothing in (waiting, replace(waiting, ranks=TraceRanks(captured=0, failed=1, pods=0))):
-        over = of(with_trace(changed(taking, trace_answer=nothing), late + 1))
+        over = of(traced(changed(taking, trace_answer=nothing), late + 1))
         assert (over.state, over.reason) == (TraceState.FAILED, TraceReason.TIMED_OUT)
     one = changed(job, trace_request=TraceRequest("now", 0))
-    assert with_trace(one, NOW + 1) is one, "another request, which waits for this one"
+    assert traced(one, NOW + 1) is one, "another request, which waits for this one"
 
 
 _ANSWERS = st.one_of(
@@ -169,7 +175,7 @@ def test_whatever_happens_each_trace_ends_and_is_read_back_as_it_was(
         now = round(now + seconds, 3)
         revisions = here if there else {}
         before = changed(job, trace_request=request, trace_answer=answer, revisions=revisions)
-        job = with_trace(before, now)
+        job = traced(before, now)
         trace = job.state.trace
         if trace is None:
             continue

@@ -189,9 +189,7 @@ def test_a_job_that_is_preempted_before_the_verdict_is_judged_when_it_runs_again
     world = on_a100(queue_name="research")
     world.rates["a10g"] = 900.0
     moved(world)
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.WARMING_UP:
-        world.live()
-        world.cycle()
+    world.reach(Phase.WARMING_UP)
     world.admits = False
     spent = None
     for _ in range(1000):  # longer than a verdict is waited for
@@ -207,9 +205,7 @@ def test_a_job_that_is_preempted_before_the_verdict_is_judged_when_it_runs_again
 
 def test_a_target_on_which_the_program_fails_leads_back() -> None:
     world = moved(on_a100())
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.WARMING_UP:
-        world.live()
-        world.cycle()
+    world.reach(Phase.WARMING_UP)
     world.children[2].failed = True
     world.settle()
     assert world.job.state.finished is None
@@ -290,9 +286,7 @@ def test_a_job_that_fails_is_failed() -> None:
 @pytest.mark.parametrize("phase", [Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING, Phase.VERIFYING])
 def test_an_edit_of_the_template_wins_in_any_phase(phase: Phase) -> None:
     world = moved(on_a100())
-    while world.job.state.migration is None or world.job.state.migration.phase is not phase:
-        world.live()
-        world.cycle()
+    world.reach(phase)
     world.job = replace(world.job, workload_hash="h2")
     world.settle()
     assert world.job.state.migration is None
@@ -367,9 +361,7 @@ def test_what_the_spec_allows_is_remembered_as_allowed() -> None:
 
 def test_a_stray_child_is_ended_before_anything_starts() -> None:
     world = moved(on_a100())
-    while world.job.state.migration is None or world.job.state.migration.phase is not Phase.STARTING:
-        world.live()
-        world.cycle()
+    world.reach(Phase.STARTING)
     world.children.clear()
     world.children[7] = Child(replicas=1, suspended=True)  # as a leader creates it that comes too late
     world.settle()

@@ -11,6 +11,7 @@ from typing import Any
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
+from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -308,6 +309,16 @@ class World:
         for _ in range(cycles):
             self.live()
             self.cycle()
+
+    def reach(self, phase: Phase, *, back: bool = False) -> "World":
+        """Cycles without new decisions until the migration is in this phase."""
+        for _ in range(400):
+            migration = self.job.state.migration
+            if migration is not None and migration.phase is phase and migration.rolling_back is back:
+                return self
+            self.live()
+            self.cycle()
+        raise AssertionError(f"never {phase}")
 
     def placed(self, placement: Placement, rate: float) -> "World":
         """The job runs on `placement`."""

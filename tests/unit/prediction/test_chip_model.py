@@ -160,7 +160,7 @@ def test_the_nearer_memory_is_to_a_copy_the_more_its_bandwidth_decides() -> None
     tables = Transfer.among([whole, part], shipped())
     busy = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.89, 1.0])
     zeros, ones = np.zeros(len(busy), np.int64), np.ones(len(busy), np.int64)
-    logs = tables.demanded(zeros + HALF, zeros, ones, np.full(len(busy), 0.97), busy) - tables.beyond[HALF, 0, 1]
+    logs = tables.by_counters(zeros + HALF, zeros, ones, np.full(len(busy), 0.97), busy) - tables.beyond[HALF, 0, 1]
     assert (np.diff(logs) >= 0.0).all()
     assert math.log(0.293) < logs[0] < math.log(0.31)
     assert logs[-2:] == pytest.approx([math.log(0.688)] * 2, abs=0.05)

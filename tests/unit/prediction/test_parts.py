@@ -25,7 +25,7 @@ from tests.unit.prediction.test_predict import PROFILES
 CHIPS = st.sampled_from([A100_CHIP, A10G_CHIP, TPU_CHIP])
 
 
-def decompose(made: Profile, chips: int) -> SimpleNamespace:
+def shares_of(made: Profile, chips: int) -> SimpleNamespace:
     """The shares of one job's step."""
     columns = step_shares([made], np.array([chips]))
     return SimpleNamespace(**{field.name: getattr(columns, field.name)[0] for field in fields(columns)})
@@ -46,28 +46,28 @@ def cheaper(there: Estimate, price: float, here: Estimate, other_price: float, n
 
 @given(made=PROFILES)
 def test_shares_sum_to_one(made: Profile) -> None:
-    shares = decompose(made, made.chips)
+    shares = shares_of(made, made.chips)
     assert shares.input + shares.host + shares.work == pytest.approx(1.0)
     assert min(shares.host, shares.input) >= 0.0 < shares.work
     assert np.isnan(shares.exposed) or 0.0 <= shares.exposed < shares.work
 
 
 def test_collectives_on_a_busy_chip_are_not_counted_twice() -> None:
-    shares = decompose(profile(4, 1.0, chip_busy=0.995, exposed_communication=0.255), 4)
+    shares = shares_of(profile(4, 1.0, chip_busy=0.995, exposed_communication=0.255), 4)
     assert (shares.host, shares.exposed, shares.work) == pytest.approx((0.005, 0.255, 0.995))
 
 
 def test_what_was_measured_is_said_to_be() -> None:
     made = profile(4, 1.0, chip_busy=0.9, exposed_communication=0.1, compute_active=0.8, memory_bandwidth=0.2)
-    known = decompose(made, 4)
+    known = shares_of(made, 4)
     assert known.busy_known and known.comm_known and known.counted
-    unknown = decompose(without(made, Field.CHIP_BUSY, Field.EXPOSED_COMMUNICATION), 4)
+    unknown = shares_of(without(made, Field.CHIP_BUSY, Field.EXPOSED_COMMUNICATION), 4)
     assert not (unknown.busy_known or unknown.comm_known or unknown.counted)
 
 
 def test_units_that_wait_on_a_busy_chip_are_latency() -> None:
-    small = decompose(profile(1, 1.0, chip_busy=0.95, compute_active=0.3, memory_bandwidth=0.05), 1)
-    large = decompose(profile(1, 1.0, chip_busy=0.95, compute_active=0.9, memory_bandwidth=0.4), 1)
+    small = shares_of(profile(1, 1.0, chip_busy=0.95, compute_active=0.3, memory_bandwidth=0.05), 1)
+    large = shares_of(profile(1, 1.0, chip_busy=0.95, compute_active=0.9, memory_bandwidth=0.4), 1)
     assert small.work < 0.4 < 0.9 < large.work
 
 
@@ -76,7 +76,7 @@ def test_units_that_wait_for_links_are_no_latency(exposed: float) -> None:
     """The computing part of the step is that of a job whose units hardly wait."""
     active = 0.86 * (1.0 - exposed)
     counted = profile(4, 1.0, chip_busy=1.0, compute_active=active, memory_bandwidth=0.3, exposed_communication=exposed)
-    shares = decompose(counted, 4)
+    shares = shares_of(counted, 4)
     assert (shares.host, shares.exposed) == pytest.approx((0.0, exposed), abs=1e-9)
 
 

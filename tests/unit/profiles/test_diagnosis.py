@@ -15,6 +15,7 @@ from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.shares import Attainable
+from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import profile
 
 CATALOG = load_catalog()
@@ -38,7 +39,7 @@ def found(chips: int = 1, /, **fields: float) -> Diagnosis:
 def test_an_unsteady_profile_is_unknown(steadiness: Steadiness, evidence: str) -> None:
     diagnosis = diagnose(profile(1, steadiness, **WORK), H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
-    assert evidence in diagnosis.evidence
+    assert evidence in evidence_text(diagnosis.finding)
 
 
 @pytest.mark.parametrize("busy", [0.1, 0.5, 0.9, 1.0])
@@ -54,7 +55,7 @@ def test_a_loop_of_copies_to_the_chip() -> None:
     """Measured on an H200: 100% busy, 0% compute units, 1% memory bandwidth."""
     diagnosis = found(chip_busy=1.0, compute_active=0.0, matrix_active=0.0, memory_bandwidth=0.01)
     assert diagnosis.bottleneck is Bottleneck.HOST_BOUND
-    assert "busy 100%, and its compute units are active 0%" in diagnosis.evidence
+    assert "busy 100%, and its compute units are active 0%" in evidence_text(diagnosis.finding)
 
 
 def test_tiny_kernels() -> None:
@@ -66,7 +67,9 @@ def test_tiny_kernels() -> None:
 def test_a_large_matmul_and_a_device_copy() -> None:
     matmul = found(chip_busy=1.0, compute_active=0.96, matrix_active=0.93, memory_bandwidth=0.17)
     assert matmul.bottleneck is Bottleneck.COMPUTE
-    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in matmul.evidence
+    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in evidence_text(
+        matmul.finding
+    )
     copy = found(chip_busy=1.0, compute_active=1.0, matrix_active=0.0, memory_bandwidth=0.89)
     assert copy.bottleneck is Bottleneck.MEMORY_BANDWIDTH
 
@@ -76,20 +79,20 @@ def test_a_model_too_large_for_its_links() -> None:
     fields = {"chip_busy": 1.0, "exposed_communication": 0.71, "compute_active": 0.25, "matrix_active": 0.08}
     diagnosis = diagnose(profile(4, **fields, memory_bandwidth=0.12), H200, link=PCIE)
     assert diagnosis.bottleneck is Bottleneck.COMMUNICATION_BOUND
-    assert diagnosis.evidence == "71% of the step is exposed communication over PCIe on 4 chips"
-    assert "fewer chips" in diagnosis.lever
-    assert "over NVLink" in diagnose(profile(4, **fields), H200).evidence
-    assert "over ICI" in diagnose(profile(4, **fields), TPU).evidence
+    assert evidence_text(diagnosis.finding) == "71% of the step is exposed communication over PCIe on 4 chips"
+    assert "fewer chips" in lever_text(diagnosis.finding)
+    assert "over NVLink" in evidence_text(diagnose(profile(4, **fields), H200).finding)
+    assert "over ICI" in evidence_text(diagnose(profile(4, **fields), TPU).finding)
 
 
 def test_waiting_for_input_and_for_the_host() -> None:
     waiting = found(chip_busy=0.5, input_wait=0.45, compute_active=0.4)
     assert waiting.bottleneck is Bottleneck.INPUT_BOUND
-    assert waiting.evidence == "the chip is idle 50% of the step, 45% of it for input"
+    assert evidence_text(waiting.finding) == "the chip is idle 50% of the step, 45% of it for input"
     assert found(chip_busy=0.5, input_wait=0.05, compute_active=0.4).bottleneck is Bottleneck.HOST_BOUND
     unknown = found(2, chip_busy=0.5, exposed_communication=0.0)
     assert unknown.bottleneck is Bottleneck.HOST_BOUND
-    assert unknown.evidence == "2 chips are idle 50% of the step, input wait not measured"
+    assert evidence_text(unknown.finding) == "2 chips are idle 50% of the step, input wait not measured"
 
 
 def test_input_wait_of_a_busy_chip_is_no_bottleneck() -> None:
@@ -118,12 +121,14 @@ def test_idle_is_without_progress() -> None:
 def test_throttled_but_not_at_the_power_limit() -> None:
     hot = found(**WORK, throttle=0.6, power=420.0)
     assert hot.bottleneck is Bottleneck.THROTTLED
-    assert hot.evidence == "clocks are held down 60% of the time at 420 W of 700 W"
+    assert evidence_text(hot.finding) == "clocks are held down 60% of the time at 420 W of 700 W"
     heat = {"throttle": 0.6, "thermal_throttle": 0.6, "temperature": 91.0, "power": 420.0, "power_limit": 500.0}
-    assert found(**WORK, **heat, clock=0.45).evidence == (
+    assert evidence_text(found(**WORK, **heat, clock=0.45).finding) == (
         "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W, at 45% of their maximum"
     )
-    assert "by a hardware slowdown or a power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).evidence
+    assert "by a hardware slowdown or a power brake" in evidence_text(
+        found(**WORK, throttle=0.6, thermal_throttle=0.0).finding
+    )
     assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED
     assert found(**WORK, throttle=0.1, power=420.0).bottleneck is Bottleneck.COMPUTE
 
@@ -131,15 +136,15 @@ def test_throttled_but_not_at_the_power_limit() -> None:
 def test_a_power_cap_is_no_fault() -> None:
     capped = found(**WORK, throttle=0.0, power_capped=1.0, power=446.0, power_limit=450.0)
     assert capped.bottleneck is Bottleneck.COMPUTE
-    assert capped.evidence.endswith("; the board is limited to 450 of 700 W")
-    assert "limited" not in found(**WORK, power_capped=1.0, power=690.0, power_limit=700.0).evidence
+    assert evidence_text(capped.finding).endswith("; the board is limited to 450 of 700 W")
+    assert "limited" not in evidence_text(found(**WORK, power_capped=1.0, power=690.0, power_limit=700.0).finding)
 
 
 def test_a_straggler() -> None:
     fields = {**WORK, "exposed_communication": 0.05}
     slow = found(8, **fields, slowest_chip_busy=0.6)
     assert slow.bottleneck is Bottleneck.STRAGGLER
-    assert slow.evidence == "one of 8 chips is busy 60%, 99% is the mean"
+    assert evidence_text(slow.finding) == "one of 8 chips is busy 60%, 99% is the mean"
     assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
     assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
 
@@ -147,7 +152,7 @@ def test_a_straggler() -> None:
 def test_arithmetic_beside_the_matrix_units() -> None:
     single = found(chip_busy=0.99, compute_active=0.95, matrix_active=0.0, memory_bandwidth=0.05)
     assert single.bottleneck is Bottleneck.COMPUTE
-    assert "lower precision" in single.lever
+    assert "lower precision" in lever_text(single.finding)
     assert found(chip_busy=0.99, compute_active=0.3, matrix_active=0.0, memory_bandwidth=0.05).bottleneck is (
         Bottleneck.HOST_BOUND
     )
@@ -162,7 +167,7 @@ def test_one_counter_alone_must_be_near_its_roof() -> None:
 def test_communication_that_is_not_measured() -> None:
     quiet = found(4, chip_busy=0.99, compute_active=0.5, matrix_active=0.2, memory_bandwidth=0.2)
     assert quiet.bottleneck is Bottleneck.UNKNOWN
-    assert "exposed communication of 4 chips is not measured" in quiet.evidence
+    assert "exposed communication of 4 chips is not measured" in evidence_text(quiet.finding)
     near = found(4, chip_busy=0.99, compute_active=0.9, matrix_active=0.6, memory_bandwidth=0.2)
     assert near.bottleneck is Bottleneck.COMPUTE, "half the roofline leaves no room for much else"
     assert found(4, chip_busy=0.6).bottleneck is Bottleneck.HOST_BOUND, "idle chips do not communicate"
@@ -211,8 +216,8 @@ def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> Non
         pairs = [("slowest_chip_busy", "chip_busy"), ("most_compute_active", "least_compute_active")]
         pairs += [("exposed_communication", "least_exposed"), ("input_wait", "least_input_wait")]
         assert any(set(pair) <= set(fields) for pair in pairs)
-    assert diagnosis.evidence and diagnosis.lever
-    for percent in re.findall(r"(-?[0-9]+)%", diagnosis.evidence):
+    assert evidence_text(diagnosis.finding) and lever_text(diagnosis.finding)
+    for percent in re.findall(r"(-?[0-9]+)%", evidence_text(diagnosis.finding)):
         assert 0 <= int(percent) <= 100
 
 

@@ -22,6 +22,7 @@ from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profi
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.traits import ModelTraits
 from rightpool.profiles.window import Window
+from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import KEY, profile
 
 H200 = load_catalog().get("H200-SXM-141GB")
@@ -163,7 +164,7 @@ TRUTH: list[tuple[str, int, dict[str, float], set[Bottleneck]]] = [
 def test_the_class_is_true(chips: int, fields: dict[str, float], truth: set[Bottleneck]) -> None:
     diagnosis = diagnose(profile(chips, **fields), H200)
     assert diagnosis.bottleneck in truth, diagnosis
-    assert diagnosis.evidence and diagnosis.lever
+    assert evidence_text(diagnosis.finding) and lever_text(diagnosis.finding)
 
 
 @pytest.mark.parametrize(("chips", "fields"), [row[1:3] for row in TRUTH], ids=[row[0] for row in TRUTH])
@@ -179,20 +180,20 @@ def find(name: str) -> Diagnosis:
 
 
 def test_levers() -> None:
-    assert "lower precision" in find("a GPT in fp32, without counters of pipes").lever
+    assert "lower precision" in lever_text(find("a GPT in fp32, without counters of pipes").finding)
     fp32 = find("a GPT in fp32, with them")
-    assert "lower precision" in fp32.lever and "FP32 units are at 75%" in fp32.evidence
-    assert "trace" in find("the same, not traced: what would tell is said").lever
-    assert "ncu" in find("kernels that wait within a full chip").lever
-    assert "compute units" in find("far below every roof, and no counter of compute units").lever
-    assert "storage" in find("one rank alone is starved").lever
+    assert "lower precision" in lever_text(fp32.finding) and "FP32 units are at 75%" in evidence_text(fp32.finding)
+    assert "trace" in lever_text(find("the same, not traced: what would tell is said").finding)
+    assert "ncu" in lever_text(find("kernels that wait within a full chip").finding)
+    assert "compute units" in lever_text(find("far below every roof, and no counter of compute units").finding)
+    assert "storage" in lever_text(find("one rank alone is starved").finding)
 
 
 def test_the_precision_is_said() -> None:
     fields = TRUTH[0][2]
     readings = profile(1, **fields).readings
     made = Profile(KEY, 1, Steadiness.STEADY, 300.0, 1.0, 1300.0, 1, 1, readings, ModelTraits(precision="fp32"))
-    assert diagnose(made, H200).evidence.endswith("; the program computes in fp32")
+    assert evidence_text(diagnose(made, H200).finding).endswith("; the program computes in fp32")
 
 
 def test_exposed_communication_is_judged_by_what_the_link_can_do() -> None:
@@ -200,21 +201,22 @@ def test_exposed_communication_is_judged_by_what_the_link_can_do() -> None:
               "memory_bandwidth": 0.2}  # fmt: skip
     full = diagnose(profile(4, **fields, pcie_sent=16e9, peer_sent=0.0), H200, link=PCIE)
     assert full.bottleneck is Bottleneck.COMMUNICATION_BOUND
-    assert full.evidence.endswith("over PCIe on 4 chips, which carries 16.0 GB/s a chip of 25")
-    assert full.lever == "fewer chips, or a faster link"
+    assert evidence_text(full.finding).endswith("over PCIe on 4 chips, which carries 16.0 GB/s a chip of 25")
+    assert lever_text(full.finding) == "fewer chips, or a faster link"
     idle = diagnose(profile(4, **fields, pcie_sent=1e9), H200, link=PCIE)
-    assert "bandwidth is not the limit" in idle.lever
+    assert "bandwidth is not the limit" in lever_text(idle.finding)
     unused = diagnose(profile(4, **fields, pcie_sent=16e9, peer_sent=0.0), H200)
-    assert "100% of the bytes go over PCIe" in unused.evidence and "peer access" in unused.lever
-    assert diagnose(profile(4, **fields), H200, link=PCIE).evidence == (
+    assert "100% of the bytes go over PCIe" in evidence_text(unused.finding)
+    assert "peer access" in lever_text(unused.finding)
+    assert evidence_text(diagnose(profile(4, **fields), H200, link=PCIE).finding) == (
         "40% of the step is exposed communication over PCIe on 4 chips"
     )
 
 
 def test_unused_chips_are_told_by_how_many() -> None:
     found = diagnose(profile(4, chip_busy=0.25, unused_chips=3.0, samples_per_second=1.0), H200)
-    assert found.evidence == "3 of 4 chips of a pod are unused: nothing ever ran there"
-    assert "torchrun" in found.lever
+    assert evidence_text(found.finding) == "3 of 4 chips of a pod are unused: nothing ever ran there"
+    assert "torchrun" in lever_text(found.finding)
     assert diagnose(profile(4, chip_busy=0.5, unused_chips=0.0), H200).bottleneck is not Bottleneck.IDLE
 
 
@@ -230,7 +232,7 @@ def test_errors_count_from_when_they_grow() -> None:
     assert diagnose(growing(**work, uncorrected_errors=(2, 3)), H200).bottleneck is Bottleneck.UNHEALTHY
     assert diagnose(growing(**work, memory_retries=(7, 7)), H200).bottleneck is Bottleneck.COMPUTE
     short = diagnose(growing(**work, memory_retries=(7, 19)), H200)
-    assert (short.bottleneck, short.evidence) == (
+    assert (short.bottleneck, evidence_text(short.finding)) == (
         Bottleneck.MEMORY_CAPACITY, "allocations failed at first 12 times within the window"
     )  # fmt: skip
 
@@ -251,7 +253,7 @@ def test_a_program_that_compiles_is_warming_up() -> None:
     assert compiling.steadiness is Steadiness.WARMING_UP
     diagnosis = diagnose(compiling, H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
-    assert "has made 1 steps and may still compile" in diagnosis.evidence
+    assert "has made 1 steps and may still compile" in evidence_text(diagnosis.finding)
 
 
 def test_steps_that_take_longer_than_the_window() -> None:
@@ -276,6 +278,8 @@ def test_a_healthy_chip_is_faster_than_a_throttled_one() -> None:
     brief = throttling(profile(1, throttle=0.25, clock=0.3))
     assert math.exp(brief.log) == pytest.approx(4 / 3), "three quarters of the time nothing held it down"
     unknown = throttling(profile(1, throttle=1.0))
+    for garbage in (0.0, -1.0):
+        assert throttling(profile(1, throttle=1.0, clock=garbage)) == unknown, "no chip has such a clock"
     assert math.exp(unknown.log) == pytest.approx(2**0.5) and unknown.sd == unknown.log, "hardly anything tells"
 
 
@@ -298,7 +302,7 @@ def test_a_program_that_compiles_does_not_hang() -> None:
     assert diagnose(profile(1, **silent), H200).bottleneck is Bottleneck.IDLE
     assert diagnose(profile(1, **silent, compiling=0.02), H200).bottleneck is Bottleneck.IDLE
     begun = diagnose(profile(1, **silent, compiling=0.97), H200)
-    assert begun.bottleneck is Bottleneck.UNKNOWN and "compiled 97% of the time" in begun.evidence
+    assert begun.bottleneck is Bottleneck.UNKNOWN and "compiled 97% of the time" in evidence_text(begun.finding)
 
 
 def test_steps_that_are_compiled_again_and_again() -> None:
@@ -306,5 +310,5 @@ def test_steps_that_are_compiled_again_and_again() -> None:
     once = diagnose(profile(1, **fields, compiling=0.0), H200)
     again = diagnose(profile(1, **fields, compiling=0.8), H200)
     assert once.bottleneck is again.bottleneck is Bottleneck.HOST_BOUND
-    assert "compiles" not in once.evidence and "compiles 80% of the time" in again.evidence
-    assert "same shape" in again.lever
+    assert "compiles" not in evidence_text(once.finding) and "compiles 80% of the time" in evidence_text(again.finding)
+    assert "same shape" in lever_text(again.finding)

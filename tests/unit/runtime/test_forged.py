@@ -12,6 +12,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Migration, Phase
 from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
@@ -26,7 +27,6 @@ from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running
 from tests.unit.planning.jobs import decision_and_text as decision_of
 from tests.unit.runtime.makers import LEADING, Body, child, pod

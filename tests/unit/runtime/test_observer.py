@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks import cycle
 from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob, nodes
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import Invalid
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.planning.job import Job, JobKey
@@ -23,7 +23,6 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime import observer
 from rightpool.runtime.observer import Observer
 from rightpool.telemetry.reader import Target, TelemetryReading
-from rightpool.workloads.kinds.job import JOBS
 
 COUNT = 3
 START = 1_800_000_000.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
 from rightpool.planning.job import JobKey
 from rightpool.runtime.observe.pool_inventory import foreign_fields
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.runtime.makers import Body, child, pod, profiled_job
 
 KEY = JobKey("research", "bert")

@@ -63,7 +63,7 @@ class Watched:
 
 
 def _pods(job: Job, number: int) -> list[PodFacts]:
-    pod = PodFacts("p", "ml", "p", job.key.name, number, "j", True, False, True, False, "10.0.0.1", "n", (), None, None)
+    pod = PodFacts("p", "ml", "p", job.key.name, number, "j", False, True, False, "10.0.0.1", "n", (), None, None)
     return [pod]
 
 

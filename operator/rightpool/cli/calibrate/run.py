@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.cli.calibrate.job import CONTAINER
 from rightpool.cli.connection import CliError
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, ACCESS_REVIEWS, EVENTS, PODS
-from rightpool.workloads.kinds.job import JOBS
 
 POLL_SECONDS: Final = 2.0
 # What Kubernetes is given to end what is over time, before the command gives up.

@@ -28,6 +28,7 @@ class SizeRate:
     median: float
     """Units of work a second."""
     low: float
+    """See `high`."""
     high: float
     """80% interval."""
     observed: bool
@@ -39,9 +40,13 @@ class PlotOffer:
     """What a million units of work take at a placement."""
 
     where: str
+    """The placement, for a reader."""
     hours: float
+    """That a million units of work take."""
     dollars: float
+    """That they cost."""
     low: float
+    """See `high`."""
     high: float
     """80% interval of dollars."""
     kind: str

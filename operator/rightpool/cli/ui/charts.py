@@ -36,12 +36,15 @@ class Stretch:
     """Time on one placement, or of one move with its verification. Unix seconds, units of work a second."""
 
     start: float
+    """Of the time."""
     end: float
     placement: Placement
     rate: float | None
+    """None where it was not measured."""
     what: str
     """`ran`, or the decision with its outcome."""
     moves: bool = False
+    """Whether it is of a move with its verification."""
     promised: float | None = None
     """Throughput, of a move."""
     unit: WorkUnit = WorkUnit.SAMPLES
@@ -53,11 +56,13 @@ class Bar:
     """A stretch as it is drawn and told."""
 
     left: float
+    """In units of the drawing, as width and height are."""
     width: float
     height: float
     kind: str
     """ran, moves, or unknown where the rate was not measured, or in another unit than now."""
     where: str
+    """The placement, for a reader, as the texts below are."""
     when: str
     rate: str
     promised: str
@@ -161,7 +166,9 @@ class Part:
 
     name: str
     text: str
+    """Its share, for a reader."""
     left: float
+    """In units of the drawing, as its width is."""
     width: float
     kind: str
     """compute, bandwidth, chip, communication, input or host."""
@@ -197,8 +204,11 @@ class Interval:
     """What a million units of work cost at a placement, with 80% interval."""
 
     where: str
+    """The placement, for a reader."""
     text: str
+    """The cost, for a reader."""
     low: float
+    """In units of the drawing, as median and high are."""
     median: float
     high: float
     cut: bool

@@ -49,13 +49,15 @@ SORTS: Final[Mapping[str, tuple[str, Callable[[Line], tuple[float, str, str]]]]]
 
 @dataclass(frozen=True, slots=True)
 class FleetPicture:
-    """The fleet as it was read. fleet: None where the pools can't be read."""
+    """The fleet as it was read."""
 
     at: float
     """Unix seconds."""
     lines: tuple[Line, ...]
+    """One a job."""
     offers: Offers
     fleet: FleetView | None
+    """None where the pools can't be read."""
     outcomes: Outcomes
     """Of the last moves to each pool."""
     breaker: str | None
@@ -63,6 +65,7 @@ class FleetPicture:
     quiet: str | None
     """That no operator leads."""
     notes: tuple[str, ...]
+    """What is not shown, and why."""
 
 
 def read_fleet(
@@ -104,16 +107,20 @@ class Tile:
 
     name: str
     value: str
+    """For a reader."""
     warns: bool = False
+    """Whether it is drawn as a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The title of a column. sort: the word to sort by it; empty where that can't be."""
+    """The title of a column."""
 
     column: Column
     sort: str = ""
+    """The word to sort by it; empty where that can't be."""
     sorted: bool = False
+    """Whether rows are sorted by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +128,22 @@ class JobRow:
     """A job in the list."""
 
     id: str
+    """Of the HTML element."""
     href: str
     cells: tuple[str, ...]
+    """Texts, in the order of the columns."""
     holds_chips: bool
+    """Whether it has chips now."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool. used: share of its chips that are in use; None where it has none."""
+    """A pool."""
 
     cells: tuple[str, ...]
+    """Texts, in the order of the columns."""
     used: float | None
+    """Share of its chips that are in use, 0 to 1; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +152,24 @@ class FleetPage:
 
     tiles: tuple[Tile, ...]
     sums: str
+    """What the jobs shown cost together."""
     breaker: str | None
+    """Why no job is moved; None where the breaker is closed."""
     quiet: str | None
+    """That no operator leads; None where one does."""
     notes: tuple[str, ...]
     pool_columns: tuple[Column, ...]
     pools: tuple[PoolRow, ...]
     pools_known: bool
+    """Whether the pools could be read."""
     problems: tuple[tuple[str, str], ...]
+    """Name and message of pools that can't be used."""
     offers: Table
+    """The largest recommendations."""
     offer_links: tuple[str, ...]
+    """One a row of `offers`."""
     offers_more: int
+    """Recommendations that are not in the table."""
     headers: tuple[Header, ...]
     rows: tuple[JobRow, ...]
     widths: tuple[float, ...]

@@ -42,6 +42,7 @@ class JobPicture:
     at: float
     """Unix seconds."""
     found: Explanation
+    """What `rightpool explain` has found."""
     quiet: str | None
     """That no operator leads."""
     events: tuple[EventRow, ...]
@@ -55,9 +56,12 @@ class EventRow:
     """An Event."""
 
     at: float | None
+    """Unix seconds when it was seen last; None where that is not known."""
     warning: bool
+    """Whether its type is Warning."""
     reason: str
     count: int
+    """How often it was seen."""
     message: str
 
 
@@ -111,6 +115,7 @@ class JobPage:
     key: JobKey
     state: str
     quiet: str | None
+    """That no operator leads; None where one does."""
     about: Section
     """What stands before the first heading."""
     sections: tuple[Section, ...]
@@ -119,13 +124,18 @@ class JobPage:
     could_be: str
     """The title of the section that intervals are drawn in."""
     bars: tuple[Bar, ...]
+    """Throughput over time; empty where nothing was measured."""
     parts: tuple[Part, ...]
+    """Of the time of a step; empty where that is not known."""
     roofline: RooflineChart | None
     """In the same section; None where no chip has figures, or the job is over."""
     intervals: tuple[Interval, ...]
+    """What placements would cost; empty where nothing is predicted."""
     events: Table
     events_problem: str | None
+    """Why Events can't be read; None where they can."""
     events_more: int
+    """Events that are not in the table."""
     work: str
     """What a million are of in the intervals."""
     commands: tuple[tuple[str, str], ...]

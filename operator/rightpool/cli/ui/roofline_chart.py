@@ -27,6 +27,7 @@ class RoofLine:
 
     pool: str
     text: str
+    """The chip and its figures."""
     points: str
     """Of an SVG polyline."""
     own: bool
@@ -38,14 +39,20 @@ class Mark:
     """The job on one chip."""
 
     where: str
+    """The placement, for a reader."""
     x: float
+    """In units of the drawing, as y is."""
     y: float
     top: float
+    """See `bottom`."""
     bottom: float
     """Ends of the 80% interval; both are y where it was measured."""
     predicted: bool
+    """Whether it is another chip than the job has."""
     intensity: str
+    """For a reader."""
     rate: str
+    """For a reader."""
     of_roof: str
     """Share of what the chip can do at this intensity."""
 
@@ -55,6 +62,7 @@ class Tick:
     """A power of ten on an axis."""
 
     at: float
+    """In units of the drawing."""
     text: str
 
 
@@ -63,12 +71,16 @@ class RooflineChart:
     """All that is drawn."""
 
     precision: str
+    """The job's class of precision, for a reader."""
     lines: tuple[RoofLine, ...]
     marks: tuple[Mark, ...]
     """The job's own first."""
     across: tuple[Tick, ...]
+    """Of FLOP for each byte."""
     up: tuple[Tick, ...]
+    """Of FLOP/s."""
     notes: tuple[str, ...]
+    """What is left out, and why."""
 
 
 @dataclass(frozen=True, slots=True)

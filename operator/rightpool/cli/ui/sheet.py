@@ -10,10 +10,11 @@ from rightpool.cli.table import Column, Page
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A text. style: bold, dim, or empty."""
+    """A text."""
 
     text: str
     style: str = ""
+    """bold, dim, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,10 @@ class Table:
 
 @dataclass(slots=True)
 class Section:
-    """What stands under one heading. The first section has no title."""
+    """What stands under one heading."""
 
     title: str
+    """Empty of the first section alone."""
     blocks: list[Paragraph | Pairs | Table] = field(default_factory=list)
 
 

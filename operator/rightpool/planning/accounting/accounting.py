@@ -53,7 +53,7 @@ def _priced(job: Job, assessment: Assessment | None) -> Job:
         return job
     state = job.state
     price = assessment.price(revision.placement)
-    if price is not None and not _alike(price, revision.cost_per_hour):
+    if price is not None and not _same_as_stored(price, revision.cost_per_hour):
         migration = state.migration
         if migration is not None:
             source, target, left = migration.source, migration.target, migration.abandoned
@@ -67,7 +67,7 @@ def _priced(job: Job, assessment: Assessment | None) -> Job:
     there = account.counterfactual
     if there is not None:
         price = assessment.price(there.placement)
-        if price is not None and not _alike(price, there.cost_per_hour):
+        if price is not None and not _same_as_stored(price, there.cost_per_hour):
             state = replace(state, account=replace(account, counterfactual=replace(there, cost_per_hour=price)))
     return job if state is job.state else job.with_state(state)
 
@@ -134,9 +134,9 @@ def _metered(job: Job, now: float) -> Job:
     same = (
         account.chips == held.chips
         and (account.since is None) == (held.chips == 0)
-        and _alike(account.cost_per_hour, held.cost_per_hour)
+        and _same_as_stored(account.cost_per_hour, held.cost_per_hour)
         and math.isclose(account.saving_per_hour, saving, rel_tol=1e-4, abs_tol=1e-4)
-        and (there is None or _alike(there.per_hour, per_hour))
+        and (there is None or _same_as_stored(there.per_hour, per_hour))
     )
     if same:
         return job
@@ -251,8 +251,8 @@ def finished(job: Job, now: float) -> Job:
     return job.with_state(state)
 
 
-def _alike(one: float | None, other: float | None) -> bool:
-    """Equal as far as they are stored."""
+def _same_as_stored(one: float | None, other: float | None) -> bool:
+    """Whether both are stored as the same number."""
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=_SAME, abs_tol=1e-12)

@@ -24,8 +24,11 @@ class BookedMove(NamedTuple):
     """One decision of a job that may be gone."""
 
     job: str
+    """Its name."""
     uid: str
+    """Of the ProfiledJob: another one may have had the name before."""
     entry: LedgerEntry
+    """As its ledger had it."""
 
 
 _Key = tuple[float, str, str]  # when it was over, uid and decision id: in the order of time
@@ -36,6 +39,7 @@ class BookedMoves:
     """Decisions that were carried out, or undone. Those that were given up before anything was touched are left out."""
 
     kept: dict[_Key, BookedMove] = field(default_factory=dict)
+    """The newest MOST_MOVES."""
     _full: _Key | None = None
     """The oldest one, once there are MOST_MOVES."""
 

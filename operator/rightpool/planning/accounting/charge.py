@@ -15,11 +15,13 @@ class Charge(NamedTuple):
     """What jobs have used. Amounts are dollars."""
 
     spent: float = 0.0
+    """For all chips that pods held."""
     saved: float = 0.0
     """By moves that paid."""
     lost: float = 0.0
     """By moves that did not, those corrections included that a later measurement brings."""
     chip_seconds: float = 0.0
+    """For which pods held chips."""
     useful_seconds: float = 0.0
     """Chip-seconds that the work would have taken without loading, waiting and repeating."""
 

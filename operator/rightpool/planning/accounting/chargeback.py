@@ -38,17 +38,23 @@ class ChargeKey(NamedTuple):
     """What is charged apart."""
 
     team: str
+    """By the job's label; empty where it has none."""
     pool: str
     capacity: str
+    """On-demand or spot."""
 
 
 class Booked(NamedTuple):
     """How much of a job's account is in the rows."""
 
     spent: float = 0.0
+    """Dollars."""
     saved: float = 0.0
+    """Dollars, negative where moves lost."""
     chip_seconds: float = 0.0
+    """For which its pods held chips."""
     useful_seconds: float = 0.0
+    """Of those, what its work would have taken without loading, waiting and repeating."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ class Holding(NamedTuple):
     """Chips of all Revisions together."""
 
     chips: int
+    """Of pods on nodes, whether they run or not."""
     cost_per_hour: float | None
     """Dollars; None where nothing is held, or the price of a part is unknown."""
     since: float | None

@@ -56,7 +56,9 @@ class Going(NamedTuple):
 
     pool: str
     size: JobSize
+    """Class of its number of chips."""
     tenant: str
+    """Namespace of the job."""
 
     @classmethod
     def of(cls, job: Job, target: Placement) -> Going:
@@ -121,7 +123,7 @@ class Breaker:
             allowed = float(self._policy.max_rolled_back_share)
             self.stop = BreakerOpen(fleet.undone, fleet.judged, allowed, fleet.next_trial)
 
-    def refusal(self, move: Going) -> Limit | None:
+    def limit_on(self, move: Going) -> Limit | None:
         """Why a move may not begin now; None where it may, or where it is the one that tries."""
         for found in self._findings(move.pool, move.size, move.tenant):
             if self._now < found.limit.next_trial or any(found.covers(at) for at in self._under_way):

@@ -19,10 +19,10 @@ from rightpool.planning.allocate.allocator import Allocation
 from rightpool.planning.allocate.limits import (
     FleetLimits,
     asks_first,
-    baseline_refusal,
-    deadline_refusal,
-    job_refusal,
-    save_refusal,
+    baseline_limit,
+    deadline_limit,
+    job_limit,
+    save_limit,
 )
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.allocate.way_back import price_of_return
@@ -184,11 +184,11 @@ class _Admission:
         action = assessment.decision.action
         if action is not Action.START and action not in MIGRATING_ACTIONS:
             return self._kept(key, assessment)
-        refusal = self._refusal(job, assessment)
-        if isinstance(refusal, Suspected):
-            assessment, refusal = self._elsewhere(job, assessment, refusal)
-        if refusal is not None:
-            return self._held(key, assessment, refusal)
+        limit = self._limit_on(job, assessment)
+        if isinstance(limit, Suspected):
+            assessment, limit = self._elsewhere(job, assessment, limit)
+        if limit is not None:
+            return self._held(key, assessment, limit)
         action = assessment.decision.action
         target = assessment.decision.target
         assert target is not None
@@ -226,11 +226,11 @@ class _Admission:
             return assessment
         return replace(assessment, decision=replace(decision, evidence=SourceNotHeld(waiting, cost, worth, seconds)))
 
-    def _refusal(self, job: Job, assessment: Assessment) -> Limit | None:
+    def _limit_on(self, job: Job, assessment: Assessment) -> Limit | None:
         intent = assessment.intent
         if assessment.decision.action is Action.START or intent is Intent.UPDATE:
             return None
-        unsaved = save_refusal(job, self.fleet.now)
+        unsaved = save_limit(job, self.fleet.now)
         if unsaved is not None or demanded(job, intent):
             return unsaved
         target = assessment.decision.target
@@ -238,17 +238,17 @@ class _Admission:
         evaluated = self.evaluated[job.key]
         # A deadline is missed by more the longer one waits.
         met = not evaluated.nears or evaluated.unreachable is RejectionReason.DEADLINE
-        refusal = job_refusal(job, intent, self.fleet.policy, self.fleet.now, met=met)
-        refusal = refusal or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
-        return refusal or self.limits.refusal(intent, job, target)
+        limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met)
+        limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
+        return limit or self.limits.limit_on(intent, job, target)
 
-    def _elsewhere(self, job: Job, assessment: Assessment, refusal: Limit) -> tuple[Assessment, Limit | None]:
+    def _elsewhere(self, job: Job, assessment: Assessment, limit: Limit) -> tuple[Assessment, Limit | None]:
         """The best placement of a job that is on no suspected pool, and why it may not be moved there either; where
         there is none, the first one with what holds it back."""
-        first, why, evaluated = assessment, refusal, self.evaluated[job.key]
+        first, why, evaluated = assessment, limit, self.evaluated[job.key]
         suspected: set[str] = set()
-        while isinstance(refusal, Suspected):
-            suspected.add(refusal.pool)
+        while isinstance(limit, Suspected):
+            suspected.add(limit.pool)
             places = zip(assessment.fits, evaluated.places, strict=True)
             fits = tuple(room and place.pool not in suspected for room, place in places)
             if not any(fits):
@@ -257,11 +257,11 @@ class _Admission:
             assessment = replace(made, suspected=frozenset(suspected))
             if assessment.decision.action not in MIGRATING_ACTIONS:
                 return first, why
-            found = self._refusal(job, assessment)
+            found = self._limit_on(job, assessment)
             if found is None:
                 return assessment, None
-            refusal = found
-        return assessment, refusal
+            limit = found
+        return assessment, limit
 
     def _held(self, key: JobKey, assessment: Assessment, limit: Limit) -> Assessment:
         decision, before = assessment.decision, self._before(key, assessment)
@@ -293,12 +293,12 @@ def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: fl
     if assessment.taken is None or decision.candidate is None:
         return None
     if intent is Intent.SAVE or not met:
-        return baseline_refusal(job, evaluated.saving(assessment.taken), now)
+        return baseline_limit(job, evaluated.saving(assessment.taken), now)
     here, there = evaluated.current(), decision.candidate.throughput
     if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None:
         return None
     slow = here.throughput
-    return deadline_refusal(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
+    return deadline_limit(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
 
 
 def _lacks_room(assessment: Assessment) -> bool:

@@ -104,7 +104,7 @@ class FleetLimits:
             return TooManyAtOnce(self._under_way)
         return None
 
-    def refusal(self, intent: Intent, job: Job, target: Placement) -> Limit | None:
+    def limit_on(self, intent: Intent, job: Job, target: Placement) -> Limit | None:
         """Why no further move may begin now; None where it may.
 
         What the user demands by an edit is not asked about. A job that must leave because somebody has changed its
@@ -115,7 +115,7 @@ class FleetLimits:
             return concurrency_limit
         if self._moves >= self._policy.max_moves_per_hour:
             return TooManyAnHour(self._moves)
-        return self._breaker.refusal(Going.of(job, target))
+        return self._breaker.limit_on(Going.of(job, target))
 
     def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
         """A move begins. demanded: by the user's own edit."""
@@ -136,7 +136,7 @@ def asks_first(job: Job) -> bool:
     )
 
 
-def save_refusal(job: Job, now: float) -> Limit | None:
+def save_limit(job: Job, now: float) -> Limit | None:
     """Why a job that did not save is not asked again yet; None where it is.
 
     A save that was seen since, which the program can do after all, and an edit end the wait. In mode Periodic saves
@@ -162,7 +162,7 @@ def save_refusal(job: Job, now: float) -> Limit | None:
     return SaveMissing(attempts, asked_at + wait) if now < asked_at + wait else None
 
 
-def job_refusal(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float, *, met: bool = True) -> Limit | None:
+def job_limit(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float, *, met: bool = True) -> Limit | None:
     """Why this job may not be moved yet; None where it may. It does not stay where the spec does not allow it, and a
     target that is missed is repaired however often it was moved to save.
 
@@ -184,7 +184,7 @@ def job_refusal(job: Job, intent: Intent, policy: PlacementPolicySpec, now: floa
     return None
 
 
-def baseline_refusal(job: Job, saved: float, now: float) -> Limit | None:
+def baseline_limit(job: Job, saved: float, now: float) -> Limit | None:
     """Why a move that saves this share waits for more windows; None where it does not.
 
     It is judged by what was before it. An hour of windows is waited for, where by what two hours of a job differ by
@@ -198,7 +198,7 @@ def baseline_refusal(job: Job, saved: float, now: float) -> Limit | None:
     return few if saved < -math.expm1(-Z80 * sd) else None
 
 
-def deadline_refusal(job: Job, here: float, there: Estimate, outlook: Outlook, now: float) -> Limit | None:
+def deadline_limit(job: Job, here: float, there: Estimate, outlook: Outlook, now: float) -> Limit | None:
     """Why a move for a deadline waits for more windows; None where it does not. here, there: throughput.
 
     The first windows of a job may be an evaluation. They are waited for where the deadline is met as surely after them,

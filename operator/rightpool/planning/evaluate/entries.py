@@ -38,11 +38,14 @@ class Running:
     numbers: Numbers
     prediction: Prediction
     entries: Entries
+    """The placements, a row each, those of a job one after another."""
     current: Entries
+    """Where each job is, a row a job."""
     first: Ints
     """A job's entries are those from `first` up to, not including, `last`."""
     last: Ints
     intents: list[Intent]
+    """What a decision would be for, one a job."""
     unpriced: Bools
     """Where nothing can be compared for want of a price."""
     value: Floats

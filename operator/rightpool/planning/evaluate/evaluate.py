@@ -170,15 +170,15 @@ class _Evaluating:
         """Of a job whose pool is not there. What runs is left alone; what can't start is started elsewhere."""
         revision = job.state.revision
         assert revision is not None
-        problem = job.observed.pool_problem or f"pool {revision.placement.pool} is not known any more"
+        pool, problem = revision.placement.pool, job.observed.pool_problem
         runs = job.revision(revision.revision).exists
         if not late(job, self.fleet.policy, self.fleet.now):
-            gone = PoolGone(problem, runs)
+            gone = PoolGone(pool, problem, runs)
             return _Part(job, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
         part = self._start(job, shape)
         if part.unmeasured.wanted:
             return part
-        gone = PoolGone(problem, runs, NoPoolFits(tuple(sorted(self.fleet.pools))))
+        gone = PoolGone(pool, problem, runs, NoPoolFits(tuple(sorted(self.fleet.pools))))
         return replace(part, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
 
     def _start(self, job: Job, shape: Shape) -> _Part:

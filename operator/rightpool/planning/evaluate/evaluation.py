@@ -60,6 +60,7 @@ class Evaluation:
     """What evaluating some jobs of a fleet together gave. It is kept whole while one of its jobs is kept from it."""
 
     register: Register
+    """What the numbers in the columns stand for."""
     running: Running
     """Of the jobs that were measured."""
     now: float
@@ -76,6 +77,7 @@ class Evaluated:
     job: Job
     """As it was evaluated."""
     intent: Intent
+    """What a decision would be for."""
     until: float
     """Unix seconds until which time alone changes nothing."""
     decision: Decision | None

@@ -7,10 +7,22 @@ appendix B.
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.planning.job import Job
 from rightpool.prediction.precision import dense_peak
+
+
+class FlopsGap(Enum):
+    """What is missing to know the utilization where a job is. reporting/flops_texts.py names the remedy."""
+
+    NOT_MEASURED = auto()
+    SAMPLES_UNSEEN = auto()  # throughput is in steps, and the spec has FLOPs of a sample
+    FLOPS_UNKNOWN = auto()
+    PRECISION_UNKNOWN = auto()
+    PEAK_UNKNOWN = auto()  # the catalog has no FLOP/s of the chips in the program's precision
 
 
 def flops_per_unit(job: Job) -> float | None:
@@ -45,14 +57,12 @@ def flops_utilization(job: Job, rate: float, chips: int, chip: Accelerator) -> f
     return None if full is None else rate / full
 
 
-def unknown_flops(job: Job) -> str:
-    """Why the utilization is not known where the job is, with the remedy."""
+def flops_gap(job: Job) -> FlopsGap:
+    """Why the utilization is not known where the job is."""
     profile = job.observed.profile
     if profile is None:
-        return "the job was not measured"
+        return FlopsGap.NOT_MEASURED
     if flops_per_unit(job) is None:
-        if profile.unit is WorkUnit.STEPS and job.spec.flops_per_sample is not None:
-            return "samples are not seen: say in spec.progress.samplesPerStep how many a step takes"
-        return "FLOPs of a sample are not known: say them in spec.progress.flopsPerSample"
-    precision = profile.traits.precision
-    return "the program's precision is not known" if precision is None else f"no FLOP/s of its chips in {precision}"
+        unseen = profile.unit is WorkUnit.STEPS and job.spec.flops_per_sample is not None
+        return FlopsGap.SAMPLES_UNSEEN if unseen else FlopsGap.FLOPS_UNKNOWN
+    return FlopsGap.PRECISION_UNKNOWN if profile.traits.precision is None else FlopsGap.PEAK_UNKNOWN

@@ -17,5 +17,5 @@ class Intent(StrEnum):
 
 
 def demanded(job: Job, intent: Intent) -> bool:
-    """Whether the user's own edit asks for it. A place that is left because somebody changed its pool is not."""
+    """Whether the user demands it by an edit. To leave a place because somebody changed its pool is not demanded."""
     return intent is Intent.UPDATE or (intent is Intent.LEAVE and job.edited)

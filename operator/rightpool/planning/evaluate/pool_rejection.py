@@ -34,26 +34,30 @@ class PoolNotSelected(Rejection):
     reason = RejectionReason.POOL_DENIED
     pool: str
     wanted: tuple[tuple[str, str], ...]
+    """The selector's labels, with their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherVendor(Rejection):
-    """Chips that the template is not known to run on. known: the vendor that it is taken to run on."""
+    """Chips that the template is not known to run on."""
 
     reason = RejectionReason.VENDOR_NOT_DECLARED
     pool: str
     vendor: Vendor
+    """Who made them."""
     known: Vendor
+    """Whose chips the template is taken to run on."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRefused(Rejection):
-    """Chips of a vendor whose variant can't be used. refusal: the API server's words, with the field."""
+    """Chips of a vendor whose variant can't be used."""
 
     reason = RejectionReason.VARIANT_REFUSED
     pool: str
     vendor: Vendor
     refusal: str
+    """The API server's words, with the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ class SelectorContradicted(Rejection):
     pool: str
     key: str
     given: str
+    """Its value on the nodes."""
     wanted: str
+    """Its value in the template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class SelectorUnmatched(Rejection):
     reason = RejectionReason.NODE_SELECTOR
     pool: str
     missing: tuple[tuple[str, str], ...]
+    """Labels with their values; all that the template asks for where each is on some nodes and no node has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,9 @@ class SizeNotListed(Rejection):
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     chips: int
+    """As many as the placement has."""
     counts: tuple[int, ...]
+    """elasticity.chipCounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +120,25 @@ class SizeNotMultiple(Rejection):
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     chips: int
+    """As many as the placement has."""
     tensor: int
+    """Chips that hold one layer."""
     pipeline: int
+    """Stages, each of `tensor` chips."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSplit(Rejection):
-    """Groups of `tensor` chips do not fit in pods, or slices, of `fast` chips."""
+    """No whole groups of chips that hold one layer can be made on fast links."""
 
     reason = RejectionReason.TENSOR_SPLIT
     pool: str
     fast: int
+    """Chips on one fast link: of a pod, or of a slice."""
     tensor: int
+    """Chips of a group."""
     slices: bool
+    """Whether `fast` are chips of a slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +147,32 @@ class SizeOutOfBounds(Rejection):
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     chips: int
+    """As many as the placement has."""
     low: int
+    """Fewest chips that the job may have."""
     high: int
+    """Most chips that it may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoSize(Rejection):
-    """The pool gives no size between low and high. unit: chips of a slice or of a node; reach: chips at most; pods: how
-    many there have to be and with how many chips, where the size is fixed; parts: whether its chips are MIG slices;
-    multiple: what sizes must be multiples of."""
+    """The pool gives no size that the job may have."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     pool: str
     slices: bool
+    """Whether it gives whole slices, else whole nodes."""
     unit: int
+    """Chips of a slice or of a node."""
     reach: int
+    """Chips that it gives one job at most."""
     low: int
+    """Fewest chips that the job may have."""
     high: int
+    """Most chips that it may have."""
     pods: tuple[int, int] | None = None
+    """Where the size is fixed: how many pods there have to be, and with how many chips each. Else None."""
     parts: bool = False
+    """Whether its chips are MIG slices, of which a job has one."""
     multiple: int = 1
+    """What sizes must be multiples of."""

@@ -54,10 +54,13 @@ class Register:
     """Grows while an evaluation is made, and is only read from then on."""
 
     machines: Machines
+    """Chips and links of the pools."""
     interruptions: float = 0.0
     """How often a day spot capacity is taken away, of pools that do not say it."""
     placements: list[Placement] = field(default_factory=list)
+    """By their number in the columns."""
     rejections: list[Rejection] = field(default_factory=list)
+    """By their code in the columns."""
     _numbers: dict[Placement, int] = field(default_factory=dict)
     _codes: dict[Rejection, int] = field(default_factory=dict)
 

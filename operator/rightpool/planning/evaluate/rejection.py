@@ -55,33 +55,40 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionUnsupported(Rejection):
-    """The program works in a precision that the chip does not have. offered: those that it has."""
+    """The program works in a precision that the chip does not have."""
 
     reason = RejectionReason.PRECISION
     pool: str
     chip: str
+    """The catalog's key."""
     precision: str
+    """One of traits.PRECISIONS."""
     offered: tuple[str, ...]
+    """Those that the chip has."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnknown(Rejection):
-    """A smaller chip than now, and what the job uses is not known. size: bytes of a chip."""
+    """A smaller chip than now, and what the job uses is not known."""
 
     reason = RejectionReason.MEMORY
     pool: str
     size: int
+    """Bytes of a chip."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryShort(Rejection):
-    """More bytes a chip are needed than there are. measured: else declared."""
+    """A chip has less memory than is needed."""
 
     reason = RejectionReason.MEMORY
     pool: str
     size: int
+    """Bytes of a chip."""
     needed: float
+    """Bytes for each chip."""
     measured: bool
+    """Whether that was measured; else the spec declares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +98,13 @@ class MemoryMayNotDo(Rejection):
     reason = RejectionReason.MEMORY
     pool: str
     size: int
+    """Bytes of a chip."""
     chips: int
+    """As many as the placement has."""
     now: int
+    """Chips that it has, or asks for at its start."""
     worst: float
+    """Bytes for each chip, in the worst case."""
 
 
 # --- money, time and experience --------------------------------------------------------------------------------------
@@ -101,19 +112,21 @@ class MemoryMayNotDo(Rejection):
 
 @dataclass(frozen=True, slots=True)
 class StepsDiffer(Rejection):
-    """Throughput is in steps a second, and with batch PerChip a step has another number of samples on so many chips."""
+    """Throughput is in steps a second, and with batch PerChip a step has another number of samples at this size."""
 
     reason = RejectionReason.STEPS_DIFFER
     chips: int
+    """As many as the placement has."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceUnknown(Rejection):
-    """The pool has no price. target: the declared target that needs one, else the objective does."""
+    """The pool has no price."""
 
     reason = RejectionReason.PRICE_UNKNOWN
     pool: str
     target: str | None
+    """The declared target that needs one; None where the objective does."""
     objective: Objective
 
 
@@ -127,52 +140,65 @@ class CurrentPriceUnknown(Rejection):
 
 @dataclass(frozen=True, slots=True)
 class HourTooDear(Rejection):
-    """Dollars an hour, above targets.maxCostPerHour."""
+    """An hour costs more than targets.maxCostPerHour."""
 
     reason = RejectionReason.COST_PER_HOUR
     cost: float
+    """Dollars an hour."""
     most: float
+    """Dollars an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Avoided(Rejection):
-    """Tried and left. remaining: seconds for which it is not tried again; None: until the spec changes."""
+    """Tried and left."""
 
     reason = RejectionReason.AVOIDED
     pool: str
     chips: int
     why: str
+    """What was found there, as a sentence."""
     remaining: float | None
+    """Seconds for which it is not tried again; None: until the spec changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplesTooDear(Rejection):
-    """Dollars per million samples, above targets.maxCostPerMillionSamples. measured: else predicted."""
+    """Work costs more than targets.maxCostPerMillionSamples."""
 
     reason = RejectionReason.COST_PER_SAMPLE
     cost: float
+    """Dollars per million samples."""
     most: float
+    """Dollars per million samples."""
     measured: bool
+    """Whether the cost was measured; else it is predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoor(Rejection):
-    """Below targets.minScalingEfficiency. measured: else predicted."""
+    """The job scales worse than targets.minScalingEfficiency."""
 
     reason = RejectionReason.SCALING
     efficiency: float
+    """Throughput over chips times the throughput of one chip."""
     least: float
+    """The target."""
     measured: bool
+    """Whether throughput was measured here; else it is predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlopsUtilizationLow(Rejection):
-    """Below targets.minModelFlopsUtilization. measured: else predicted."""
+    """Chips do less of the model's FLOPs than targets.minModelFlopsUtilization."""
 
     reason = RejectionReason.FLOPS_UTILIZATION
     utilization: float
+    """Share of their peak, 0 to 1."""
     least: float
+    """The target."""
     measured: bool
+    """Whether throughput was measured here; else it is predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +211,28 @@ class ScalingNoBetterKnown(Rejection):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineMissed(Rejection):
-    """Too late at this rate. rest, time_left: seconds, the first with the restart."""
+    """Too late at this rate."""
 
     reason = RejectionReason.DEADLINE
     rate: float
+    """Units of work a second."""
     rest: float
+    """Seconds that the rest of the work takes, the restart included."""
     time_left: float
+    """Seconds to the deadline."""
     measured: bool
+    """Whether the rate was measured; else it is predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetShort(Rejection):
-    """What is left of targets.budget does not pay the rest. rest: dollars; None where the work is not known."""
+    """What is left of targets.budget does not pay the rest."""
 
     reason = RejectionReason.BUDGET
     rest: float | None
+    """Dollars that the rest costs; None where the work is not known."""
     left: float
+    """Dollars of the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +241,7 @@ class BudgetSpent(Rejection):
 
     reason = RejectionReason.BUDGET
     budget: float
+    """Dollars."""
 
 
 # --- what is not known -----------------------------------------------------------------------------------------------
@@ -220,7 +253,9 @@ class SpecificationsMissing(Rejection):
 
     reason = RejectionReason.NOT_PREDICTABLE
     here: str
+    """The catalog's key of the chip that the job has."""
     there: str
+    """That of the chip that it would have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +268,7 @@ class Gap:
     revision: int | None = None
     """The older Revision that the profile is still of."""
     window: float | None = None
-    """Seconds."""
+    """Seconds of a window, which readings do not fill yet."""
     heard: tuple[int, int] | None = None
     """Pods that are heard, of so many."""
     queue: str | None = None
@@ -253,10 +288,12 @@ class NotMeasured(Rejection):
 
 @dataclass(frozen=True, slots=True)
 class Compared(Rejection):
-    """Worse than staying, or not better enough. now: throughput where the job is."""
+    """Worse than staying, or not better enough."""
 
     objective: Objective
+    """What both were compared by."""
     now: float
+    """Units of work a second where the job is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,15 +334,21 @@ class OtherChosen(Rejection):
 
 @dataclass(frozen=True, slots=True)
 class NoRoom(Rejection):
-    """The pool can't give the chips now. How much room there is changes all the time and is no part of it: the same
-    refusal has the same words. selected: only nodes that template.spec.nodeSelector selects count."""
+    """The pool can't give the chips now.
+
+    How much room there is changes all the time and is no part of it: the same rejection has the same words.
+    """
 
     reason = RejectionReason.NO_CAPACITY
     pool: str
     chips: int
+    """As many as the placement has."""
     total: int
+    """Chips there now, those in use included."""
     growable: int
+    """Chips that an autoscaler would add on demand."""
     selected: bool
+    """Whether only nodes count that template.spec.nodeSelector selects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +358,7 @@ class KeptFree(Rejection):
     reason = RejectionReason.KEPT_FREE
     pool: str
     chips: int
+    """As many as the placement has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ class VariantShape(NamedTuple):
     """What of a variant says where a job may be."""
 
     vendor: str
+    """As placement.variants names it."""
     nodes: tuple[tuple[str, str], ...]
     """Labels of nodes that the template with this variant asks for."""
     refusal: str | None
-    """Why it can't be used."""
+    """Why it can't be used, in the API server's words; None where it can."""
 
 
 class Shape(NamedTuple):
@@ -30,18 +31,28 @@ class Shape(NamedTuple):
     so that equal shapes have equal placements. A tuple, because it is made and hashed for every job."""
 
     chips_per_replica: int
+    """As the spec asks for."""
     replicas: int
+    """As the spec asks for."""
     low: int
+    """Fewest chips that it may have."""
     high: int
+    """Most chips that it may have."""
     counts: tuple[int, ...] | None
+    """elasticity.chipCounts; None: any number between."""
     capacity: Capacity
+    """What may be bought: on demand, spot or both."""
     allow: tuple[str, ...]
+    """placement.pools.allow; empty: all pools."""
     deny: tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
+    """placement.pools.selector, sorted."""
     nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that the template asks for, sorted."""
     fixed: bool
     """Whether it runs in the very pods that are asked for."""
     variants: tuple[VariantShape, ...] = ()
+    """One for each vendor that the spec has a variant for."""
     tensor: int = 1
     """Chips that must share a fast link."""
     pipeline: int = 1
@@ -100,6 +111,7 @@ class Terms(NamedTuple):
     """What a start without measurements depends on beside the shape."""
 
     objective: Objective
+    """What orders the placements."""
     memory: float | None
     """Bytes that each chip needs, as declared."""
     hourly: float | None

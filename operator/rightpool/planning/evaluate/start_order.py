@@ -39,6 +39,7 @@ class Start:
 
     shape: Shape
     terms: Terms
+    """What of it can be judged without measurements."""
     placed: Vendor | None
     """Whose chips the template of a job with a place is taken to run on."""
     wish: Placement | None = None

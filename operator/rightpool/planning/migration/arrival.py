@@ -14,6 +14,7 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.setback import NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
     MOST_WINDOWS,
@@ -39,11 +40,11 @@ LONGEST_WAIT_SECONDS = 86_400.0
 def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
     """One step of a migration whose target exists. room: whether there is some where the job came from."""
     if migration.phase is Phase.STARTING:
-        return _starting(job, migration, policy, now, room)
+        return _starting(job, migration, policy, now, words, room)
     return _proving(job, migration, now, words, room)
 
 
-def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, room: bool) -> Job:
+def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.all_running(migration.target.placement.replicas):
@@ -60,27 +61,25 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     overdue = waited > policy.start_deadline.total_seconds()
     # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
     given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
-    hindrance = job.obstacle or state.hindrance or "no reason known"
-    if job.queued:
-        hindrance = f"queue {job.spec.queue_name} has not admitted it"
-    why = f"not running after {policy.start_deadline.total_seconds():.0f} s: {hindrance}"
+    queue = job.spec.queue_name if job.queued else None
+    setback = NotRunning(policy.start_deadline.total_seconds(), job.obstacle or state.hindrance, queue)
     if migration.rolling_back or migration.action is Action.UPDATE:
         # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
-        return _not_started(job, migration, why, now) if given_up else job
+        return _not_started(job, migration, setback, now, words) if given_up else job
     if migration.action is Action.START:
         if not given_up:
             return job
+        why = words.setback(setback)
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
         if state.exists and job.obstacle is not None:
             job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, why, now)
         return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
-        return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
+        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
     if overdue and not room:
-        why = f"{why}; there is no room on {migration.source.placement.pool}, where it came from"
-        return _not_started(job, migration, why, now)
+        return _not_started(job, migration, replace(setback, no_room=migration.source.placement.pool), now, words)
     if overdue:
-        return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, why, now)
+        return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, words.setback(setback), now)
     return job
 
 
@@ -112,12 +111,14 @@ def with_size_measured(job: Job) -> Job:
     return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))
 
 
-def _not_started(job: Job, migration: Migration, why: str, now: float) -> Job:
+def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:
     """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
     for being slow is better than none; one that did not run is none."""
     if migration.abandoned is not None and migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED):
         job = with_avoided(job, migration.abandoned, migration.failure, migration.failure_message or "", now)
-    message = f"{migration.failure_message}; on the way back: {why}" if migration.rolling_back else why
+    message = words.setback(replace(setback, returning=migration.rolling_back))
+    if migration.rolling_back:
+        message = f"{migration.failure_message}; {message}"
     migration = replace(migration, message=message, failure_message=message)
     return end_migration(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
 
@@ -126,11 +127,11 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.failed:
-        return _turned_back(job, migration, Reason.JOB_FAILED, state.failure or "the Revision failed", now)
+        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
     if job.queued:  # its queue has stopped it: the time for the verdict begins anew when it runs again
         if now - (migration.running_at or migration.phase_since) <= LONGEST_WAIT_SECONDS:
             return job
-        message = f"queue {job.spec.queue_name} has stopped it, and a day was not enough for a verdict; the job stays"
+        message = words.setback(StoppedByQueue(job.spec.queue_name))
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
     resumed = state.started_at or 0.0
     profile = job.observed.profile
@@ -140,10 +141,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         if now - max(migration.running_at or migration.phase_since, resumed) > limit:
-            missing = "complete profile"
-            if profile is not None and profile.complete and profile.unit is not migration.unit:
-                missing = f"throughput in {migration.unit.plural}/s, as before the move,"
-            message = f"no {missing} within {limit:.0f} s after the move, so nothing can be proven; the job stays"
+            other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
+            message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
             return end_migration(
                 job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now
             )

@@ -11,10 +11,11 @@ from rightpool.planning.job import Job
 
 @dataclass(frozen=True, slots=True)
 class EnsureRevision:
-    """The child of this Revision exists (suspended where the user suspends). Never while another Revision has pods."""
+    """The child of this Revision exists. Never while another Revision has pods."""
 
     ref: Revision
     suspend: bool = False
+    """Whether it is to have no pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class RequestCheckpoint:
 
     revision: int
     id: str
+    """Of the request: repeats under it are one request."""
 
     ending: bool = False
     """Whether pods that are being ended are asked, too: those that are evicted have their grace period to save in."""
@@ -41,18 +43,17 @@ class RequestTrace:
 
     revision: int
     id: str
+    """As the user named the request: repeats under it are one request."""
     rank: int | None
     """None for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckTemplate:
-    """The API server is asked once for each spec whether it would take a child of it; nothing is stored.
-
-    target: where the child would run; None where the job has no place yet.
-    """
+    """The API server is asked once for each spec whether it would take a child of it; nothing is stored."""
 
     target: Revision | None = None
+    """Where the child would run; None where the job has no place yet."""
 
 
 @dataclass(frozen=True, slots=True)

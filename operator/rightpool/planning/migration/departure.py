@@ -16,6 +16,7 @@ from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.verification import MOST_WINDOWS, measured_cost_per_million
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.steadiness import pace
@@ -69,12 +70,12 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
     if leaving.finishing:  # to start it anew elsewhere would do its last part twice
-        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now)
+        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now, words)
     if migration.action is Action.START:
         if leaving.all_running(migration.moving.placement.replicas):
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
         if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
-            why = f"the job did not start there: {leaving.hindrance or 'no reason known'}"
+            why = words.setback(NeverStarted(leaving.hindrance))
             job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, why, now)
     failed = _failed_since_asked(leaving, migration)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
@@ -104,11 +105,11 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
 
 
-def _unfinished(job: Job, migration: Migration, now: float) -> Job:
+def _unfinished(job: Job, migration: Migration, now: float, words: Words) -> Job:
     """Its pods have ended, and nobody says how. What the user demands goes on; else it may have completed."""
     if not migration.promises and not migration.rolling_back:
         return _leaving(job, migration, now)
-    message = f"the pods of r{migration.moving.revision} have ended, and Kubernetes does not say how; nothing is moved"
+    message = words.setback(EndUnknown(migration.moving.revision))
     if not migration.rolling_back:
         return end_migration(job, replace(migration, message=message), Outcome.HELD, Reason.FINISHING, now)
     migration = replace(migration, failure_message=f"{migration.failure_message}; {message}")

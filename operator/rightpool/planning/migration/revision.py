@@ -19,6 +19,7 @@ class Crash:
 
     container: str
     exit_code: int
+    """128 and the signal's number where a signal ended it."""
     reason: str
     """Kubernetes' word, such as Error, OOMKilled or StartError."""
 
@@ -38,6 +39,7 @@ class EndingPod:
 
     name: str
     node: str | None
+    """None where it never had one."""
 
     due: float
     """Unix seconds when its grace period is over."""
@@ -49,8 +51,10 @@ class RevisionState:
 
     revision: int
     exists: bool
+    """Whether the child is there. Pods may be there without it."""
     deleting: bool = False
     suspended: bool = False
+    """Whether the child is suspended, and so has no pods."""
 
     held: bool = False
     """Whether its queue was told not to run it."""
@@ -74,7 +78,9 @@ class RevisionState:
     """Pods that Kubernetes ends, though the child is to run on."""
 
     succeeded: bool = False
+    """Whether the child has ended, and well."""
     failed: bool = False
+    """Whether the child has failed for good."""
 
     blocked: str | None = None
     """Why pods do not run (unschedulable, image). None where nothing is known to block."""
@@ -132,6 +138,7 @@ class VariantRefusal(NamedTuple):
     """Why the API server would not take a child with a variant of spec.placement.variants."""
 
     vendor: str
+    """As placement.variants names it."""
     message: str
     """Its words, with the field of the variant."""
 
@@ -146,7 +153,9 @@ class ChildRefusal:
     """Of the spec that the child was built from."""
 
     reason: Reason
+    """As Placed shows it."""
     message: str
+    """The API server's words."""
 
     at: float
     """Seconds on the executor's clock."""

@@ -30,6 +30,7 @@ from rightpool.planning.migration.departure import DEPARTURE, depart
 from rightpool.planning.migration.ending import end_migration
 from rightpool.planning.migration.pauses import with_pause
 from rightpool.planning.migration.rescues import with_rescue
+from rightpool.planning.migration.setback import FailedWhenSaving
 from rightpool.planning.migration.words import Words
 from rightpool.planning.trace import abandoned, with_trace
 from rightpool.profiles.steadiness import worth_keeping
@@ -90,10 +91,10 @@ def at_rest(job: Job) -> bool:
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
-    ended = _ended(job, now)
+    ended = _ended(job, now, words)
     if ended is not None:
         return ended
-    job = with_trace(with_rescue(job, now), now)
+    job = with_trace(with_rescue(job, now), now, words)
     if job.state.migration is not None:
         return _step(job, job.state.migration, assessment, policy, now, words)
     job = with_size_measured(_running(with_pause(job, now), now))
@@ -102,7 +103,7 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     return with_decision(_allowed(job, assessment), assessment, now, words)
 
 
-def _ended(job: Job, now: float) -> Job | None:
+def _ended(job: Job, now: float, words: Words) -> Job | None:
     """The job's own end, which wins over everything; None where it has not ended."""
     if job.state.revision is None:
         return None
@@ -111,7 +112,7 @@ def _ended(job: Job, now: float) -> Job | None:
     if migration is not None and migration.phase is Phase.DRAINING:
         state = job.revision(migration.moving.revision)
     if state.succeeded:
-        return _finished(job, COMPLETED, now)
+        return _finished(job, COMPLETED, now, words)
     # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
     on_trial = (
         migration is not None
@@ -124,20 +125,18 @@ def _ended(job: Job, now: float) -> Job | None:
         )
     )
     if state.failed and not on_trial:
-        return _finished(job, FAILED, now)
+        return _finished(job, FAILED, now, words)
     return None
 
 
-def _finished(job: Job, how: str, now: float) -> Job:
+def _finished(job: Job, how: str, now: float, words: Words) -> Job:
     if job.state.migration is not None:
         migration, reason = job.state.migration, Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
         if how == FAILED and migration.phase is Phase.CHECKPOINTING:
-            migration = replace(
-                migration, message=f"{migration.message}; the program failed after a save was asked for"
-            )
+            migration = replace(migration, message=f"{migration.message}; {words.setback(FailedWhenSaving())}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
     job = finished(job, now)
-    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
+    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now, words)))
 
 
 def _running(job: Job, now: float) -> Job:

@@ -58,6 +58,7 @@ class Verification:
     """What a move delivered; reporting/migration_texts.py says it in words."""
 
     verdict: Verdict
+    """How the result compares with what was before, in the terms of the objective."""
     reason: Reason
     """Delivered, BelowPrediction or RolledBack."""
     throughput: float

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from rightpool.api.migration import Migration
     from rightpool.planning.evaluate.assessment import Assessment
     from rightpool.planning.job import Job
+    from rightpool.planning.migration.setback import Setback
     from rightpool.planning.migration.verification import Verification
+    from rightpool.planning.trace_setback import TraceSetback
 
 
 class Words(Protocol):
@@ -23,10 +25,18 @@ class Words(Protocol):
         """Why no save came, what is done again and what helps. leaves: whether the migration goes on without it."""
         ...
 
+    def setback(self, setback: Setback) -> str:
+        """Why a migration did not get where it was to."""
+        ...
+
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
         ...
 
     def verified(self, migration: Migration, result: Verification) -> str:
         """What a move delivered."""
+        ...
+
+    def untraced(self, setback: TraceSetback) -> str:
+        """Why a trace that was asked for was not taken."""
         ...

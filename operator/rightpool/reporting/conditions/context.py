@@ -45,6 +45,7 @@ class Statement:
 
     status: Truth
     reason: str
+    """One of api.conditions.Reason, or an InjectionNote."""
     message: str = ""
 
 

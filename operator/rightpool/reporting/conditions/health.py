@@ -10,6 +10,7 @@ from rightpool.planning.job import Job
 from rightpool.planning.migration.transitions import COMPLETED, FAILED
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
+from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.reporting.wording import dollars
 
 _FAULTS: Final = {Bottleneck.STRAGGLER: Reason.STRAGGLER, Bottleneck.UNHEALTHY: Reason.UNHEALTHY}
@@ -35,7 +36,7 @@ def degraded(job: Job, context: Context) -> Statement | None:
     diagnosis = job.observed.diagnosis
     reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
     if diagnosis is not None and reason is not None:
-        return Statement("True", reason, f"{diagnosis.evidence}. What helps: {diagnosis.lever}")
+        return Statement("True", reason, diagnosis_text(diagnosis.finding))
     refused = _refused_variant(job)
     if refused is None and context.uncalibrated is not None:
         return Statement("True", Reason.POOL_UNCALIBRATED, f"pool {revision.placement.pool}: {context.uncalibrated}")

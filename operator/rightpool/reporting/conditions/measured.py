@@ -14,6 +14,7 @@ from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
+from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.reporting.wording import share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
@@ -122,7 +123,7 @@ def efficient(job: Job, context: Context) -> Statement:
     if complete_profile(job) is None or job.observed.diagnosis is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
-    text = f"{diagnosis.evidence}. What helps: {diagnosis.lever}" if diagnosis.lever else diagnosis.evidence
+    text = diagnosis_text(diagnosis.finding)
     reason = _INEFFICIENT.get(diagnosis.bottleneck)
     if reason is not None:
         return Statement("False", reason, text)

@@ -82,7 +82,7 @@ def placed(job: Job, context: Context) -> Statement:
     unschedulable = state.blocked is not None and "Unschedulable" in state.blocked
     crash = state.crash
     if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:
-        return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(crash)}")
+        return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(job, crash)}")
     if state.blocked is not None and state.refused:
         return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{place}: {state.blocked}")
     if state.blocked is not None:
@@ -159,14 +159,14 @@ def _unplaced(job: Job, context: Context) -> Statement:
     return Statement("False", decision.reason, message)
 
 
-def _crashed(crash: Crash) -> str:
+def _crashed(job: Job, crash: Crash) -> str:
     """The program fails and is started again."""
-    # The Job counts a failure a moment after its pod has ended.
+    # The child counts a failure a moment after its pod has ended.
     times = "once" if crash.count <= 1 else f"{crash.count} times"
     output = f". Its last output: {crash.output}" if crash.output else ""
     return (
         f"{crash}. It has failed {times} and is started again until it has failed more than {crash.allowed} times "
-        f"(spec.workload.job.backoffLimit); the chips are kept{output}"
+        f"(spec.workload.{job.spec.workload.field}.backoffLimit); the chips are kept{output}"
     )
 
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
-from rightpool.planning.evaluate.flops import unknown_flops
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.forecast import SURE, forecast
 from rightpool.planning.job import Job
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
 from rightpool.reporting.wording import dollars, share
 
@@ -121,6 +121,6 @@ def targets_met(job: Job, context: Context) -> Statement:
         return Statement(
             "Unknown",
             Reason.FLOPS_UNKNOWN,
-            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops(job)}",
+            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops_text(job)}",
         )
     return Statement("True", Reason.TARGETS_HOLD, message or "every declared target holds")

@@ -1,9 +1,9 @@
 """Holds: a child in a queue is stopped and started through its queue.
 
-Kueue resumes a Job that it has admitted, so suspending the Job itself would be undone at once, without end. What Kueue
+Kueue resumes what it has admitted, so suspending the child itself would be undone at once, without end. What Kueue
 heeds is `spec.active` of its Workload: where it is false, the Workload is evicted, gives its quota back and waits. A
 note at the child, which is watched, says that it is so. A Workload is activated again only where the API server says
-that the operator deactivated it: others may do so too, and whoever can write Jobs can forge the note.
+that the operator deactivated it: others may do so too, and whoever can write children can forge the note.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def hold(client: ClusterClient, child: ChildFacts, wanted: bool, placement: Plac
         return _note(client, child, {}, None if there else suspended)
     noted = {"annotations": {ANNOTATION_HELD: "true"}}
     stored = _note(client, child, noted)
-    if _activate(client, child, False) or stored["spec"].get("suspend"):
+    if _activate(client, child, False) or child.kind.observe(stored).suspended:
         return stored
     return _note(client, child, noted, suspended)
 

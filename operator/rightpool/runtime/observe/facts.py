@@ -20,7 +20,8 @@ from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.injection import OURS
 from rightpool.workloads.kinds.kind import ChildState, Kind, moment
-from rightpool.workloads.kinds.registry import controls_pod
+from rightpool.workloads.kinds.registry import child_owning
+from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
 
 # Reasons for which a container waits until a user corrects something.
@@ -39,6 +40,7 @@ class ContainerEnd:
     container: str
     exit_code: int
     reason: str
+    """Kubernetes' word, such as Error or OOMKilled."""
     output: str
     """The last lines that it has written, or the runtime's message."""
 
@@ -61,10 +63,7 @@ class PodFacts:
     """None if its label is not a number. Then it uses chips but belongs to no Revision."""
 
     owner: str
-    """Uid of its controller; empty if it has none."""
-
-    named: bool
-    """Whether its controller is a child of the Revision's name."""
+    """Uid of the child of its Revision's name that it belongs to; empty if it belongs to none, and is foreign."""
 
     done: bool
     """Whether it has succeeded or failed."""
@@ -73,9 +72,12 @@ class PodFacts:
     """Whether all its containers are ready."""
 
     deleting: bool
+    """Whether it is being deleted; its containers may still run."""
 
     ip: str | None
+    """None before it has one."""
     node: str | None
+    """None while it waits for one."""
 
     chips: tuple[tuple[str, int], ...]
     """What it requests, by resource name."""
@@ -87,6 +89,7 @@ class PodFacts:
     """How its container ended, or why else it failed."""
 
     succeeded: bool = False
+    """Whether all its containers have ended well."""
 
     bound_at: float | None = None
     """Unix seconds when it was given its node."""
@@ -126,6 +129,7 @@ class ChildFacts:
     """Name of the ProfiledJob in its label."""
 
     revision: int
+    """The number in its name and label."""
 
     owner: str
     """Uid of its controller; empty if it has none."""
@@ -134,6 +138,7 @@ class ChildFacts:
     """Whether its controller is a ProfiledJob of the name in its label."""
 
     deleting: bool
+    """Whether it is being deleted."""
 
     state: ChildState
     """Its own spec and status, in terms of all kinds."""
@@ -201,8 +206,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         name=str(metadata["name"]),
         job=job,
         revision=revision,
-        owner=controller_of(metadata),
-        named=revision is not None and controls_pod(_controller(metadata), child_name(job, revision)),
+        owner="" if revision is None else child_owning(metadata, child_name(job, revision)),
         done=done,
         ready=not done and _is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(metadata.get("deletionTimestamp")),
@@ -242,7 +246,7 @@ def child_facts(kind: Kind, body: Mapping[str, Any]) -> ChildFacts | None:
         job=job,
         revision=revision,
         owner=controller_of(metadata),
-        named=_is_profiled_job(_controller(metadata), job),
+        named=_is_profiled_job(controller_reference(metadata), job),
         deleting=bool(metadata.get("deletionTimestamp")),
         state=kind.observe(body),
         queued=bool(labels.get(LABEL_QUEUE)),
@@ -270,12 +274,12 @@ def node_facts(body: Mapping[str, Any]) -> NodeFacts:
 
 def controller_of(metadata: Mapping[str, Any]) -> str:
     """The uid of the object's controller; empty if it has none."""
-    return str(_controller(metadata).get("uid", ""))
+    return str(controller_reference(metadata).get("uid", ""))
 
 
 def controlled_by(metadata: Mapping[str, Any], resource: Resource, name: str) -> bool:
     """Whether the object's controller has this kind and name, with any uid."""
-    controller = _controller(metadata)
+    controller = controller_reference(metadata)
     found = (controller.get("apiVersion"), controller.get("kind"), controller.get("name"))
     return found == (resource.api_version, resource.kind, name)
 
@@ -283,11 +287,6 @@ def controlled_by(metadata: Mapping[str, Any], resource: Resource, name: str) ->
 def _is_profiled_job(reference: Mapping[str, Any], name: str) -> bool:
     group = str(reference.get("apiVersion")).partition("/")[0]
     return (group, reference.get("kind"), reference.get("name")) == (GROUP, "ProfiledJob", name)
-
-
-def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    references = metadata.get("ownerReferences") or ()
-    return next((reference for reference in references if reference.get("controller")), {})
 
 
 def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:

@@ -39,10 +39,10 @@ def revision_states(
 
 def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
-    paid = [pod for pod in active if pod.node is not None and (pod.named if child is None else pod.owner == child.uid)]
+    paid = [pod for pod in active if pod.node is not None and (pod.owner if child is None else pod.owner == child.uid)]
     moments = [pod.bound_at for pod in paid if pod.bound_at is not None]
     bound_at = sum(moments) / len(moments) if moments and len(moments) == len(paid) else None
-    foreign = min((pod.name for pod in active if not pod.named), default=None)
+    foreign = min((pod.name for pod in active if not pod.owner), default=None)
     overdue = [EndingPod(pod.name, pod.node, pod.due) for pod in active if pod.due is not None]
     ending = min(overdue, key=lambda pod: (pod.due, pod.name), default=None)
     if child is None:

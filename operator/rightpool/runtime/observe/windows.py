@@ -56,6 +56,7 @@ class RevisionWindows:
     """Used by the planner's thread only; the read itself runs in another thread."""
 
     reader: TelemetryReader
+    """Where samples come from."""
     patience: float = 1.0
     """How long a cycle waits for a read that it started, seconds."""
     up: bool = True

@@ -26,6 +26,7 @@ class Counter:
     aggregate: Aggregate
     """Over the chips of a Revision."""
     quality: Quality = Quality.MEASURED
+    """Measured, or derived from something else."""
     rate: bool = False
     """Whether the metric is a counter, and the field its growth a second."""
     whole_chip: bool = False
@@ -40,8 +41,8 @@ class Exporter:
     """A source whose series carry the namespace and the name of the pod that holds the chip."""
 
     name: str
-    """Where several counters give a field, the first that is there counts."""
     counters: tuple[Counter, ...]
+    """Where several give a field, the first that is there counts."""
     chip: str
     """The label that tells chips apart."""
     timed_by: str

@@ -24,6 +24,7 @@ class Gauge:
 
     field: Field
     metric: str
+    """Its name on the sidecar's page."""
     aggregate: Aggregate
     label: str = contract.LABEL_PART
     """The label that tells this metric's series apart, beside the chip and the rank."""
@@ -105,7 +106,9 @@ class LinkRate:
 
     field: Field
     links: tuple[str, ...]
+    """Kinds of links, by the contract's labels."""
     direction: str
+    """Sent or received, by the contract's labels."""
 
 
 LINK_RATES: Final = (

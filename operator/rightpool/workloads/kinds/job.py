@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.kinds.kind import ChildState, moment
-from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pods import Template, pod_template
 from rightpool.workloads.rendezvous import rendezvous_env
 from rightpool.workloads.template import chip_container_of, pod_spec, set_default_env
-
-JOBS: Final = Resource("batch", "v1", "Job", "jobs")
 
 # Kubernetes' default of 6 counts pod failures. A crash ends all pods of the gang, so 6 restarts of the program are 6
 # failures of each pod.
@@ -106,10 +104,12 @@ class JobKind:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
 
-    def controls(self, controller: Mapping[str, Any], child: str) -> bool:
+    def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. The version of the API group may differ."""
+        controller = controller_reference(pod)
         group = str(controller.get("apiVersion")).partition("/")[0]
-        return (group, controller.get("kind"), controller.get("name")) == (JOBS.group, JOBS.kind, child)
+        named = (group, controller.get("kind"), controller.get("name")) == (JOBS.group, JOBS.kind, child)
+        return str(controller.get("uid", "")) if named else ""
 
 
 JOB: Final = JobKind()

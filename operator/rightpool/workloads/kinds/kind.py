@@ -56,11 +56,7 @@ class ChildState:
 
 
 class Kind(Protocol):
-    """One kind of child. Its pods are those that have it as their controller, by uid.
-
-    There is no way yet to observe controllers between a child and its pods, such as a Deployment's ReplicaSets: a kind
-    that has them needs one.
-    """
+    """One kind of child."""
 
     @property
     def field(self) -> str:
@@ -100,8 +96,13 @@ class Kind(Protocol):
         """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
         ...
 
-    def controls(self, controller: Mapping[str, Any], child: str) -> bool:
-        """Whether a pod's controller, an entry of `metadata.ownerReferences`, is an object of this kind and name."""
+    def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
+        """The uid of the object of this kind and name that a pod with this metadata belongs to; empty if it does not.
+
+        Where a controller stands between the two, as a Job does between a JobSet and its pods, labels say it that the
+        kind's own controller sets. The uid must be among them, or a pod of an earlier child of the name would count as
+        the new one's.
+        """
         ...
 
 

@@ -29,6 +29,6 @@ def kind_at(resource: Resource) -> Kind | None:
     return next((kind for kind in KINDS.values() if kind.resource == resource), None)
 
 
-def controls_pod(controller: Mapping[str, Any], child: str) -> bool:
-    """Whether a pod's controller, an entry of `metadata.ownerReferences`, is a child of this name."""
-    return any(kind.controls(controller, child) for kind in KINDS.values())
+def child_owning(pod: Mapping[str, Any], child: str) -> str:
+    """The uid of the child of this name, of any kind, that a pod with this metadata belongs to; empty if to none."""
+    return next((uid for kind in KINDS.values() if (uid := kind.owner_of(pod, child))), "")

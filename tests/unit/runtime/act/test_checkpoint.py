@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Phase
 from rightpool.api.rescue import Rescue
 from rightpool.cluster.resources import PODS
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import child, pod
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Phase
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import child, pod, profiled_job

@@ -18,7 +18,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.cluster.client import Listing
-from rightpool.cluster.resources import PODS, SERVICES
+from rightpool.cluster.resources import PODS, SERVICES, WORKLOADS
 from rightpool.contract import LABEL_JOB
 from rightpool.handlers.feeds import register_feeds
 from rightpool.hardware.pool import Pool
@@ -28,6 +28,7 @@ from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState
 from rightpool.workloads.kinds.registry import KINDS
 from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.names import ANNOTATION_HELD
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pods import Template, pod_template
 from tests.unit.runtime.act.world import World, migration
@@ -38,7 +39,8 @@ TEMPLATE = {"spec": {"containers": [{"name": "server", "image": "example.com/ser
 
 
 class WidgetKind:
-    """Suspended is 0 replicas, as a Deployment would have it; ended is a phase."""
+    """Suspended is 0 replicas, as a Deployment would have it; ended is a phase; its pods are those of a Job that it
+    makes, and have its name and uid in labels, as those of a JobSet have."""
 
     field = "widget"
     resource = WIDGETS
@@ -72,8 +74,9 @@ class WidgetKind:
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
         return {"spec": {"replicas": 0 if suspend else placement.replicas}}
 
-    def controls(self, controller: Mapping[str, Any], child: str) -> bool:
-        return (controller.get("kind"), controller.get("name")) == ("Widget", child)
+    def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
+        labels: Mapping[str, str] = pod.get("labels") or {}
+        return labels.get("widget-uid", "") if labels.get("widget-name") == child else ""
 
 
 class Either(Workload):
@@ -116,9 +119,10 @@ def started(world: World) -> Body:
 
 
 def own_pod(widget: Body) -> Body:
-    owner = {"apiVersion": "batch.example/v1", "kind": "Widget", "name": "bert-r1", "controller": True}
-    body = pod()
-    body["metadata"]["ownerReferences"] = [{**owner, "uid": widget["metadata"]["uid"]}]
+    body, name = pod(), widget["metadata"]["name"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-workers", "uid": "between", "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    body["metadata"]["labels"] |= {"widget-name": name, "widget-uid": widget["metadata"]["uid"]}
     return body
 
 
@@ -160,6 +164,28 @@ def test_it_is_suspended_and_goes_on(world: World) -> None:
     paused = persist(world, suspend=True, pause=Pause(Reason.SUSPENDED, 1.8e9, stopping=True))
     assert world.run(paused) == ["apply bert-r1 {'replicas': 0}"]
     assert world.run(persist(world)) == ["apply bert-r1 {'replicas': 2}"]
+
+
+def test_in_a_queue_it_is_held(world: World) -> None:
+    world.run(persist(world, queueName="research"))
+    world.cluster.absent.add(WORKLOADS)
+    stopped = Pause(Reason.SUSPENDED, 1.7e9, stopping=True)
+    held = f"apply bert-r1 {{'{ANNOTATION_HELD}': 'true'}}"
+    assert world.run(persist(world, queueName="research", suspend=True, pause=stopped)) == [held], "it has no pods"
+    [widget] = (body for (resource, _), body in world.cluster.objects.items() if resource == WIDGETS)
+    widget["spec"]["replicas"] = 2
+    world.store.observe(WIDGETS, "MODIFIED", world.cluster.put(WIDGETS, widget))
+    assert world.run(world.read()) == [held, "apply bert-r1 {'replicas': 0}"], "Kueue, which is gone, had admitted it"
+
+
+def test_its_pods_are_told_from_those_of_an_earlier_one(world: World) -> None:
+    body = started(world)
+    body["metadata"]["uid"] = "earlier"
+    earlier = own_pod(body)
+    earlier["metadata"] |= {"name": "pod-2", "uid": "pod-2"}
+    world.store.observe(PODS, "ADDED", world.cluster.put(PODS, earlier))
+    seen = world.read().observed.revisions[1]
+    assert (seen.active, seen.running) == (2, 1)
 
 
 def test_it_is_ended(world: World) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rightpool.api.conditions import Reason
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.pause import Pause
 from rightpool.cluster.resources import WORKLOADS
-from rightpool.workloads.kinds.job import JOBS
 from rightpool.workloads.names import ANNOTATION_HELD
 from tests.unit.runtime.act.world import World
 

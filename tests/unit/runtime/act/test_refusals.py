@@ -9,12 +9,11 @@ from typing import Any
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.migration import Phase
 from rightpool.cluster.errors import Invalid, error_from
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.planning.migration.commands import commands
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, child, profiled_job
 

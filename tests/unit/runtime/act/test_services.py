@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.conditions import Reason
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.cluster.resources import SERVICES
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, child
 

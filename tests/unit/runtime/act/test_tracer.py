@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.trace import Trace, TraceReason, TraceState
 from rightpool.cluster.resources import PODS
 from rightpool.planning.job import Job
@@ -16,7 +17,6 @@ from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.pod_client import RequestFailed
 from rightpool.runtime.act.trace_answers import read_answer
 from rightpool.runtime.act.tracer import ASK_SECONDS, MAX_AT_ONCE, SILENT_SECONDS
-from rightpool.workloads.kinds.job import JOBS
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World
 from tests.unit.runtime.makers import child, pod

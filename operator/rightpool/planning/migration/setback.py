@@ -1,0 +1,76 @@
+"""Setbacks: why a migration did not get where it was to. reporting/migration_texts.py says them in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rightpool.api.work_unit import WorkUnit
+
+
+@dataclass(frozen=True, slots=True)
+class NotRunning:
+    """Not all pods of a Revision run when they should."""
+
+    deadline: float
+    """Seconds that the policy gives a start."""
+
+    hindrance: str | None
+    """Why, by its pods; None where they do not say."""
+
+    queue: str | None
+    """The queue that has not admitted it; None where it waits for none."""
+
+    no_room: str | None = None
+    """The pool where it came from, which has no room for it any more. None: it has, or nothing is to go back."""
+
+    returning: bool = False
+    """Whether it is the way back that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStarted:
+    """The job is started elsewhere, since its pods never all ran."""
+
+    hindrance: str | None
+    """Why, by its pods; None where they do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFailed:
+    """The target has failed for good."""
+
+    failure: str | None
+    """Kubernetes' words; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedWhenSaving:
+    """The job has failed while its save was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndUnknown:
+    """Pods have ended, and Kubernetes does not say whether they have completed the job."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedByQueue:
+    """The target was preempted for so long that no verdict was found."""
+
+    queue: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NothingProven:
+    """The target was not measured in time."""
+
+    limit: float
+    """Seconds that were waited."""
+
+    unit: WorkUnit | None
+    """What throughput is missing in, where it was measured in another unit. None: no profile was complete."""
+
+
+Setback = NotRunning | NeverStarted | ProgramFailed | FailedWhenSaving | EndUnknown | StoppedByQueue | NothingProven

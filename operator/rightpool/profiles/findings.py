@@ -1,0 +1,401 @@
+"""What a diagnosis was made of: one type for each rule, with the values that it decided by.
+
+Shares are of the time or of a step, 0 to 1. `chips` are those of the job, `chip` is the catalog's key of their kind.
+The words are in `reporting/diagnosis_texts.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rightpool.api.pool import LinkKind
+from rightpool.profiles.sample import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a diagnosis names its class."""
+
+
+# --- the profile itself ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NothingMeasured(Finding):
+    """There is no reading yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingsTooOld(Finding):
+    """The newest reading says nothing about now."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNotFull(Finding):
+    """Readings after the warm-up do not fill the window."""
+
+    covered: float
+    """Share of the window."""
+
+    window: float
+    """Seconds."""
+
+    steps: float | None
+    """Steps of a program that may still compile; None of one that has made enough, or is not counted."""
+
+
+# --- faults of chips -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalError(Finding):
+    """The driver has reported one."""
+
+    xid: float
+    """NVIDIA's number of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRow(Finding):
+    """A row of a chip's memory is broken."""
+
+    replaceable: bool
+    """Whether a reset replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryErrors(Finding):
+    """Uncorrectable errors were added within the window."""
+
+    count: float
+    """Of one chip, the whole of its life."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClocksHeldDown(Finding):
+    """A fault holds down the clocks."""
+
+    time: float
+    """Share of the time."""
+
+    by_heat: bool | None
+    """Whether mostly by heat, else by a hardware slowdown or a power brake. None: not known."""
+
+    degrees: float | None
+    """Celsius; None where it is not measured."""
+
+    watts: float | None
+    limit: float | None
+    """Watts that the driver enforces, else those of the data sheet."""
+
+    clock: float | None
+    """Share of the highest clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationsRetried(Finding):
+    """Allocations failed at first, and succeeded after cached memory was given back."""
+
+    times: float
+    """Within the window."""
+
+    memory_used: float | None
+    """Share of a chip's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoomForBatch(Finding):
+    """Chips wait for the host, and memory is too full for the larger batch that would help."""
+
+    otherwise: Finding
+    """Why the chips wait."""
+
+    memory_used: float
+    """Share of a chip's memory."""
+
+
+# --- ranks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RankStarves(Finding):
+    """Some ranks wait for data, and one does not."""
+
+    mean: float
+    """Wait for data, of all ranks."""
+
+    least: float
+    """The same of the rank that waits least."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankNeverWaits(Finding):
+    """Ranks wait for one that does not wait for others, by a trace."""
+
+    mean: float
+    """Exposed communication, of all ranks."""
+
+    least: float
+    """The same of the rank that waits least."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankComputesMore(Finding):
+    """Compute units of one chip are active while those of another one wait."""
+
+    chips: int
+    most: float
+    """Activity of the chip that does most."""
+
+    least: float
+    """Activity of the chip that does least."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankIdles(Finding):
+    """A chip idles where the others are busy."""
+
+    chips: int
+    slowest: float
+    """Busy time of that chip."""
+
+    mean: float
+    """Busy time, of all chips."""
+
+
+# --- where chips wait ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StillCompiles(Finding):
+    """No step was made, and the program compiled."""
+
+    time: float
+    """Share of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingRuns(Finding):
+    """No step was made, and chips did nothing."""
+
+    chips: int
+    busy: float
+    """Share of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChipsUnused(Finding):
+    """Nothing ever ran on some chips of a pod."""
+
+    unused: float
+    of: int
+    """Chips of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class BusyTimeUnknown(Finding):
+    """Waiting and work can't be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForInput(Finding):
+    """Chips are idle, most of it for data."""
+
+    chips: int
+    idle: float
+    """Share of the step."""
+
+    input: float
+    """The part of it for data."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForHost(Finding):
+    """Chips are idle, and not for data."""
+
+    chips: int
+    idle: float
+    """Share of the step."""
+
+    input: float | None
+    """The part of it for data; None where that is not measured."""
+
+    compiling: float | None
+    """Share of the time in which the program compiles; None where it is too little to matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForLink(Finding):
+    """Communication is exposed."""
+
+    chips: int
+    exposed: float
+    """Share of the step."""
+
+    link: LinkKind | None = None
+    """What it goes over; None where busy time is not measured, so that nothing more is known."""
+
+    over_host: float | None = None
+    """Share of the bytes that go over PCIe, where chips do not use their own link. None: they use it, or it is not
+    counted."""
+
+    sent: float | None = None
+    """Bytes a second and chip; None where they are not counted."""
+
+    capacity: float | None = None
+    """Bytes a second and chip that the link can carry."""
+
+    used: bool = True
+    """Whether the bandwidth of the link may be what chips wait for."""
+
+
+# --- what limits the work --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Roofs:
+    """Closeness to each roof while the chip works, 0 to 1 or slightly above; None without a counter."""
+
+    matrix: float | None
+    """Of the matrix units."""
+
+    bandwidth: float | None
+    """Of the memory's bandwidth."""
+
+    pipe: tuple[float, Field] | None
+    """The nearest of the pipes beside the matrix units, and its counter."""
+
+    @property
+    def arithmetic(self) -> float | None:
+        """The nearer of matrix units and pipe."""
+        known = [value for value in (self.matrix, None if self.pipe is None else self.pipe[0]) if value is not None]
+        return max(known, default=None)
+
+    @property
+    def nearest(self) -> float | None:
+        """The nearest of all."""
+        known = [value for value in (self.arithmetic, self.bandwidth) if value is not None]
+        return max(known, default=None)
+
+    @property
+    def by_pipe(self) -> bool:
+        """Whether a pipe beside the matrix units does most of the arithmetic."""
+        return self.pipe is not None and self.pipe[0] > (self.matrix or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """What else is known of the arithmetic."""
+
+    precision: str | None
+    """What the program computes in; None where that is not known."""
+
+    limit: float | None
+    """Watts to which the board is limited below its data sheet; None where it is not."""
+
+    data_sheet: float | None
+    """Watts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputesNothing(Finding):
+    """The chip is busy and its compute units are not."""
+
+    chip: str
+    busy: float
+    active: float
+    """Activity of the compute units."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingCounted(Finding):
+    """Chips are busy, and no counter tells of any roof."""
+
+    chips: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationUnknown(Finding):
+    """No roof is near, and exposed communication is not measured."""
+
+    chips: int
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class OneRoofCounted(Finding):
+    """The roof that is counted is not near; another one may be."""
+
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchesUnknown(Finding):
+    """No roof is near, and the activity of compute units is not measured."""
+
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsSparse(Finding):
+    """No roof is near, and compute units have nothing to do for most of the time."""
+
+    chip: str
+    active: float
+    """Activity of the compute units."""
+
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoofNear(Finding):
+    """No roof is near, and compute units wait for a part of the time."""
+
+    chip: str
+    active: float
+    """Activity of the compute units."""
+
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsWait(Finding):
+    """No roof is near, and compute units always have work: they wait within the chip."""
+
+    chip: str
+    active: float
+    """Activity of the compute units."""
+
+    occupancy: float | None
+    """Share of their slots in use; None where that is not counted."""
+
+    roofs: Roofs
+
+
+@dataclass(frozen=True, slots=True)
+class OtherUnitsCompute(Finding):
+    """Compute units always have work, and pipes beside the matrix units are not counted."""
+
+    chip: str
+    active: float
+    """Activity of the compute units."""
+
+    roofs: Roofs
+    arithmetic: Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticNear(Finding):
+    """Arithmetic is the nearest roof."""
+
+    chip: str
+    roofs: Roofs
+    arithmetic: Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthNear(Finding):
+    """The memory's bandwidth is the nearest roof."""
+
+    chip: str
+    roofs: Roofs

@@ -1,0 +1,343 @@
+"""Diagnoses in words: what was found, and what helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Final
+
+from rightpool.profiles import findings
+from rightpool.profiles.sample import Field
+
+_PIPES: Final = {
+    Field.FP32_ACTIVE: "FP32 units",
+    Field.FP64_ACTIVE: "FP64 units",
+    Field.FP16_ACTIVE: "FP16 units",
+    Field.INTEGER_ACTIVE: "integer units",
+}
+_EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
+_RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
+_FULL_WINDOW: Final = "wait for a full window, or look at the profiler's sources"
+_MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
+_MATRIX_UNITS: Final = "lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
+_TRACE: Final = "let the profiler take traces (spec.profiling.trace)"
+_FEWER: Final = "fewer chips, or a faster link"
+
+# What helps, where it does not depend on what was found.
+_LEVERS: Final[dict[type[findings.Finding], str]] = {
+    findings.NothingMeasured: _FULL_WINDOW,
+    findings.ReadingsTooOld: _FULL_WINDOW,
+    findings.WindowNotFull: _FULL_WINDOW,
+    findings.CriticalError: _RUN_ELSEWHERE,
+    findings.BrokenRow: _RUN_ELSEWHERE,
+    findings.MemoryErrors: _RUN_ELSEWHERE,
+    findings.ClocksHeldDown: "see to cooling and power of the node, or run on another one",
+    findings.AllocationsRetried: _MORE_MEMORY,
+    findings.NoRoomForBatch: _MORE_MEMORY,
+    findings.RankStarves: "look at the storage and the loader of the ranks that wait",
+    findings.RankNeverWaits: _EVEN_OUT,
+    findings.RankComputesMore: _EVEN_OUT,
+    findings.RankIdles: _EVEN_OUT,
+    findings.StillCompiles: "wait for its first steps, or look at its log",
+    findings.NothingRuns: "see whether the program hangs, or suspend the job",
+    findings.ChipsUnused: (
+        "start one process for each chip, such as by torchrun --nproc-per-node, or ask for fewer chips"
+    ),
+    findings.BusyTimeUnknown: "give the profiler chip counters (NVML or DCGM)",
+    findings.WaitsForInput: "more loader workers, faster storage, or cheaper chips",
+    findings.ComputesNothing: "keep data on the chip; larger batches",
+    findings.NothingCounted: "give the profiler DCGM or GPM counters",
+    findings.CommunicationUnknown: _TRACE,
+    findings.OneRoofCounted: "give the profiler the other counter",
+    findings.LaunchesUnknown: "give the profiler the activity of compute units (DCGM or GPM)",
+    findings.KernelsSparse: "larger batches, CUDA graphs or compilation, or a part of a chip",
+    findings.NoRoofNear: f"{_TRACE}, and look for gaps and many small kernels",
+    findings.KernelsWait: "profile the longest kernels (ncu): they wait within the chip",
+    findings.OtherUnitsCompute: _MATRIX_UNITS,
+    findings.BandwidthNear: "fused kernels, lower precision, or a chip with more memory bandwidth per dollar",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFinding(findings.Finding):
+    """What a stored condition says of a finding whose values are not stored."""
+
+    text: str
+    """With what helps, as the condition says it; empty where it says nothing."""
+
+
+def percent(ratio: float) -> str:
+    """A whole percentage: what is measured of shares is not known better."""
+    return f"{100.0 * ratio:.0f}%"
+
+
+def diagnosis_text(finding: findings.Finding) -> str:
+    """What was found and what helps."""
+    lever = lever_text(finding)
+    return f"{evidence_text(finding)}. What helps: {lever}" if lever else evidence_text(finding)
+
+
+@singledispatch
+def lever_text(finding: findings.Finding) -> str:
+    """What helps. Empty where nothing is known to."""
+    return _LEVERS.get(type(finding), "")
+
+
+@lever_text.register
+def _(finding: findings.WaitsForHost) -> str:
+    if finding.compiling is not None:
+        return "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
+    return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
+
+
+@lever_text.register
+def _(finding: findings.WaitsForLink) -> str:
+    if finding.over_host is not None and finding.link is not None:
+        return f"see why chips do not use {finding.link.value} (peer access), or fewer chips"
+    if finding.used:
+        return _FEWER
+    return "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
+
+
+@lever_text.register
+def _(finding: findings.ArithmeticNear) -> str:
+    return _MATRIX_UNITS if finding.roofs.by_pipe else "lower precision, or a chip with more FLOP/s per dollar"
+
+
+@singledispatch
+def evidence_text(finding: findings.Finding) -> str:
+    """What was found, with the measured values."""
+    raise NotImplementedError(type(finding).__name__)
+
+
+@evidence_text.register
+def _(finding: RecordedFinding) -> str:
+    return finding.text
+
+
+@evidence_text.register
+def _(finding: findings.NothingMeasured) -> str:
+    return "nothing was measured yet"
+
+
+@evidence_text.register
+def _(finding: findings.ReadingsTooOld) -> str:
+    return "the newest reading is too old to say anything about now"
+
+
+@evidence_text.register
+def _(finding: findings.WindowNotFull) -> str:
+    text = f"readings after the warm-up cover {percent(finding.covered)} of the {finding.window:g} s window"
+    if finding.steps is None:
+        return text
+    return f"{text}; the program has made {finding.steps:.0f} steps and may still compile"
+
+
+@evidence_text.register
+def _(finding: findings.CriticalError) -> str:
+    return f"a chip reported the critical error XID {finding.xid:.0f}"
+
+
+@evidence_text.register
+def _(finding: findings.BrokenRow) -> str:
+    if finding.replaceable:
+        return "a chip waits for a reset to replace a broken row of its memory"
+    return "a chip could not replace a broken row of its memory"
+
+
+@evidence_text.register
+def _(finding: findings.MemoryErrors) -> str:
+    return f"uncorrectable memory errors of a chip went up to {finding.count:.0f} within the window"
+
+
+@evidence_text.register
+def _(finding: findings.ClocksHeldDown) -> str:
+    text = f"clocks are held down {percent(finding.time)} of the time"
+    if finding.by_heat is not None:
+        hot = "" if finding.degrees is None else f" ({finding.degrees:.0f} °C)"
+        text += f" by heat{hot}" if finding.by_heat else " by a hardware slowdown or a power brake"
+    if finding.watts is not None:
+        text += f" at {finding.watts:.0f} W" + (f" of {finding.limit:.0f} W" if finding.limit is not None else "")
+    return text if finding.clock is None else f"{text}, at {percent(finding.clock)} of their maximum"
+
+
+@evidence_text.register
+def _(finding: findings.AllocationsRetried) -> str:
+    return f"allocations failed at first {finding.times:.0f} times within the window{_fill(finding.memory_used)}"
+
+
+@evidence_text.register
+def _(finding: findings.NoRoomForBatch) -> str:
+    return f"{evidence_text(finding.otherwise)}; a larger batch has no room{_fill(finding.memory_used)}"
+
+
+@evidence_text.register
+def _(finding: findings.RankStarves) -> str:
+    mean, least = percent(finding.mean), percent(finding.least)
+    return f"ranks wait for data {mean} of the step on average, and one of them only {least}"
+
+
+@evidence_text.register
+def _(finding: findings.RankNeverWaits) -> str:
+    mean, least = percent(finding.mean), percent(finding.least)
+    return f"ranks wait for others {mean} of the step on average, and one of them only {least}"
+
+
+@evidence_text.register
+def _(finding: findings.RankComputesMore) -> str:
+    return (
+        f"compute units of one of {finding.chips} chips are active {percent(finding.most)} of the time, "
+        f"those of another {percent(finding.least)}: it waits"
+    )
+
+
+@evidence_text.register
+def _(finding: findings.RankIdles) -> str:
+    return f"one of {finding.chips} chips is busy {percent(finding.slowest)}, {percent(finding.mean)} is the mean"
+
+
+@evidence_text.register
+def _(finding: findings.StillCompiles) -> str:
+    return f"the program compiled {percent(finding.time)} of the time, and made no step"
+
+
+@evidence_text.register
+def _(finding: findings.NothingRuns) -> str:
+    return f"{_chips(finding.chips)} busy {percent(finding.busy)} of the time, and no samples are counted"
+
+
+@evidence_text.register
+def _(finding: findings.ChipsUnused) -> str:
+    are = "is" if finding.unused == 1 else "are"
+    return f"{finding.unused:.0f} of {finding.of} chips of a pod {are} unused: nothing ever ran there"
+
+
+@evidence_text.register
+def _(finding: findings.BusyTimeUnknown) -> str:
+    return "how busy the chips are is not measured: waiting and work can't be told apart"
+
+
+@evidence_text.register
+def _(finding: findings.WaitsForInput) -> str:
+    return f"{_idle(finding.chips, finding.idle)}, {percent(finding.input)} of it for input"
+
+
+@evidence_text.register
+def _(finding: findings.WaitsForHost) -> str:
+    text = _idle(finding.chips, finding.idle)
+    text += ", input wait not measured" if finding.input is None else f", {percent(finding.input)} for input"
+    if finding.compiling is None:
+        return text
+    return f"{text}, and the program compiles {percent(finding.compiling)} of the time"
+
+
+@evidence_text.register
+def _(finding: findings.WaitsForLink) -> str:
+    text = f"{percent(finding.exposed)} of the step is exposed communication"
+    if finding.link is not None:
+        text += f" over {finding.link.value}"
+    text += f" on {finding.chips} chips"
+    if finding.over_host is not None:
+        return f"{text}, but {percent(finding.over_host)} of the bytes go over PCIe"
+    if finding.sent is None or finding.capacity is None:
+        return text
+    return f"{text}, which carries {finding.sent / 1e9:.1f} GB/s a chip of {finding.capacity / 1e9:.0f}"
+
+
+@evidence_text.register
+def _(finding: findings.ComputesNothing) -> str:
+    return (
+        f"{finding.chip} is busy {percent(finding.busy)}, and its compute units are active {percent(finding.active)}: "
+        "copies or tiny kernels"
+    )
+
+
+@evidence_text.register
+def _(finding: findings.NothingCounted) -> str:
+    return f"{_chips(finding.chips)} busy, which proves nothing: no counter tells what limits the work"
+
+
+@evidence_text.register
+def _(finding: findings.CommunicationUnknown) -> str:
+    return f"exposed communication of {finding.chips} chips is not measured, and {_roofs(finding.roofs)}"
+
+
+@evidence_text.register
+def _(finding: findings.OneRoofCounted) -> str:
+    return f"only one roof is counted: {_roofs(finding.roofs)}"
+
+
+@evidence_text.register
+def _(finding: findings.LaunchesUnknown) -> str:
+    return f"no roof is near: {_roofs(finding.roofs)}; whether compute units wait for launches is not measured"
+
+
+@evidence_text.register
+def _(finding: findings.KernelsSparse) -> str:
+    return f"{_far_from_roofs(finding)}: kernels are small or far apart"
+
+
+@evidence_text.register
+def _(finding: findings.NoRoofNear) -> str:
+    return _far_from_roofs(finding)
+
+
+@evidence_text.register
+def _(finding: findings.KernelsWait) -> str:
+    seen = "" if finding.occupancy is None else f", with {percent(finding.occupancy)} of their slots in use"
+    return f"{_active(finding.chip, finding.active)}{seen}, and no roof is near: {_roofs(finding.roofs)}"
+
+
+@evidence_text.register
+def _(finding: findings.OtherUnitsCompute) -> str:
+    units = f"{_active(finding.chip, finding.active)} beside its matrix units"
+    return f"{units}: {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+
+
+@evidence_text.register
+def _(finding: findings.ArithmeticNear) -> str:
+    return f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+
+
+@evidence_text.register
+def _(finding: findings.BandwidthNear) -> str:
+    return f"while {finding.chip} works, {_roofs(finding.roofs)}"
+
+
+def _chips(count: int) -> str:
+    return f"{count} chips are" if count > 1 else "the chip is"
+
+
+def _idle(chips: int, share: float) -> str:
+    return f"{_chips(chips)} idle {percent(share)} of the step"
+
+
+def _active(chip: str, share: float) -> str:
+    return f"compute units of {chip} are active {percent(share)}"
+
+
+def _far_from_roofs(finding: findings.KernelsSparse | findings.NoRoofNear) -> str:
+    active = _active(finding.chip, finding.active)
+    return f"{active} of the time, and no roof is near: {_roofs(finding.roofs)}"
+
+
+def _fill(memory_used: float | None) -> str:
+    return "" if memory_used is None else f": {percent(memory_used)} of a chip's memory is in use"
+
+
+def _roofs(roofs: findings.Roofs) -> str:
+    known = []
+    if roofs.bandwidth is not None:
+        known.append(f"memory bandwidth is at {percent(min(1.0, roofs.bandwidth))}")
+    if roofs.by_pipe and roofs.pipe is not None:
+        known.append(f"{_PIPES[roofs.pipe[1]]} are at {percent(min(1.0, roofs.pipe[0]))}")
+    if roofs.matrix is not None:
+        known.append(f"matrix units are at {percent(min(1.0, roofs.matrix))}")
+    return (", ".join(known[:-1]) + " and " if known[1:] else "") + "".join(known[-1:]) + " of what is attainable"
+
+
+def _arithmetic(known: findings.Arithmetic) -> str:
+    text = "" if known.precision is None else f"; the program computes in {known.precision}"
+    if known.limit is not None and known.data_sheet is not None:
+        text += f"; the board is limited to {known.limit:.0f} of {known.data_sheet:.0f} W"
+    return text

@@ -1,0 +1,32 @@
+"""Why a trace was not taken, in words."""
+
+from __future__ import annotations
+
+from rightpool.planning.trace_setback import (
+    InvalidRequest,
+    NoProfiler,
+    NothingToTrace,
+    StoppedTooSoon,
+    TookTooLong,
+    TraceSetback,
+)
+
+
+def trace_setback_text(setback: TraceSetback) -> str:
+    """What happened, with the remedy where there is one."""
+    match setback:
+        case InvalidRequest():
+            return (
+                "the annotation rightpool.dev/trace must be ID, ID:RANK or ID:all: an id of 1 to 63 letters, digits, "
+                "'-', '_' and '.', which begins and ends with a letter or a digit, and the rank of a process"
+            )
+        case NoProfiler():
+            return "spec.profiling.mode is Off, so no profiler is in the pods"
+        case NothingToTrace():
+            return "the job has no running pods, or is being moved: ask again, with another id, when it runs"
+        case StoppedTooSoon(ended):
+            gone = "has ended" if ended else "was stopped or moved"
+            return f"the job {gone} before its trace was complete"
+        case TookTooLong(limit, cause):
+            why = "traces of other jobs came first" if cause is None else cause
+            return f"no trace within {limit:.0f} s{f': {why}' if why else ''}"

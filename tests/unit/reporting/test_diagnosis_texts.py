@@ -1,0 +1,39 @@
+"""Every finding has words, and says what helps. tests/unit/profiles compares the sentences, beside the rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightpool.profiles import findings
+from rightpool.profiles.findings import Finding
+from rightpool.profiles.sample import Field
+from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text, evidence_text, lever_text
+
+KINDS = [kind for kind in vars(findings).values() if isinstance(kind, type) and issubclass(kind, Finding)]
+KINDS.remove(Finding)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_finding_has_words_and_a_lever(kind: type[Finding]) -> None:
+    assert evidence_text.dispatch(kind) is not evidence_text.dispatch(Finding)
+    of_its_own = lever_text.dispatch(kind) is not lever_text.dispatch(Finding)
+    assert of_its_own or lever_text(kind.__new__(kind))
+
+
+def test_findings_are_found() -> None:
+    assert len(KINDS) > 25
+
+
+def test_what_is_recorded_is_said_as_it_is() -> None:
+    text = "the chip is hot. What helps: cool it"
+    assert diagnosis_text(RecordedFinding(text)) == text
+
+
+def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
+    roofs = findings.Roofs(matrix=0.1, bandwidth=0.2, pipe=(1.25, Field.FP64_ACTIVE))
+    near = findings.ArithmeticNear("V100", roofs, findings.Arithmetic("fp64", 200.0, 300.0))
+    assert diagnosis_text(near) == (
+        "while V100 works, memory bandwidth is at 20%, FP64 units are at 100% and matrix units are at 10% of what is "
+        "attainable; the program computes in fp64; the board is limited to 200 of 300 W. "
+        "What helps: lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
+    )

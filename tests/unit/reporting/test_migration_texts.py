@@ -1,0 +1,87 @@
+"""What is said of a migration that did not get where it was to. tests/unit/planning says when it does not."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.migration.setback import (
+    EndUnknown,
+    FailedWhenSaving,
+    NeverStarted,
+    NothingProven,
+    NotRunning,
+    ProgramFailed,
+    Setback,
+    StoppedByQueue,
+)
+from rightpool.planning.trace_setback import (
+    InvalidRequest,
+    NoProfiler,
+    NothingToTrace,
+    StoppedTooSoon,
+    TookTooLong,
+    TraceSetback,
+)
+from rightpool.reporting.migration_texts import MigrationTexts
+
+SENTENCES: list[tuple[Setback, str]] = [
+    (NotRunning(600.0, "no node", None), "not running after 600 s: no node"),
+    (NotRunning(600.0, None, None), "not running after 600 s: no reason known"),
+    (NotRunning(600.0, "no node", "research"), "not running after 600 s: queue research has not admitted it"),
+    (
+        NotRunning(600.0, None, None, no_room="a100"),
+        "not running after 600 s: no reason known; there is no room on a100, where it came from",
+    ),
+    (NotRunning(60.0, "no node", None, returning=True), "on the way back: not running after 60 s: no node"),
+    (NeverStarted("no node"), "the job did not start there: no node"),
+    (NeverStarted(None), "the job did not start there: no reason known"),
+    (ProgramFailed("exit 1"), "exit 1"),
+    (ProgramFailed(None), "the Revision failed"),
+    (FailedWhenSaving(), "the program failed after a save was asked for"),
+    (EndUnknown(2), "the pods of r2 have ended, and Kubernetes does not say how; nothing is moved"),
+    (
+        StoppedByQueue("research"),
+        "queue research has stopped it, and a day was not enough for a verdict; the job stays",
+    ),
+    (
+        NothingProven(1800.0, None),
+        "no complete profile within 1800 s after the move, so nothing can be proven; the job stays",
+    ),
+    (
+        NothingProven(1800.0, WorkUnit.STEPS),
+        "no throughput in steps/s, as before the move, within 1800 s after the move, so nothing can be proven; the job "
+        "stays",
+    ),
+]
+
+
+@pytest.mark.parametrize(("setback", "text"), SENTENCES)
+def test_what_is_said_of_a_setback(setback: Setback, text: str) -> None:
+    assert MigrationTexts().setback(setback) == text
+
+
+def test_each_is_said() -> None:
+    assert {type(setback) for setback, _ in SENTENCES} == set(get_args(Setback))
+
+
+@pytest.mark.parametrize(
+    ("setback", "text"),
+    [
+        (NoProfiler(), "spec.profiling.mode is Off, so no profiler is in the pods"),
+        (StoppedTooSoon(ended=True), "the job has ended before its trace was complete"),
+        (StoppedTooSoon(ended=False), "the job was stopped or moved before its trace was complete"),
+        (TookTooLong(600.0, None), "no trace within 600 s: traces of other jobs came first"),
+        (TookTooLong(600.0, "pod-1 is silent"), "no trace within 600 s: pod-1 is silent"),
+        (TookTooLong(600.0, ""), "no trace within 600 s"),
+    ],
+)
+def test_what_is_said_of_a_trace_that_is_not_taken(setback: TraceSetback, text: str) -> None:
+    assert MigrationTexts().untraced(setback) == text
+
+
+def test_what_the_user_can_do_about_a_trace_is_said() -> None:
+    assert "ID, ID:RANK or ID:all" in MigrationTexts().untraced(InvalidRequest())
+    assert "ask again, with another id" in MigrationTexts().untraced(NothingToTrace())

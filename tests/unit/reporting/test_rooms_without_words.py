@@ -1,0 +1,46 @@
+"""Text is made last: the rooms that decide make no sentences. What they raise is for programmers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import rightpool
+
+PACKAGE = Path(rightpool.__file__).parent
+WORDS = 3  # a text with fewer is a key, a unit or a name
+
+
+def sentences(source: str) -> list[str]:
+    """String literals of several words, but for docstrings and what is raised or asserted."""
+    tree = ast.parse(source)
+    aside: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            aside.add(node.value)
+        elif isinstance(node, ast.Raise | ast.Assert):
+            aside.update(ast.walk(node))
+    literals = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in aside)
+    return [node.value for node in literals if isinstance(node.value, str) and len(node.value.split()) >= WORDS]
+
+
+@pytest.mark.parametrize("room", ["profiles", "planning"])
+def test_no_sentence_is_made_where_decisions_are(room: str) -> None:
+    paths = sorted((PACKAGE / room).rglob("*.py"))
+    assert len(paths) > 10
+    made = {str(path.relative_to(PACKAGE)): sentences(path.read_text(encoding="utf-8")) for path in paths}
+    assert {path: found for path, found in made.items() if found} == {}
+
+
+@pytest.mark.parametrize("source", ['why = "there is no room"', 'why = f"pool {pool} is not there"', '["a b c"]'])
+def test_sentences_are_found(source: str) -> None:
+    assert len(sentences(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "source", ['"""What it is."""', 'raise ValueError(f"{x} can not be read")', 'KEY = "two words"']
+)
+def test_others_are_not(source: str) -> None:
+    assert sentences(source) == []
