@@ -24,7 +24,7 @@ from rightpool_profiler.traces.summary import Summary
 from rightpool_profiler.traces.xla_summary import Reading
 from rightpool_profiler.traces.xspace import Event
 
-MAX_BYTES: Final = 256 << 20  # of a trace as the agent writes it
+MAX_BYTES: Final = 512 << 20  # of a trace as the agent writes it
 MAX_KEPT_BYTES: Final = 48 << 20  # of the gzips of all ranks; beside them lie those of the request before
 _MAX_XSPACE_BYTES: Final = 24 << 20  # of the gzip of XLA's own file, while it is turned into what is kept
 ANSWER: Final = "newest.json"

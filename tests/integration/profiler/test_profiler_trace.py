@@ -179,7 +179,10 @@ def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
     assert summary["on"] == "host" and summary["steps"] == 4
     assert sum(summary["parts"].values()) == pytest.approx(1.0)
     assert summary["parts"][contract.PART_INPUT] * summary["seconds"] >= 4 * 8 * 0.002, "it sleeps for each sample"
-    assert any(one["name"] == "aten::addmm" for one in summary["operations"])
+    (product,) = (one for one in summary["operations"] if one["name"] == "aten::addmm")
+    assert product["flops"] / product["bytes"] == pytest.approx(
+        2 * 8 * 64 * 64 / (4 * (64 + 8 * 64 + 64 * 64 + 8 * 64))
+    )
     events = chrome_trace(pod, "first", answer)
     assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
     assert served(pod, "first") == answer, "a repeated request is the same one"
