@@ -3,7 +3,7 @@
     PYTHONPATH=operator:profiler_sidecar python -m benchmarks.traces [MB]
 
 Two traces of that size (by default 500) are made as they are read: one of PyTorch's profiler, a loop over layers of
-operators, launches, kernels, allocations and their flows, and one of XLA, of a TPU's operations and the host's events.
+operators, launches, kernels and their flows, and one of XLA, of a TPU's operations and the host's events.
 The first one goes the whole way: it is written to a file, copied, compressed, kept and summarised. The second one is
 turned into a Chrome trace and summarised; the sidecar would refuse to keep one so large. Each is read in a process of
 its own, which has the sidecar's modules loaded. Exit code 1 where the bar is missed.
@@ -58,13 +58,9 @@ def _layer(number: int) -> list[_Event]:
     mm = {"External id": inner, **shapes}
     kernel = {"device": 0, "context": 1, "stream": 7, "registers per thread": 168, "grid": [2, 66, 1]}
     flow = {"id": number, "cat": "ac2g", "name": "ac2g"}
-    memory = {"Total Reserved": 60 << 30, "Total Allocated": (40 << 30) + (layer << 24), "Bytes": 1 << 24}
-    where = {"Device Id": 0, "Device Type": 1, "Addr": 1 << 46}
     return [
         {**host, "cat": "cpu_op", "name": "aten::linear", "ts": at, "dur": 60.5, "args": {"External id": outer}},
         {**host, "cat": "cpu_op", "name": "aten::mm", "ts": at + 9, "dur": 40, "args": mm},
-        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7, "ts": at + 10}
-        | {"args": {**memory, **where}},
         {**host, "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "ts": at + 20, "dur": 8, "args": {"cbid": 430}},
         {"ph": "s", "pid": 7, "tid": 7, "ts": at + 20, **flow},
         {"ph": "f", "pid": 0, "tid": 7, "ts": at + 30, "bp": "e", **flow},

@@ -23,7 +23,7 @@ from rightpool.cli.job_names import job_key
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
-from rightpool.cli.trace_files import check_output, fetch, fetch_all
+from rightpool.cli.trace_files import check_output, fetch, fetch_all, fetch_xspaces
 from rightpool.cli.trace_summary import how_many, show, show_ranks, traced_roof
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import ClusterClient
@@ -54,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="write the trace to this file, compressed if it is .gz; of all ranks, to a file for each in this folder",
     )
+    parser.add_argument(
+        "--xprof",
+        type=Path,
+        metavar="FOLDER",
+        help="write what XLA's profiler has recorded of a JAX program into this folder, as `xprof FOLDER` reads it",
+    )
     add_connection_arguments(parser, outputs=("table",))
 
 
@@ -71,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         stored, rank = _job(connection.client, key), None if arguments.all else arguments.rank
         if arguments.output is not None and not arguments.summary:
             check_output(arguments.output, every=arguments.all)
+        if arguments.xprof is not None:
+            check_output(arguments.xprof, every=True)
         trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, rank)
         if trace is None:
             raise CliError(f"no trace of {key} was taken so far: leave --summary out to have one taken")
@@ -86,6 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
         show(trace, trace.summary, page, _roof(connection, stored, trace))
         if arguments.output is not None:
             _write(connection.client, key, trace, arguments.output)
+        if arguments.xprof is not None:
+            written = fetch_xspaces(connection.client, key, trace, arguments.xprof)
+            print(f"\nwrote {how_many('file', len(written))}: open by `xprof {arguments.xprof}`")
 
     return carry_out(arguments, "trace", work)
 

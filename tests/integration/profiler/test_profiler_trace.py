@@ -128,10 +128,10 @@ def served(pod: Pod, identity: str, rank: int | str = 0) -> dict[str, Any]:
     return found if rank == contract.TRACE_ALL or not found["ranks"] else {**found, **found["ranks"][0]}
 
 
-def sent(pod: Pod, identity: str) -> tuple[int, bytes]:
+def sent(pod: Pod, identity: str, *, of_xla: bool = False) -> tuple[int, bytes]:
     """What the command line gets."""
     out = io.BytesIO()
-    return Kept(pod.kept).send(identity, out), out.getvalue()
+    return Kept(pod.kept).send(identity, out, of_xla=of_xla), out.getvalue()
 
 
 def chrome_traces(pod: Pod, identity: str, answers: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -324,6 +324,28 @@ def test_a_file_for_each_rank(tmp_path: Path) -> None:
     assert fetch_all(pods, tmp_path / "traces")[0] == NAMES, "and once more"
 
 
+def test_what_xla_has_recorded_lies_where_xprof_looks_for_it(tmp_path: Path) -> None:
+    pods, folder = Pods(pod_1=FIRST, pod_2=NO_TRACE), tmp_path / "xprof"
+    run = folder / "plugins" / "profile" / "now"
+    paths = trace_files.fetch_xspaces(pods, KEY, EVERY, folder)  # type: ignore[arg-type]
+    assert paths == [run / "rank-0.xplane.pb", run / "rank-1.xplane.pb"]
+    assert all(path.read_bytes() == BODY for path in paths)
+    assert sorted(path.name for path in run.iterdir()) == [path.name for path in paths], "and nothing half written"
+    client = Client(HEAD + PACKED)
+    (path,) = trace_files.fetch_xspaces(client, KEY, TRACE, folder)  # type: ignore[arg-type]
+    assert path.read_bytes() == BODY and client.asked[1] == "pod-1"
+    assert client.asked[3] == ("python3", "-m", "rightpool_profiler", "trace", "now", "xspace")
+
+
+@pytest.mark.parametrize(
+    "body", [NO_TRACE, HEAD + PACKED[:-5], b'{"message": "nothing that XLA has written is kept"}\n']
+)
+def test_without_anything_of_xla_no_folder_is_left(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(CliError, match="nothing of XLA can be had of trace now: "):
+        trace_files.fetch_xspaces(Client(body), KEY, TRACE, tmp_path / "xprof")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("second", "names", "problem"),
     [

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool import contract
-from rightpool_profiler.traces import kineto
+from rightpool_profiler.traces import kineto, names
 from rightpool_profiler.traces import kineto_summary as module
 from rightpool_profiler.traces.kineto_summary import summarise
 from rightpool_profiler.traces.shares import shares
@@ -155,6 +155,24 @@ def test_more_than_fits_into_the_sidecar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert summary(*events)
     with pytest.raises(ValueError, match="more than 3 operations"):
         summary(*events, event("cuda_runtime", "d", 0, 1))
+
+
+def test_more_threads_or_names_than_a_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_THREADS", 2)
+    with pytest.raises(ValueError, match="more than 2 threads"):
+        summary(*(event("cpu_op", "a", 0, 1, tid=thread) for thread in range(3)))
+    monkeypatch.setattr(names, "_MOST", 2)
+    with pytest.raises(ValueError, match="more than 2 names"):
+        summary(*(event("cpu_op", name, 0, 1) for name in "abc"))
+
+
+def test_flops_are_of_a_bounded_number_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_COSTS", 1)
+    products = [
+        with_args(event("cpu_op", "aten::mm", at, at + 20), **{"External id": at}, **SHAPES) for at in (0, 20, 40)
+    ]
+    (found,) = summary(*products).operations
+    assert found.flops == pytest.approx(2 * 64 * 32 * 16 / 20e-6), "of the others neither FLOPs nor time count"
 
 
 def test_names_are_cut_and_plain() -> None:
