@@ -1,5 +1,5 @@
 """`python3 -m rightpool_profiler install` (init container), `run` (sidecar), and `trace ID`, by which the command line
-reads the traces that are kept."""
+reads the traces that are kept; with `xspace` behind it, what XLA has written."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rightpool import contract
 
-_USAGE = "usage: python3 -m rightpool_profiler install|run|trace ID"
+_USAGE = "usage: python3 -m rightpool_profiler install|run|trace ID [xspace]"
 
 
 def main(arguments: list[str]) -> int:
@@ -33,11 +33,11 @@ def main(arguments: list[str]) -> int:
             return 2
         asyncio.run(run(settings))
         return 0
-    if len(arguments) == 2 and arguments[0] == "trace":
+    if arguments[:1] == ["trace"] and (len(arguments) == 2 or arguments[2:] == ["xspace"]):
         from rightpool_profiler.traces.kept import Kept
 
         kept = Kept(Path(os.environ.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR))
-        return kept.send(arguments[1], sys.stdout.buffer)
+        return kept.send(arguments[1], sys.stdout.buffer, of_xla=len(arguments) == 3)
     print(_USAGE, file=sys.stderr)
     return 2
 

@@ -12,9 +12,12 @@ from typing import Final, Self
 from rightpool import contract
 from rightpool_profiler.checkpoint import Checkpoints, Mode
 from rightpool_profiler.receiver import Receiver
+from rightpool_profiler.repeated import repeated
+from rightpool_profiler.report import Chip
 from rightpool_profiler.server import Server
 from rightpool_profiler.state import State
 from rightpool_profiler.traces import collector
+from rightpool_profiler.traces.answer import RankAnswer
 from rightpool_profiler.traces.requested import Requested
 
 _TRACES_EVERY: Final = 2.0  # seconds
@@ -67,38 +70,47 @@ async def run(settings: Settings) -> None:
     receiver.start(loop)
     requested = Requested(settings.shared, settings.kept, time.monotonic())
     server = await Server(state, checkpoints, requested, settings.token_sha256).start(settings.port)
-    traces = asyncio.create_task(_watch_traces(settings.shared / Path(contract.TRACE_DIR).name, state))
-    asked = asyncio.create_task(_watch_requested(requested, state))
-    chips = asyncio.create_task(_watch_tpu(settings.chips, state))
+    traces = settings.shared / Path(contract.TRACE_DIR).name
+    tasks = [
+        asyncio.create_task(repeated(what, work, seconds))
+        for what, work, seconds in (
+            ("reading traces", lambda: _take_traces(traces, state), _TRACES_EVERY),
+            ("taking a trace on request", lambda: _take_requested(requested, state), _REQUESTED_EVERY),
+            ("asking libtpu", lambda: _ask_tpu(settings.chips, state), _TPU_EVERY),
+        )
+    ]
     await stop.wait()
     receiver.stop(loop)
-    traces.cancel()
-    asked.cancel()
-    chips.cancel()
+    for task in tasks:
+        task.cancel()
     server.close()
     # A thread may be analysing a trace. It can't be cancelled and must not delay the end of the pod.
     os._exit(0)
 
 
-async def _watch_traces(directory: Path, state: State) -> None:
-    while True:
-        for pid, shares in await asyncio.to_thread(collector.collect, directory):
-            state.add_shares(pid, shares, time.monotonic())
-        await asyncio.sleep(_TRACES_EVERY)
+async def _take_traces(directory: Path, state: State) -> None:
+    for pid, shares in await asyncio.to_thread(collector.collect, directory):
+        state.add_shares(pid, shares, time.monotonic())
 
 
-async def _watch_tpu(count: int, state: State) -> None:
-    while True:
-        if state.on_tpu(time.monotonic()):
-            from rightpool_profiler import libtpu
+async def _ask_tpu(count: int, state: State) -> None:
+    if not state.on_tpu(time.monotonic()):
+        return
+    chips: list[Chip] = []
+    try:
+        from rightpool_profiler import libtpu
 
-            state.add_tpu_chips(await libtpu.read_chips(count), time.monotonic())
-        await asyncio.sleep(_TPU_EVERY)
+        chips = await libtpu.read_chips(count)
+    finally:
+        state.add_tpu_chips(chips, time.monotonic())
 
 
-async def _watch_requested(requested: Requested, state: State) -> None:
-    while True:
-        found = requested.look(state, time.monotonic(), time.time())
-        if found is not None:
-            requested.settle(found, await asyncio.to_thread(requested.read, found))
-        await asyncio.sleep(_REQUESTED_EVERY)
+async def _take_requested(requested: Requested, state: State) -> None:
+    found = requested.look(state, time.monotonic(), time.time())
+    if found is None:
+        return
+    outcome = RankAnswer.failed(found.rank, "CaptureFailed")
+    try:
+        outcome = await asyncio.to_thread(requested.read, found)
+    finally:
+        requested.settle(found, outcome)

@@ -20,6 +20,7 @@ MAX_OPERATIONS: Final = 10
 MAX_KINDS: Final = 6
 MAX_PARTS: Final = 8
 MAX_FAILURES: Final = 8
+MAX_TIMELINE: Final = 24
 MAX_RANK: Final = 1_000_000
 
 _VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}|" + TRACE_ALL + "))?")
@@ -116,6 +117,27 @@ class TraceOperation(Record):
     exposed: Share | None = None
     """Of a collective: the share of the time in which it runs and nothing is computed."""
 
+    flops_per_second: Figure | None = None
+    """Floating-point operations a second while it runs. Absent where the trace does not say."""
+
+    bytes_per_second: Figure | None = None
+    """Bytes of memory that it reads and writes a second, likewise. Both together are its point in the roofline model;
+    of PyTorch's matrix products each operand and the result count once, so that it is the rightmost there can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMemory(Record):
+    """The memory in use over the time that was traced: of the devices' allocator that has most, else the host's."""
+
+    peak_bytes: Total
+    """In use at most."""
+
+    at: Share
+    """When, as a share of the time."""
+
+    timeline: Annotated[tuple[Total, ...], Field(max_length=MAX_TIMELINE, json_schema_extra=ATOMIC)] = ()
+    """Bytes in use at most in each of as many equal parts of the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary(Record):
@@ -143,6 +165,9 @@ class TraceSummary(Record):
     kinds: Annotated[tuple[TraceOperation, ...], Field(max_length=MAX_KINDS, json_schema_extra=ATOMIC)] = ()
     """All of those by kind, what takes most first: Matrix, Elementwise, Reduction, Copy, Communication or Other, told
     by their names."""
+
+    memory: TraceMemory | None = None
+    """Absent where the trace does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from rightpool.cli.profile_fields import (
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of
 from rightpool.cli.table import Column, Page
-from rightpool.cli.trace import print_spread
+from rightpool.cli.trace_summary import print_spread
 from rightpool.cli.ui.charts import WIDTH, step_parts
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION

@@ -105,6 +105,12 @@ def roofline_of(
     return RooflinePlot(words, roofs, tuple(points), ())
 
 
+def roof_of(pool: Pool, precision: str | None) -> Roof | None:
+    """Of one chip of a pool; None where the precision, or a figure of the chip, is not known."""
+    kind = class_of(precision)
+    return None if kind == UNKNOWN_PRECISION else _roof(pool, kind)
+
+
 def _same_size(current: Candidate, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """The first candidate of each other pool with as many chips."""
     seen = {current.placement.pool}

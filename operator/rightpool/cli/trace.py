@@ -11,41 +11,33 @@ import argparse
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from rightpool.api.trace import MAX_RANK, Trace, TraceOperation, TraceRanks, TraceState, TraceSummary
+from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.job_names import job_key
-from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.cli.trace_files import check_output, fetch, fetch_all
+from rightpool.cli.recorded import recorded_profile
+from rightpool.cli.roofline import Roof
+from rightpool.cli.table import Page
+from rightpool.cli.trace_files import check_output, fetch, fetch_all, fetch_xspaces
+from rightpool.cli.trace_summary import how_many, show, show_ranks, traced_roof
+from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import NotFound
+from rightpool.cluster.errors import ClusterError, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace import PAUSE_SECONDS, longest
 from rightpool.reporting.stored_job import StoredJob, read_job
-from rightpool.reporting.wording import number, span
+from rightpool.reporting.wording import span
 
 POLL_SECONDS: Final = 1.0
 TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0
 """Until an operator that runs has taken the request."""
-
-_PARTS: Final = {
-    "Compute": "computing",
-    "OverlappedCommunication": "communicating while computing",
-    "ExposedCommunication": "communicating alone",
-    "Memcpy": "copying",
-    "Input": "waiting for data",
-    "Launch": "waiting for launches",
-    "Idle": "idle for other reasons",
-}
-_WAITS: Final = frozenset({"Input", "Launch"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="PATH",
         help="write the trace to this file, compressed if it is .gz; of all ranks, to a file for each in this folder",
+    )
+    parser.add_argument(
+        "--xprof",
+        type=Path,
+        metavar="FOLDER",
+        help="write what XLA's profiler has recorded of a JAX program into this folder, as `xprof FOLDER` reads it",
     )
     add_connection_arguments(parser, outputs=("table",))
 
@@ -79,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         stored, rank = _job(connection.client, key), None if arguments.all else arguments.rank
         if arguments.output is not None and not arguments.summary:
             check_output(arguments.output, every=arguments.all)
+        if arguments.xprof is not None:
+            check_output(arguments.xprof, every=True)
         trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, rank)
         if trace is None:
             raise CliError(f"no trace of {key} was taken so far: leave --summary out to have one taken")
@@ -91,9 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
         page = Page()
         if trace.ranks is not None:
             show_ranks(trace.ranks, page)
-        show(trace, trace.summary, page)
+        show(trace, trace.summary, page, _roof(connection, stored, trace))
         if arguments.output is not None:
             _write(connection.client, key, trace, arguments.output)
+        if arguments.xprof is not None:
+            written = fetch_xspaces(connection.client, key, trace, arguments.xprof)
+            print(f"\nwrote {how_many('file', len(written))}: open by `xprof {arguments.xprof}`")
 
     return carry_out(arguments, "trace", work)
 
@@ -104,12 +107,21 @@ def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None
         print(f"\nwrote {path}: open it in Perfetto or chrome://tracing")
         return
     written, problems = fetch_all(client, key, trace, path)
-    print(f"\nwrote {_counted('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
+    print(f"\nwrote {how_many('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
     if problems:
         raise CliError(
-            f"of {_counted('file', trace.ranks.captured)} {trace.ranks.captured - len(written)} can't be had, so that "
+            f"of {how_many('file', trace.ranks.captured)} {trace.ranks.captured - len(written)} can't be had, so that "
             f"none could be compared with the job's status: {'; '.join(problems)}"
         )
+
+
+def _roof(connection: Connection, stored: StoredJob, trace: Trace) -> Roof | None:
+    """Of the chip that was traced; None also for whom the pools can't be read."""
+    try:
+        pools = ClusterView(connection.client, connection.namespace).fleet().pools
+    except ClusterError:
+        return None
+    return traced_roof(trace, stored.job, recorded_profile(stored), pools)
 
 
 def _job(client: ClusterClient, key: JobKey) -> StoredJob:
@@ -181,105 +193,3 @@ def _progress() -> Iterator[Any]:
     finally:
         if terminal and last:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-# --- showing it --------------------------------------------------------------------------------------------------
-
-
-def show_ranks(ranks: TraceRanks, page: Page) -> None:
-    """Print how the ranks compare, before the trace of one of them."""
-    program = ranks.captured if ranks.program is None else max(ranks.program, ranks.captured)
-    page.line(f"traced {ranks.captured} of {_counted('rank', program)}, in {_counted('pod', ranks.pods)}")
-    waiting = next((one for one in ranks.parts if one.part == "ExposedCommunication"), None)
-    if ranks.straggler is not None and waiting is not None:
-        page.line(
-            f"rank {ranks.straggler} holds up the others: it communicates alone for {_percent(waiting.least)} of its "
-            f"time, rank {waiting.most_rank} for {_percent(waiting.most)}"
-        )
-    page.heading("WHAT THE TIME OF THE RANKS GOES TO")
-    print_spread(ranks, page)
-    if ranks.failed:
-        page.heading("WITHOUT A TRACE")
-        page.table(
-            (Column("RANK", right=True), Column("POD"), Column("REASON"), Column("MESSAGE", wraps=True)),
-            [
-                (NOTHING if one.rank is None else str(one.rank), one.pod, one.reason.value, one.message)
-                for one in ranks.failures
-            ],
-        )
-        if ranks.failed > len(ranks.failures):
-            page.line(f"and {ranks.failed - len(ranks.failures)} more")
-    page.line()
-
-
-def print_spread(ranks: TraceRanks, page: Page) -> None:
-    """Print how much of their time the ranks spend in each part."""
-    page.table(
-        (
-            Column("PART"),
-            *(Column(title, right=True) for title in ("LEAST", "OF RANK", "MEDIAN", "MOST", "OF RANK")),
-        ),
-        [
-            (
-                _part(one.part, {other.part for other in ranks.parts}),
-                _percent(one.least),
-                str(one.least_rank),
-                _percent(one.median),
-                _percent(one.most),
-                str(one.most_rank),
-            )
-            for one in sorted(ranks.parts, key=lambda one: -one.median)
-        ],
-    )
-
-
-def show(trace: Trace, summary: TraceSummary, page: Page) -> None:
-    """Print what the trace of one rank says."""
-    steps = "steps of an unknown number" if summary.steps is None else f"{summary.steps} steps"
-    whose = "the device" if summary.on == "Device" else "the CPU"
-    rank = trace.rank if trace.ranks is None else trace.ranks.shown
-    page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
-    page.heading("WHAT THE TIME GOES TO")
-    rows = []
-    for part in sorted(summary.parts, key=lambda one: -one.share):
-        limit = "" if part.limit is None else f"without it at most {part.limit:.2f}× as fast"
-        rows.append((_part(part.part, {one.part for one in summary.parts}), _percent(part.share), limit))
-    page.table((Column("PART"), Column("SHARE", right=True), Column("LIMIT")), rows)
-    if summary.collectives:
-        page.heading("COMMUNICATION")
-        columns = (Column("OPERATION"), Column("COUNT", right=True), Column("SHARE", right=True))
-        page.table(
-            (*columns, Column("ALONE", right=True)),
-            [
-                (*_operation(one), NOTHING if one.exposed is None else _percent(one.exposed))
-                for one in summary.collectives
-            ],
-        )
-    if summary.kinds:
-        page.heading("KINDS OF OPERATIONS")
-        page.table(
-            (Column("KIND"), Column("COUNT", right=True), Column("SHARE", right=True)),
-            [_operation(replace(one, name=one.name.lower())) for one in summary.kinds],
-        )
-    page.heading("OPERATIONS BY THEIR OWN TIME")
-    page.table(
-        (Column("OPERATION"), Column("COUNT", right=True), Column("SHARE", right=True)),
-        [_operation(one) for one in summary.operations],
-    )
-
-
-def _part(part: str, known: Set[str]) -> str:
-    """known: all parts that are told. Where no wait is told apart, idle time has no other reasons."""
-    return "idle" if part == "Idle" and not known & _WAITS else _PARTS.get(part, part)
-
-
-def _counted(word: str, count: int) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
-def _operation(one: TraceOperation) -> tuple[str, str, str]:
-    return one.name, str(one.count), _percent(one.share)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.01 or share == 0 else "<1%"

@@ -100,6 +100,34 @@ def fetch_all(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) ->
             folder.rmdir()
 
 
+def fetch_xspaces(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) -> list[Path]:
+    """Write what XLA's profiler has recorded of each rank into a folder, where xprof and TensorBoard look for it.
+
+    Raises CliError where there is nothing of XLA. What comes is compared with what the pod says of it alone: the
+    digests in the status are of the other files.
+    """
+    pods = _pods(client, key, trace) if trace.ranks is not None else [] if trace.pod is None else [trace.pod]
+    run = folder / "plugins" / "profile" / trace.id
+    made = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".trace.") as name:
+            digests, problems = _collected(client, key, trace.id, pods, Path(name), "xspace")
+            if not digests:
+                raise CliError(f"nothing of XLA can be had of trace {trace.id}: {'; '.join(problems) or 'no pod runs'}")
+            run.mkdir(parents=True, exist_ok=True)
+            paths = {rank: run / f"rank-{rank}.xplane.pb" for rank in sorted(digests)}
+            for rank, path in paths.items():
+                with _replacing(path) as out, gzip.open(Path(name) / _name(rank)) as plain:
+                    _copy(plain, out)
+            return list(paths.values())
+    except (OSError, EOFError) as error:
+        raise CliError(f"{folder} can't be written: {error}") from error
+    finally:
+        if made and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
 def _name(rank: int) -> str:
     return f"rank-{rank}.pt.trace.json.gz"
 
@@ -117,7 +145,7 @@ def _pods(client: ClusterClient, key: JobKey, trace: Trace) -> list[str]:
 
 
 def _collected(
-    client: ClusterClient, key: JobKey, identity: str, pods: list[str], folder: Path
+    client: ClusterClient, key: JobKey, identity: str, pods: list[str], folder: Path, *which: str
 ) -> tuple[dict[int, str], list[str]]:
     """Digests by rank of the files that these pods have sent into the folder, and why others did not come."""
     digests: dict[int, str] = {}
@@ -125,7 +153,7 @@ def _collected(
     for pod in pods:
         try:
             with _in_words(folder, key, pod):
-                stream, room, left = _asked(client, key, pod, identity), MAX_FILE_BYTES, True
+                stream, room, left = _asked(client, key, pod, identity, *which), MAX_FILE_BYTES, True
                 while left:
                     head = _read_head(stream, pod)
                     room, left = room - head.size, head.left > 0
@@ -203,8 +231,8 @@ class _Head:
     """Files that come after it."""
 
 
-def _asked(client: ClusterClient, key: JobKey, pod: str, identity: str) -> _Stream:
-    command = ("python3", "-m", "rightpool_profiler", "trace", identity)
+def _asked(client: ClusterClient, key: JobKey, pod: str, identity: str, *which: str) -> _Stream:
+    command = ("python3", "-m", "rightpool_profiler", "trace", identity, *which)
     pieces = client.container_output(key.namespace, pod, SIDECAR_CONTAINER, command, silence=SILENCE_SECONDS)
     return _Stream(iter(pieces))
 

@@ -1,16 +1,26 @@
 """How numbers are said in messages: few digits, with their unit, for a reader who did not ask for them."""
 
 from math import floor
+from typing import Final
 
 from rightpool.api.units import write_unix_time
 
 HOUR = 3600.0
 DAY = 86_400.0
+_PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float) -> str:
     """Three significant digits below 100, whole above: 0.217, 8.05, 1180."""
     return f"{value:.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+
+
+def prefixed(value: float) -> str:
+    """Three digits and a prefix before a unit, such as `312 T`; without a prefix below a thousand, such as `0.1 `."""
+    for size, prefix in _PREFIXES:
+        if value >= size * 0.9995:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g} "
 
 
 def dollars(value: float) -> str:

@@ -23,7 +23,7 @@ MESSAGES: Final = {
     "its memory limit",
     "ProgramProfiles": "the program runs a profiler of its own, and there can be only one",
     "CaptureFailed": "the framework's profiler failed",
-    "TooLarge": "the trace is larger than 256 MiB, or that of one call of a JAX program on a GPU than 12 MiB",
+    "TooLarge": "the trace is larger than 512 MiB, or that of one call of a JAX program on a GPU than 12 MiB",
     "NoSpace": "there is no room for the trace on the pod's volume",
     "TimedOut": "the traces of the pod's other ranks took all the time that there is",
     "TooManyRanks": "the pod has more ranks than are traced for one request",

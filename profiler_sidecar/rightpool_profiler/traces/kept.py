@@ -2,7 +2,7 @@
 
 Both outlive a restart of the sidecar, and are gone with the pod. The program's side may do anything to the file that it
 leaves. So it is copied first, with bounds, and the copy is read. What XLA has written is turned into the format that
-PyTorch's profiler writes, and is kept in that alone.
+PyTorch's profiler writes, and is kept beside it as it is, where there is room, for xprof.
 """
 
 import errno
@@ -24,11 +24,12 @@ from rightpool_profiler.traces.summary import Summary
 from rightpool_profiler.traces.xla_summary import Reading
 from rightpool_profiler.traces.xspace import Event
 
-MAX_BYTES: Final = 256 << 20  # of a trace as the agent writes it
+MAX_BYTES: Final = 512 << 20  # of a trace as the agent writes it
 MAX_KEPT_BYTES: Final = 48 << 20  # of the gzips of all ranks; beside them lie those of the request before
 _MAX_XSPACE_BYTES: Final = 24 << 20  # of the gzip of XLA's own file, while it is turned into what is kept
 ANSWER: Final = "newest.json"
 _ENDING: Final = ".json.gz"
+_XSPACE_ENDING: Final = ".xplane.pb.gz"
 _COPY: Final = "copy.tmp"
 _MADE: Final = "made.tmp"
 _KINETO: Final = ".requested.json"
@@ -56,14 +57,22 @@ class Kept:
         request = hashlib.sha256(f"{identity}:{contract.TRACE_ALL if asked is None else asked}".encode()).hexdigest()
         return self._folder / f"{request[:16]}-{rank}{_ENDING}"
 
+    def forget(self, identity: str, asked: int | None, rank: int) -> None:
+        """Remove the trace of a rank."""
+        path = self.path(identity, asked, rank)
+        remove(path)
+        remove(_xspace_beside(path))
+
     def keep(self, source: Path, target: Path, room: int) -> dict[str, Any]:
         """Copy a trace to `target`, compressed, and say what it holds. Raises Unkept; then nothing has changed.
 
-        room: bytes that its gzip may have. The result is RankAnswer's.
+        room: bytes that its gzip may have. XLA's own file is kept where there is room for both. The result is
+        RankAnswer's.
         """
         temporary, made = self._folder / _COPY, self._folder / _MADE
+        of_xla = source.name.endswith(_XSPACE)
         try:
-            if source.name.endswith(_XSPACE):
+            if of_xla:
                 _copy(source, made, _MAX_XSPACE_BYTES, _MAX_XSPACE_BYTES)
                 size, summary = _convert(made, temporary, room)
             else:
@@ -73,6 +82,9 @@ class Kept:
             with temporary.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             packed = temporary.stat().st_size
+            if of_xla and packed + made.stat().st_size <= room:
+                packed += made.stat().st_size
+                made.replace(_xspace_beside(target))
             temporary.replace(target)
         except (ValueError, EOFError, zlib.error) as error:
             raise Unkept("Unreadable", f"the file is no trace that can be summarised: {error}"[:200]) from error
@@ -101,36 +113,48 @@ class Kept:
             remove(temporary)
             raise _unkept(error) from error
         try:
-            wanted = {self.path(answer.id, answer.rank, one.rank).name for one in answer.ranks if one.captured}
+            wanted = {self.path(answer.id, answer.rank, one.rank) for one in answer.ranks if one.captured}
+            wanted |= {_xspace_beside(path) for path in wanted}
             for other in self._folder.iterdir():
-                if other.name.endswith(_ENDING) and other.name not in wanted:
+                if other.name.endswith((_ENDING, _XSPACE_ENDING)) and other not in wanted:
                     remove(other)
         except OSError:
             pass  # they go with the next request
 
-    def send(self, identity: str, out: BinaryIO) -> int:
+    def send(self, identity: str, out: BinaryIO, *, of_xla: bool = False) -> int:
         """Write the traces of this request to `out`: for each rank a line of JSON with `rank`, `size`, `sha256`, and
         how many are `left` after it, then its gzip. The exit status of `python3 -m rightpool_profiler trace ID`; an
-        error is a line with a message."""
+        error is a line with a message. of_xla: what XLA has written, instead of what was made of it."""
         answer = self.load()
         try:
             if answer is None or answer.id != identity or answer.state != contract.TRACE_CAPTURED:
                 newest = "none" if answer is None else answer.id
                 raise FileNotFoundError(f"this trace is not kept any more: the newest one is {newest}")
-            captured = sorted((one for one in answer.ranks if one.captured), key=lambda one: one.rank)
-            for left, one in zip(range(len(captured) - 1, -1, -1), captured, strict=True):
-                with self.path(answer.id, answer.rank, one.rank).open("rb") as file:
-                    size = os.fstat(file.fileno()).st_size
-                    head = {"rank": one.rank, "size": size, "sha256": one.result["sha256"], "left": left}
+            captured = {one.rank: self.path(identity, answer.rank, one.rank) for one in answer.ranks if one.captured}
+            if of_xla:
+                captured = {rank: _xspace_beside(path) for rank, path in captured.items()}
+                captured = {rank: path for rank, path in captured.items() if path.exists()}
+                if not captured:
+                    raise FileNotFoundError("nothing that XLA has written is kept of this trace")
+            for left, rank in zip(range(len(captured) - 1, -1, -1), sorted(captured), strict=True):
+                with captured[rank].open("rb") as file:
+                    size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+                    head = {"rank": rank, "size": size, "sha256": digest, "left": left}
+                    file.seek(0)
                     out.write(json.dumps(head).encode() + b"\n")
                     for chunk in _chunks(file):
                         out.write(chunk)
             out.flush()
             return 0
-        except (OSError, KeyError) as error:
+        except OSError as error:
             out.write(json.dumps({"message": str(error)}).encode() + b"\n")
             out.flush()
             return 1
+
+
+def _xspace_beside(path: Path) -> Path:
+    """Where XLA's own file lies, of which this one was made."""
+    return path.with_name(path.name.removesuffix(_ENDING) + _XSPACE_ENDING)
 
 
 def _unkept(error: OSError) -> Unkept:

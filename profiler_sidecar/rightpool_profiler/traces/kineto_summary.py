@@ -1,181 +1,219 @@
 """What a trace of PyTorch's profiler says of the time of its steps: of devices where it has their work, else of the
 host.
 
-Parts of the time are shares that sum to 1, as in `shares`, and two of what is idle there:
-
-    input     the program waits in its DataLoader: on a device, while nothing runs there
-    launch    nothing runs on the device while the host is inside an operator or a call of the runtime other than a
-              synchronisation: it prepares the next work
-
-The time of a host is that of its operators. There the wait for data goes before computing, since operators that make a
-batch are part of it. Several devices are averaged.
+Parts of the time are those of `sweep`. The time of a host is that of its operators. There the wait for data goes before
+computing, since operators that make a batch are part of it. Several devices are averaged.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rightpool import contract
-from rightpool_profiler.traces import intervals, kineto
-from rightpool_profiler.traces.devices import COLLECTIVE, COPY, Span
-from rightpool_profiler.traces.summary import MAX_SPANS, Summary, Tally, plain
+from rightpool_profiler.traces import kineto, sweep
+from rightpool_profiler.traces.account import Account
+from rightpool_profiler.traces.costs import Cost, cost_of
+from rightpool_profiler.traces.devices import COLLECTIVE, COPY
+from rightpool_profiler.traces.names import Names
+from rightpool_profiler.traces.nesting import self_times
+from rightpool_profiler.traces.spans import Spans
+from rightpool_profiler.traces.summary import Summary
+from rightpool_profiler.traces.sweep import Window, Working
 
+MAX_SPANS: Final = 3_000_000  # of devices and host together, 28 bytes each
 _MAX_DEVICES: Final = 64
+_MAX_THREADS: Final = 4096
+_MAX_COSTS: Final = 100_000  # operators whose FLOPs are known
 _LOADER: Final = "enumerate(DataLoader)"
 _OPTIMIZER: Final = "Optimizer.step#"
 _HOST_COLLECTIVE: Final = ("gloo:", "mpi:", "ucc:")
 _RUNTIME: Final = frozenset({"cuda_runtime", "cuda_driver"})
 _DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
-
-
-@dataclass(slots=True)
-class _Trace:
-    """The spans of a trace that count here."""
-
-    devices: dict[int, list[Span]] = field(default_factory=dict)
-    operators: dict[int, list[Span]] = field(default_factory=lambda: defaultdict(list))  # by thread
-    collectives: list[Span] = field(default_factory=list)  # of the host
-    loading: list[tuple[int, int]] = field(default_factory=list)
-    runtime: list[tuple[int, int]] = field(default_factory=list)
-    window: tuple[int, int] | None = None
-    steps: int = 0
+_NONE: Final = -1
+_SECOND: Final = 1e9
+_ON_HOST: Final = (
+    contract.PART_COMPUTE,
+    contract.PART_OVERLAPPED_COMMUNICATION,
+    contract.PART_EXPOSED_COMMUNICATION,
+    contract.PART_INPUT,
+    contract.PART_IDLE,
+)
+_ON_DEVICE: Final = (*_ON_HOST, contract.PART_MEMCPY, contract.PART_LAUNCH)
 
 
 def summarise(chunks: Iterable[bytes]) -> Summary:
     """The summary of a trace. Raises ValueError for what is no trace, holds no work, or more than a short one can."""
-    trace = _read(chunks)
-    found = _of_devices(trace) if trace.devices else _of_host(trace)
-    if found is None:
-        raise ValueError("it holds no work of a device and no operator")
-    return found
-
-
-def _read(chunks: Iterable[bytes]) -> _Trace:
     trace = _Trace()
-    names: dict[str, str] = {}
-    count = 0
     for event in kineto.events(chunks):
-        category, thread = event.get("cat"), event.get("tid")
-        if event.get("ph") != "X" or not isinstance(category, str):
-            continue
-        start, duration = kineto.nanoseconds(event.get("ts")), kineto.nanoseconds(event.get("dur"))
-        if start is None or duration is None:
-            continue
-        name = plain(str(event.get("name")))
-        name = names.setdefault(name, name)
-        end = start + duration
+        trace.add(event)
+    return trace.of_devices() if trace.devices else trace.of_host()
+
+
+class _Trace:
+    """The spans of a trace that count here."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.devices: dict[int, Spans] = {}  # with the number of the name, and of the operator
+        self.operators: dict[int, Spans] = {}  # by thread; with the number of the name
+        self.collectives = Spans("i")  # of the host
+        self.loading, self.runtime = Spans(), Spans()
+        self.steps = 0
+        self.window: Window | None = None
+        self.costs: dict[int, tuple[Cost, int, int]] = {}  # of an operator by its number; with its name and time
+        self.copied: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # by name: time, and bytes
+        self.count = 0
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Raises ValueError."""
+        category, start = event.get("cat"), kineto.nanoseconds(event.get("ts"))
+        if start is None or not isinstance(category, str):
+            return
+        duration = kineto.nanoseconds(event.get("dur"))
+        if duration is None or event.get("ph") != "X":
+            return
+        name, end = str(event.get("name")), start + duration
         if category in _DEVICE:
-            device = event.get("pid")
-            if not isinstance(device, int):
-                continue
-            count += 1
-            trace.devices.setdefault(device, []).append((start, end, name))
+            self._add_work(event, start, end, self.names.number(name))
         elif category in _RUNTIME:
-            count += 1
+            self._counted()
             if "Synchronize" not in name:
-                trace.runtime.append((start, end))
-        elif category == "cpu_op" and isinstance(thread, int):
-            count += 1
-            trace.operators[thread].append((start, end, name))
+                self.runtime.add(start, end)
+        elif category == "cpu_op":
+            self._add_operator(event, start, end, name)
         elif category == "user_annotation":
-            count += 1
+            self._counted()
             if name.startswith(_LOADER):
-                trace.loading.append((start, end))
+                self.loading.add(start, end)
             elif name.startswith(_HOST_COLLECTIVE):
-                trace.collectives.append((start, end, name))
+                self.collectives.add(start, end, self.names.number(name))
             elif name.startswith(_OPTIMIZER):
-                trace.steps += 1
+                self.steps += 1
         elif category == "Trace":
-            trace.window = start, end
-        if count > MAX_SPANS or len(trace.devices) > _MAX_DEVICES:
-            raise ValueError(f"it holds more than {MAX_SPANS} operations, or {_MAX_DEVICES} devices")
-    return trace
+            self.window = start, end
+
+    def _counted(self) -> None:
+        self.count += 1
+        if self.count > MAX_SPANS:
+            raise ValueError(f"it holds more than {MAX_SPANS} operations")
+
+    def _add_work(self, event: Mapping[str, Any], start: int, end: int, name: int) -> None:
+        device, arguments = event.get("pid"), _arguments(event)
+        if not isinstance(device, int):
+            return
+        self._counted()
+        if device not in self.devices and len(self.devices) >= _MAX_DEVICES:
+            raise ValueError(f"it holds more than {_MAX_DEVICES} devices")
+        self.devices.setdefault(device, Spans("iq")).add(start, end, name, _whole(arguments.get("External id")))
+        copied = _whole(arguments.get("bytes"))
+        if copied > 0 and event.get("cat") != "kernel":
+            found = self.copied[name]
+            found[0] += end - start
+            found[1] += copied
+
+    def _add_operator(self, event: Mapping[str, Any], start: int, end: int, name: str) -> None:
+        thread = event.get("tid")
+        if not isinstance(thread, int):
+            return
+        self._counted()
+        if thread not in self.operators and len(self.operators) >= _MAX_THREADS:
+            raise ValueError(f"it holds more than {_MAX_THREADS} threads")
+        number = self.names.number(name)
+        self.operators.setdefault(thread, Spans("i")).add(start, end, number)
+        arguments = _arguments(event)
+        cost = cost_of(name, arguments)
+        if cost is not None and len(self.costs) < _MAX_COSTS:
+            self.costs[_whole(arguments.get("External id"))] = cost, number, end - start
+
+    # --- what it says ------------------------------------------------------------------------------------------------
+
+    def of_devices(self) -> Summary:
+        """Raises ValueError."""
+        account = Account(_SECOND)
+        kinds = [_kind(text) for text in self.names.texts]
+        extents = [_extent(spans) for spans in self.devices.values()]
+        for spans, window in zip(self.devices.values(), extents, strict=True):
+            if window[1] <= window[0]:
+                continue
+            swept = sweep.sweep([_work(spans, kinds), *self._of_host_beside()], window)
+            parts = swept.parts(_ON_DEVICE)
+            account.add(window, self.steps, parts, self._by_name(swept))
+            for start, end, name, _ in spans:
+                account.operations.add(self.names.texts[name], end - start)
+            self._tell_costs(spans, account)
+        for name, (time, copied) in self.copied.items():
+            account.operations.add_costs(self.names.texts[name], time, (None, copied))
+        return account.summary("device")
+
+    def _of_host_beside(self) -> Iterator[Iterator[Working]]:
+        """Waits for data, and what prepares the next work."""
+        yield ((start, end, sweep.INPUT, _NONE) for start, end in self.loading)
+        yield ((start, end, sweep.LAUNCH, _NONE) for start, end in self.runtime)
+        for operators in self.operators.values():
+            yield ((start, end, sweep.LAUNCH, _NONE) for start, end, _ in operators)
+
+    def _tell_costs(self, spans: Spans, account: Account) -> None:
+        """Of the kernels that an operator launches, the longest one does its work."""
+        longest: dict[int, tuple[int, int]] = {}
+        for start, end, name, operator in spans if self.costs else ():
+            if operator in self.costs:
+                longest[operator] = max(longest.get(operator, (0, 0)), (end - start, name))
+        for operator, (time, name) in longest.items():
+            account.operations.add_costs(self.names.texts[name], time, self.costs[operator][0])
+
+    def of_host(self) -> Summary:
+        """Raises ValueError."""
+        account = Account(_SECOND)
+        window = self.window or _around([_extent(spans) for spans in self.operators.values()])
+        if self.operators and window[1] > window[0]:
+            streams: list[Iterator[Working]] = [
+                ((start, end, sweep.INPUT, _NONE) for start, end in self.loading),
+                ((start, end, sweep.COMMUNICATION, name) for start, end, name in self.collectives),
+                *(((start, end, sweep.COMPUTE, _NONE) for start, end, _ in own) for own in self.operators.values()),
+            ]
+            swept = sweep.sweep(streams, window, sweep.COMPUTE | sweep.INPUT)
+            parts = swept.parts(_ON_HOST, loading_first=True)
+            account.add(window, self.steps, parts, self._by_name(swept))
+            for own in self.operators.values():
+                for (_, _, name), time in self_times(own):
+                    account.operations.add(self.names.texts[name], time)
+        for cost, name, time in self.costs.values():
+            account.operations.add_costs(self.names.texts[name], time, cost)
+        return account.summary("host")
+
+    def _by_name(self, swept: sweep.Swept) -> Iterator[tuple[str, sweep.Share]]:
+        return ((self.names.texts[name], share) for name, share in swept.shares.items())
 
 
-def _of_devices(trace: _Trace) -> Summary | None:
-    loading = intervals.union(trace.loading)
-    preparing = intervals.union(
-        [*trace.runtime, *((start, end) for spans in trace.operators.values() for start, end, _ in spans)]
+def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = event.get("args")
+    return found if isinstance(found, dict) else {}
+
+
+def _whole(value: Any) -> int:
+    """A number that fits; none where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62 else _NONE
+
+
+def _extent(spans: Spans) -> Window:
+    first, last = 2**63 - 1, 0
+    for start, end, *_ in spans:
+        first, last = min(first, start), max(last, end)
+    return first, last
+
+
+def _around(extents: list[Window]) -> Window:
+    return min((one[0] for one in extents), default=0), max((one[1] for one in extents), default=0)
+
+
+def _kind(name: str) -> int:
+    if COLLECTIVE.search(name):
+        return sweep.COMMUNICATION
+    return sweep.COPY if COPY.search(name) else sweep.COMPUTE
+
+
+def _work(spans: Spans, kinds: list[int]) -> Iterator[Working]:
+    return (
+        (start, end, kinds[name], name if kinds[name] == sweep.COMMUNICATION else _NONE)
+        for start, end, name, _ in spans
     )
-    parts: dict[str, float] = defaultdict(float)
-    collectives, operations = Tally(), Tally()
-    total = longest = 0
-    for spans in trace.devices.values():
-        window = min(start for start, _, _ in spans), max(end for _, end, _ in spans)
-        length = window[1] - window[0]
-        if length <= 0:
-            continue
-        total += length
-        longest = max(longest, length)
-        communication = [span for span in spans if COLLECTIVE.search(span[2])]
-        copy = [span for span in spans if COPY.search(span[2]) and not COLLECTIVE.search(span[2])]
-        compute = intervals.union(
-            (span[0], span[1]) for span in spans if not COPY.search(span[2]) and not COLLECTIVE.search(span[2])
-        )
-        communicating = intervals.union((start, end) for start, end, _ in communication)
-        working = intervals.union([*compute, *communicating])
-        busy = intervals.union([*working, *((start, end) for start, end, _ in copy)])
-        idle = intervals.without([window], busy)
-        waiting = intervals.intersection(idle, loading)
-        rest = intervals.without(idle, loading)
-        both = intervals.length(intervals.intersection(compute, communicating))
-        launching = intervals.length(intervals.intersection(rest, preparing))
-        parts[contract.PART_COMPUTE] += intervals.length(compute) - both
-        parts[contract.PART_OVERLAPPED_COMMUNICATION] += both
-        parts[contract.PART_EXPOSED_COMMUNICATION] += intervals.length(communicating) - both
-        parts[contract.PART_MEMCPY] += intervals.length(busy) - intervals.length(working)
-        parts[contract.PART_INPUT] += intervals.length(waiting)
-        parts[contract.PART_LAUNCH] += launching
-        parts[contract.PART_IDLE] += intervals.length(rest) - launching
-        collectives.add_exposed(communication, compute)
-        for start, end, name in spans:
-            operations.add(name, end - start)
-    if not total:
-        return None
-    return Summary.of("device", longest / 1e9, total, trace.steps, parts, collectives, operations)
-
-
-def _of_host(trace: _Trace) -> Summary | None:
-    spans = [span for own in trace.operators.values() for span in own]
-    if not spans:
-        return None
-    window = trace.window or (min(start for start, _, _ in spans), max(end for _, end, _ in spans))
-    total = window[1] - window[0]
-    if total <= 0:
-        return None
-    loading = intervals.clip(intervals.union(trace.loading), *window)
-    compute = intervals.clip(intervals.union((start, end) for start, end, _ in spans), *window)
-    compute = intervals.without(compute, loading)
-    communicating = intervals.clip(intervals.union((start, end) for start, end, _ in trace.collectives), *window)
-    both = intervals.length(intervals.intersection(compute, communicating))
-    exposed = intervals.without(communicating, intervals.union([*compute, *loading]))
-    busy = intervals.union([*loading, *compute, *exposed])
-    parts: dict[str, float] = {
-        contract.PART_COMPUTE: intervals.length(compute) - both,
-        contract.PART_OVERLAPPED_COMMUNICATION: both,
-        contract.PART_EXPOSED_COMMUNICATION: intervals.length(exposed),
-        contract.PART_INPUT: intervals.length(loading),
-        contract.PART_IDLE: total - intervals.length(busy),
-    }
-    collectives, operations = Tally(), Tally()
-    clipped = [(max(start, window[0]), min(end, window[1]), name) for start, end, name in trace.collectives]
-    collectives.add_exposed([span for span in clipped if span[0] < span[1]], intervals.union([*compute, *loading]))
-    for own in trace.operators.values():
-        for name, seconds in _self_times(own):
-            operations.add(name, seconds)
-    return Summary.of("host", total / 1e9, total, trace.steps, parts, collectives, operations)
-
-
-def _self_times(spans: list[Span]) -> Iterable[tuple[str, int]]:
-    """The time of each operator of a thread that it does not spend in another one."""
-    open_: list[list[Any]] = []  # end, name, time left
-    for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
-        while open_ and open_[-1][0] <= start:
-            _, done, left = open_.pop()
-            yield done, max(left, 0)
-        if open_:
-            open_[-1][2] -= min(end, open_[-1][0]) - start
-        open_.append([end, name, end - start])
-    for _, name, left in open_:
-        yield name, max(left, 0)

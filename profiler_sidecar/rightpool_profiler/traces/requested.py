@@ -109,7 +109,7 @@ class Requested:
         """This is what became of the trace, unless another request came in between."""
         answer, turn = self._answer, self._turn
         if answer is None or not answer.asks(reading.id, reading.asked) or turn is None or turn.rank != reading.rank:
-            remove(self._kept.path(reading.id, reading.asked, reading.rank))
+            self._kept.forget(reading.id, reading.asked, reading.rank)
             return
         self._done(answer, outcome)
 
@@ -202,7 +202,7 @@ class Requested:
             # Nobody finds files of which nothing is told.
             for one in answer.ranks:
                 if one.captured:
-                    remove(self._kept.path(answer.id, answer.rank, one.rank))
+                    self._kept.forget(answer.id, answer.rank, one.rank)
             lost = (
                 RankAnswer.failed(one.rank, error.reason, str(error)) if one.captured else one for one in answer.ranks
             )

@@ -1,22 +1,16 @@
 """What a trace says of the time of its steps, whoever has taken it: the form in which the operator gets it.
 
-Parts of the time are shares that sum to 1, as in `shares`; what takes the time is told by name.
+Parts of the time are shares that sum to 1, as in `sweep`; what takes the time is told by name.
 """
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any
 
-from rightpool_profiler.traces import intervals
-from rightpool_profiler.traces.devices import Span
 from rightpool_profiler.traces.kinds import kind_of
-
-MAX_SPANS: Final = 400_000  # of devices and host together: 320 bytes each at the most that is needed at once
-_LISTED: Final = 10
-_COLLECTIVES_LISTED: Final = 8
-_NAME_LENGTH: Final = 80
+from rightpool_profiler.traces.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +22,15 @@ class Named:
     share: float
     exposed: float | None = None
     """Of a collective: the share during which nothing is computed."""
+    flops: float | None = None
+    """Floating-point operations a second while it runs; None where the trace does not say."""
+    bytes: float | None = None
+    """Bytes that it reads and writes a second, likewise."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "count": self.count, "share": self.share}
+        optional = {"exposed": self.exposed, "flops": self.flops, "bytes": self.bytes}
+        known = {name: value for name, value in optional.items() if value is not None}
+        return {"name": self.name, "count": self.count, "share": self.share, **known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,8 @@ class Summary:
     XLA."""
     kinds: list[Named] = field(default_factory=list)
     """All of those operations by their kind."""
-
-    @classmethod
-    def of(
-        cls,
-        on: str,
-        seconds: float,
-        total: int,
-        steps: int | None,
-        parts: Mapping[str, float],
-        collectives: "Tally",
-        operations: "Tally",
-    ) -> Self:
-        """total: the time that parts and tallies are shares of."""
-        return cls(
-            on,
-            seconds,
-            steps or None,
-            {part: time / total for part, time in parts.items()},
-            collectives.most(_COLLECTIVES_LISTED, total, exposed=True),
-            operations.most(_LISTED, total, exposed=False),
-            operations.by_kind().most(_LISTED, total, exposed=False),
-        )
+    memory: Memory | None = None
+    """None where the trace does not say."""
 
     def to_dict(self) -> dict[str, Any]:
         """The wire form, between sidecar and operator."""
@@ -79,53 +59,68 @@ class Summary:
             "seconds": self.seconds,
             "steps": self.steps,
             "parts": self.parts,
-            "collectives": [{**one.to_dict(), "exposed": one.exposed} for one in self.collectives],
+            "collectives": [one.to_dict() for one in self.collectives],
             "operations": [one.to_dict() for one in self.operations],
             "kinds": [one.to_dict() for one in self.kinds],
+            "memory": None if self.memory is None else self.memory.to_dict(),
         }
 
 
+@dataclass(slots=True)
+class _Taken:
+    """By all operations of a name."""
+
+    count: int = 0
+    time: int = 0
+    exposed: int = 0
+    costs: list[float] = field(default_factory=lambda: [0.0, 0.0])  # FLOPs and bytes
+    timed: list[int] = field(default_factory=lambda: [0, 0])  # time of the operations whose costs are known
+
+
 class Tally:
-    """Count and time by name."""
+    """Count, time and costs by name."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    def __init__(self, second: float) -> None:
+        """second: how many units of time make one."""
+        self._second = second
+        self._found: dict[str, _Taken] = defaultdict(_Taken)
 
-    def add(self, name: str, time: int, exposed: int = 0) -> None:
+    def add(self, name: str, time: int) -> None:
+        """One operation."""
         found = self._found[name]
-        found[0] += 1
-        found[1] += time
-        found[2] += exposed
+        found.count += 1
+        found.time += time
 
-    def add_exposed(self, spans: Iterable[Span], computing: intervals.Spans) -> None:
-        """Collectives, each kind by itself: two at the same time both count. `computing`: sorted and disjoint."""
-        by_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for start, end, name in spans:
-            by_name[name].append((start, end))
-        for name, own in by_name.items():
-            merged = intervals.union(own)
-            found = self._found[name]
-            found[0] += len(own)
-            found[1] += intervals.length(merged)
-            found[2] += intervals.length(intervals.without(merged, computing))
+    def add_costs(self, name: str, time: int, costs: Sequence[float | None]) -> None:
+        """FLOPs and bytes of one of the operations, and the time in which they were done."""
+        found = self._found[name]
+        for place, cost in enumerate(costs):
+            if cost is not None:
+                found.costs[place] += cost
+                found.timed[place] += time
 
     def by_kind(self) -> "Tally":
         """Of all operations, also those that are in no list."""
-        kinds = Tally()
-        for name, (count, time, _) in self._found.items():
+        kinds = Tally(self._second)
+        for name, taken in self._found.items():
             found = kinds._found[kind_of(name)]
-            found[0] += count
-            found[1] += time
+            found.count += taken.count
+            found.time += taken.time
         return kinds
 
-    def most(self, count: int, total: int, *, exposed: bool) -> list[Named]:
-        largest = heapq.nlargest(count, self._found.items(), key=lambda item: (item[1][1], item[0]))
+    def most(self, count: int, total: int) -> list[Named]:
+        """Those that take most. total: the time that shares are of."""
+        largest = heapq.nlargest(count, self._found.items(), key=lambda item: (item[1].time, item[0]))
         return [
-            Named(name, number, time / total, alone / total if exposed else None)
-            for name, (number, time, alone) in largest
+            Named(
+                name,
+                taken.count,
+                taken.time / total,
+                None,
+                *(
+                    cost * self._second / timed if timed and cost else None
+                    for cost, timed in zip(taken.costs, taken.timed, strict=True)
+                ),
+            )
+            for name, taken in largest
         ]
-
-
-def plain(name: str) -> str:
-    """A name that is short, and does nothing to a terminal."""
-    return "".join(letter for letter in name[:_NAME_LENGTH] if letter.isprintable())

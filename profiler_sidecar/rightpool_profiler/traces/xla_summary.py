@@ -7,19 +7,21 @@ XLA does not say: that is idle. Several devices are averaged.
 """
 
 import re
-from collections import defaultdict
 from typing import Final
 
 from rightpool import contract
-from rightpool_profiler.traces import intervals
-from rightpool_profiler.traces.devices import Device, Work, spans_of
-from rightpool_profiler.traces.shares import measures
-from rightpool_profiler.traces.summary import Summary, Tally, plain
+from rightpool_profiler.traces.account import Account
+from rightpool_profiler.traces.devices import Device, Work
+from rightpool_profiler.traces.memory import Levels
+from rightpool_profiler.traces.shares import PARTS
+from rightpool_profiler.traces.summary import Summary
+from rightpool_profiler.traces.sweep import sweep
 from rightpool_profiler.traces.xspace import Event
 
-MAX_OPERATIONS: Final = 300_000  # 650 bytes each in the worst of files
+MAX_OPERATIONS: Final = 5_000_000  # 32 bytes each
 _PICOSECONDS: Final = 1e12
-_KIND: Final = re.compile(r"(-start|-done)?(\.\d+)*$")  # what an operation's name has behind its kind
+_MEMORY: Final = {"MemoryAllocation": 1, "MemoryDeallocation": -1}
+_LEVEL: Final = ("allocator_name", "bytes_allocated", "allocation_bytes")
 _SIGNS: Final = re.compile(r"[^0-9A-Za-z]+")
 _PREFIXES: Final = ("jit", "pmap")  # of a function's name in that of the program
 
@@ -31,6 +33,8 @@ class Reading:
         self._work = Work()
         self._functions: set[tuple[str, int]] = set()
         self._calls: int | None = None
+        self._levels = Levels()
+        self._changes = 0  # of the memory in use
 
     def add(self, plane: int, plane_name: str, line: int, line_name: str, event: Event) -> None:
         """Raises ValueError where there are more operations than a short trace can have."""
@@ -41,38 +45,46 @@ class Reading:
             calls = event.stats.get("calls")
             self._calls = calls if isinstance(calls, int) and calls > 0 else None
             return
-        self._work.add(plane, plane_name, line, line_name, event)
-        if self._work.count > MAX_OPERATIONS:
+        if event.name in _MEMORY:
+            self._add_memory(event)
+        else:
+            self._work.add(plane, plane_name, line, line_name, event)
+        if self._work.count + self._changes > MAX_OPERATIONS:
             raise ValueError(f"it holds more than {MAX_OPERATIONS} operations")
 
     def summary(self) -> Summary:
-        """To be called once. Raises ValueError where the trace holds no work."""
+        """Raises ValueError where the trace holds no work."""
         accelerators, devices = self._work.devices()
-        parts: dict[str, float] = defaultdict(float)
-        collectives, operations = Tally(), Tally()
-        total = longest = 0
-        steps = None
+        account = Account(_PICOSECONDS)
+        windows = []
         for device in devices:
-            window, made = self._window(device)
-            length = window[1] - window[0]
-            if length <= 0:
+            window, steps = self._window(device)
+            if window[1] <= window[0]:
                 continue
-            total += length
-            if length > longest:
-                longest, steps = length, made
-            for part, time in measures(device, window).items():
-                parts[part] += time
-            _tell(device, window, collectives, operations)
-        if not total:
-            raise ValueError("it holds no work of a device and no operation of XLA")
-        if not accelerators:
-            parts[contract.PART_COMPUTE] += parts.pop(contract.PART_MEMCPY)
-        on = "device" if accelerators else "host"
-        return Summary.of(on, longest / _PICOSECONDS, total, steps, parts, collectives, operations)
+            windows.append(window)
+            swept = sweep(self._work.work(device), window)
+            parts = swept.parts(PARTS)
+            if not accelerators:
+                parts[contract.PART_COMPUTE] += parts.pop(contract.PART_MEMCPY)
+            texts = self._work.names.texts
+            account.add(window, steps, parts, ((texts[name], share) for name, share in swept.shares.items()))
+            for start, time, name, cost in self._work.own(device):
+                if window[0] <= start < window[1]:
+                    account.operations.add(texts[name], time)
+                    account.operations.add_costs(texts[name], time, cost)
+        memory = self._levels.within((min(windows)[0], max(end for _, end in windows))) if windows else None
+        return account.summary("device" if accelerators else "host", memory)
+
+    def _add_memory(self, event: Event) -> None:
+        """What an allocator of XLA has handed out, or got back."""
+        owner, used, change = (event.stats.get(name) for name in _LEVEL)
+        if isinstance(owner, str) and isinstance(used, int) and isinstance(change, int) and used >= 0:
+            self._changes += 1
+            self._levels.add(owner, "host" in owner, event.start, used, change * _MEMORY[event.name])
 
     def _window(self, device: Device) -> tuple[tuple[int, int], int | None]:
         """The time that counts, and the steps in it."""
-        whole = device.extent() or (0, 0)
+        whole = device.extent or (0, 0)
         function, each = next(iter(self._functions)) if len(self._functions) == 1 else ("", 0)
         if self._calls is not None and each:
             return whole, self._calls * each
@@ -86,19 +98,6 @@ class Reading:
             return whole, None
         # Two programs of one name are two functions, or one with two shapes: which, the trace does not say.
         return (starts[0], starts[-1]), (len(starts) - 1) * each if len(programs) == 1 else None
-
-
-def _tell(device: Device, window: tuple[int, int], collectives: Tally, operations: Tally) -> None:
-    """What takes the time of one device."""
-    kinds = (
-        (max(start, window[0]), min(end, window[1]), plain(_KIND.sub("", name)))
-        for start, end, name in device.communication
-    )
-    computing = intervals.clip(spans_of(device.compute), *window)
-    collectives.add_exposed([span for span in kinds if span[0] < span[1]], computing)
-    for start, time, name in device.own:
-        if window[0] <= start < window[1]:
-            operations.add(plain(name), time)
 
 
 def _letters(name: str) -> str:

@@ -14,9 +14,14 @@ from typing import Final
 NEEDED: Final = frozenset(
     {"hlo_op", "hlo_module", "program_id", "run_id", "device_ordinal", "_p", "_c", "function", "steps", "calls"}
 )
+FLOPS: Final = "flops"
+BYTES: Final = "bytes_accessed"
+_COSTS: Final = frozenset({FLOPS, BYTES})  # of each execution of an operation, which XLA says once, with the name
 _MAX_EVENTS: Final = 2_000_000  # where all of them are held
 _MAX_LINES: Final = 100_000  # with planes
 _MAX_NAMES: Final = 100_000  # of events and statistics, in all planes
+_MAX_NUMBERS: Final = 200_000  # that belong to names, of a plane
+_LONGEST_NUMBER: Final = 24  # bytes
 _MAX_MESSAGE: Final = 1 << 20  # bytes of one event, or of one name with what belongs to it
 _NAME_LENGTH: Final = 160  # on TPUs a name is the text of a whole operation
 
@@ -63,6 +68,8 @@ class Head:
     """Of events."""
     statistics: dict[int, str] = field(default_factory=dict)
     """Names of statistics, and texts that several events have."""
+    costs: dict[int, dict[str, Value]] = field(default_factory=dict)
+    """FLOPS and BYTES of each event of a name."""
 
 
 def read(data: bytes) -> list[Plane]:
@@ -80,7 +87,7 @@ def heads(chunks: Iterable[bytes]) -> list[Head]:
     source, found = _Source(chunks), list[Head]()
     left = [_MAX_NAMES, _MAX_LINES]
     for end in _planes(source):
-        head = Head(Plane(""))
+        head, numbers = Head(Plane("")), list[tuple[int, bytes]]()
         left[1] -= 1
         for number, value, size in source.fields(end):
             if value is not None:
@@ -91,7 +98,9 @@ def heads(chunks: Iterable[bytes]) -> list[Head]:
                 head.plane.lines.append(_line(source, source.at + size))
                 left[1] -= 1
             elif number in (4, 5) and size <= _MAX_MESSAGE:
-                _name(source.take(size), head.names if number == 4 else head.statistics)
+                identity, about = _name(source.take(size), head.names if number == 4 else head.statistics)
+                if number == 4 and len(numbers) + len(about) <= _MAX_NUMBERS:
+                    numbers.extend((identity, one) for one in about)
                 left[0] -= 1
             else:
                 source.skip(size)
@@ -99,6 +108,9 @@ def heads(chunks: Iterable[bytes]) -> list[Head]:
                 raise ValueError("more names or lines than a short trace can have")
         if min(left) < 0:
             raise ValueError("more planes than a short trace can have")
+        kept = {identity: text for identity, text in head.statistics.items() if text in _COSTS}
+        for identity, one in numbers if kept else ():
+            _statistic(one, head.costs.setdefault(identity, {}), kept, {})
         found.append(head)
     return found
 
@@ -116,6 +128,7 @@ def events(
             raise ValueError("the file has changed")
         head, line = found[plane], -1
         kept = {identity: text for identity, text in head.statistics.items() if wanted(text)}
+        costs = head.costs if wanted(FLOPS) else {}
         for number, value, size in source.fields(end):
             if number != 3 or value is not None:
                 source.skip(size)
@@ -130,7 +143,7 @@ def events(
                 elif length > _MAX_MESSAGE:
                     raise ValueError(f"an event of {length} bytes")
                 else:
-                    yield plane, line, _event(source.take(length), epoch, head, kept)
+                    yield plane, line, _event(source.take(length), epoch, head, kept, costs)
 
 
 # --- parts of a file -------------------------------------------------------------------------------------------------
@@ -286,9 +299,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         raise ValueError("the message ends within a number") from None
 
 
-def _name(entry: bytes, names: dict[int, str]) -> None:
-    """One entry of a map from id to a message whose field 2 is the name."""
-    identity, name = 0, ""
+def _name(entry: bytes, names: dict[int, str]) -> tuple[int, list[bytes]]:
+    """One entry of a map from id to a message whose field 2 is the name. The id, and the statistics that are as short
+    as a number."""
+    identity, name, about = 0, "", list[bytes]()
     for number, _, value in _fields(entry):
         if number == 1 and isinstance(value, int):
             identity = value
@@ -296,10 +310,15 @@ def _name(entry: bytes, names: dict[int, str]) -> None:
             for inner, _, text in _fields(value):
                 if inner == 2 and isinstance(text, bytes):
                     name = _text(text)
+                elif inner == 5 and isinstance(text, bytes) and len(text) <= _LONGEST_NUMBER:
+                    about.append(text)
     names[identity] = name
+    return identity, about
 
 
-def _event(data: bytes, epoch: int, head: Head, kept: Mapping[int, str]) -> Event:
+def _event(
+    data: bytes, epoch: int, head: Head, kept: Mapping[int, str], costs: Mapping[int, dict[str, Value]]
+) -> Event:
     identity = offset = duration = 0
     stats: dict[str, Value] | None = None
     for number, _, value in _fields(data):
@@ -314,6 +333,8 @@ def _event(data: bytes, epoch: int, head: Head, kept: Mapping[int, str]) -> Even
             if stats is None:
                 stats = {}
             _statistic(value, stats, kept, head.statistics)
+    if identity in costs:
+        stats = {**costs[identity], **(stats or {})}
     start = epoch + offset
     return Event(head.names.get(identity, ""), start, start + duration, stats or _NO_STATS)
 

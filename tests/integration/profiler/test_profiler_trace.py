@@ -128,10 +128,10 @@ def served(pod: Pod, identity: str, rank: int | str = 0) -> dict[str, Any]:
     return found if rank == contract.TRACE_ALL or not found["ranks"] else {**found, **found["ranks"][0]}
 
 
-def sent(pod: Pod, identity: str) -> tuple[int, bytes]:
+def sent(pod: Pod, identity: str, *, of_xla: bool = False) -> tuple[int, bytes]:
     """What the command line gets."""
     out = io.BytesIO()
-    return Kept(pod.kept).send(identity, out), out.getvalue()
+    return Kept(pod.kept).send(identity, out, of_xla=of_xla), out.getvalue()
 
 
 def chrome_traces(pod: Pod, identity: str, answers: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -179,7 +179,10 @@ def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
     assert summary["on"] == "host" and summary["steps"] == 4
     assert sum(summary["parts"].values()) == pytest.approx(1.0)
     assert summary["parts"][contract.PART_INPUT] * summary["seconds"] >= 4 * 8 * 0.002, "it sleeps for each sample"
-    assert any(one["name"] == "aten::addmm" for one in summary["operations"])
+    (product,) = (one for one in summary["operations"] if one["name"] == "aten::addmm")
+    assert product["flops"] / product["bytes"] == pytest.approx(
+        2 * 8 * 64 * 64 / (4 * (64 + 8 * 64 + 64 * 64 + 8 * 64))
+    )
     events = chrome_trace(pod, "first", answer)
     assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
     assert served(pod, "first") == answer, "a repeated request is the same one"

@@ -10,13 +10,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from rightpool import contract
+from rightpool.api.trace import Trace, TraceState
+from rightpool.cli.trace_files import fetch_xspaces
+from rightpool.planning.job import JobKey
 from rightpool.runtime.act.trace_answers import read_answer
+from rightpool_profiler.traces import xspace
 from tests.integration.profiler.conftest import PATIENCE, Pod, clean_environment
 from tests.integration.profiler.test_profiler_trace import chrome_trace, chrome_traces, sent, served
 
@@ -140,11 +145,42 @@ def test_a_trace_of_a_program_on_four_devices(pod: Pod, tmp_path: Path, python: 
     second = served(pod, "second")
     assert second["state"] == contract.TRACE_CAPTURED and second["sha256"] != answer["sha256"]
     assert sent(pod, "first")[0] == 1, "the next one has taken its place"
-    assert len(list(pod.kept.iterdir())) == 2, "what was answered, and the file"
+    assert len(list(pod.kept.iterdir())) == 3, "what was answered, the file, and what XLA has written"
     assert not list((pod.shared / "traces").glob("*requested*")), "the program's side keeps none"
     pod.restart_sidecar()
     assert served(pod, "second") == second, "it is not taken again"
     program.end(running)
+
+
+class SendsXspace:
+    """In place of a pod: what its sidecar sends of a trace."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._pod = pod
+
+    def container_output(self, *arguments: Any, silence: float) -> Iterator[bytes]:
+        *_, identity, which = arguments[3]
+        assert which == "xspace"
+        yield sent(self._pod, identity, of_xla=True)[1]
+
+
+def test_a_folder_for_xprof(pod: Pod, tmp_path: Path) -> None:
+    """With RIGHTPOOL_TEST_XPROF, the path of the command `xprof` (2.24 or newer), it is read by it."""
+    program = Program(pod, tmp_path)
+    running = program.start()
+    answer = served(pod, "first")
+    program.end(running)
+    trace = Trace("first", TraceState.CAPTURED, 1.8e9, 0, 1, "pod-1", sha256=answer["sha256"])
+    folder = tmp_path / "xprof"
+    (path,) = fetch_xspaces(SendsXspace(pod), JobKey("vision", "job"), trace, folder)  # type: ignore[arg-type]
+    written = path.read_bytes()
+    (plane,) = (head.plane for head in xspace.heads([written]) if head.plane.name == "/host:CPU")
+    assert plane.lines and contract.TRACE_MARK.encode() in written
+    command = os.environ.get("RIGHTPOOL_TEST_XPROF")
+    for tool in ("get_overview", "get_roofline_model", "get_memory_profile", "list_xplane_lines") if command else ():
+        done = subprocess.run([str(command), tool, str(folder)], capture_output=True, timeout=PATIENCE, check=True)
+        found = json.loads(done.stdout)
+        assert found["capture"]["run"] == "first" and found["capture"]["files_used"] == ["rank-0"], tool
 
 
 def test_the_losses_are_the_same_bit_by_bit(pod: Pod, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rightpool.api.trace import (
     Trace,
     TraceFailure,
+    TraceMemory,
     TraceOperation,
     TracePart,
     TraceRanks,
@@ -28,12 +29,15 @@ from rightpool.api.trace import (
     TraceSummary,
 )
 from rightpool.cli import trace as command
-from rightpool.cli import trace_files
+from rightpool.cli import trace_files, trace_summary
 from rightpool.cli.connection import CliError
+from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
 from rightpool.cluster.errors import Forbidden, NotFound, Unavailable
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace_ranks import digest_of_all
+from rightpool.profiles.traits import ModelTraits
+from tests.unit.planning.jobs import POOLS, running
 
 KEY = JobKey("vision", "resnet50")
 BODY = b'{"traceEvents": []}' * 1000
@@ -84,14 +88,14 @@ def test_idle_time_has_other_reasons_only_where_some_are_told_apart() -> None:
         ((TracePart("Input", 0.75, 4.0), TracePart("Idle", 0.25, 1.33)), "idle for other reasons "),
     ):
         out = io.StringIO()
-        command.show(TRACE, replace(SUMMARY, parts=parts), Page(out))
+        trace_summary.show(TRACE, replace(SUMMARY, parts=parts), Page(out))
         (line,) = (line for line in out.getvalue().splitlines() if line.startswith("idle"))
         assert line.startswith(label) and line.removeprefix(label).lstrip().startswith("25%")
 
 
 def test_what_is_printed() -> None:
     out = io.StringIO()
-    command.show(TRACE, SUMMARY, Page(out))
+    trace_summary.show(TRACE, SUMMARY, Page(out))
     assert out.getvalue() == (
         "4 steps of rank 0 in pod pod-1: 0.5 s of the device\n"
         "\n"
@@ -114,6 +118,51 @@ def test_what_is_printed() -> None:
         "OPERATION  COUNT  SHARE\n"
         "gemm           8    <1%\n"
     )
+
+
+ROOF = Roof("h100", "h100-sxm", 1e15, 2e12, measured=False)
+
+
+def test_operations_with_their_point_in_the_roofline_and_memory() -> None:
+    """Of a chip with a ridge at 500 FLOP for each byte."""
+    operations = (
+        TraceOperation("gemm", 8, 0.5, None, 6e14, 6e11),
+        TraceOperation("norm", 8, 0.3, None, 1e12, 1e12),
+        TraceOperation("Memcpy HtoD", 2, 0.1, None, None, 2e11),
+        TraceOperation("other", 2, 0.1),
+    )
+    memory = TraceMemory(16 * 2**30, 0.43, (0, 2**30, 8 * 2**30, 16 * 2**30))
+    shown = replace(SUMMARY, operations=operations, memory=memory)
+    out = io.StringIO()
+    trace_summary.show(TRACE, shown, Page(out), ROOF)
+    assert out.getvalue().partition("OPERATIONS BY THEIR OWN TIME\n")[2] == (
+        "OPERATION    COUNT  SHARE  FLOP/S  BYTE/S  FLOP/BYTE  OF ITS ROOF\n"
+        "gemm             8    50%   600 T   600 G       1000          60%\n"
+        "norm             8    30%     1 T     1 T          1          50%\n"
+        "Memcpy HtoD      2    10%       -   200 G          -          10%\n"
+        "other            2    10%       -       -          -            -\n"
+        "\n"
+        "MEMORY IN USE\n"
+        "at most 16.0 GiB, after 43% of the time\n"
+        "▁▁▅█\n"
+    )
+    for roof, where in ((None, "Device"), (ROOF, "Host")):
+        out = io.StringIO()
+        trace_summary.show(TRACE, replace(shown, on=where), Page(out), roof)
+        assert "FLOP/BYTE" in out.getvalue() and "OF ITS ROOF" not in out.getvalue()
+
+
+def test_the_roof_is_that_of_the_chip_that_was_traced() -> None:
+    job = running()
+    assert job.observed.profile is not None
+    profile = replace(job.observed.profile, traits=ModelTraits(precision="bf16"))
+    found = trace_summary.traced_roof(TRACE, job, profile, POOLS)
+    assert found is not None and (found.pool, found.flops) == ("a100", POOLS["a100"].accelerator.peak_flops["bf16"])
+    assert trace_summary.traced_roof(replace(TRACE, revision=7), job, profile, POOLS) is None, "it has moved"
+    assert trace_summary.traced_roof(TRACE, job, profile, {}) is None
+    assert trace_summary.traced_roof(TRACE, job, None, POOLS) is None
+    unknown = replace(profile, traits=ModelTraits())
+    assert trace_summary.traced_roof(TRACE, job, unknown, POOLS) is None
 
 
 @pytest.mark.parametrize(("name", "content"), [("trace.json.gz", PACKED), ("trace.json", BODY)])
@@ -209,8 +258,8 @@ EVERY = replace(TRACE, rank=None, ranks=RANKS, sha256=digest_of_all((rank, DIGES
 
 def test_what_is_printed_of_all_ranks() -> None:
     out = io.StringIO()
-    command.show_ranks(RANKS, Page(out))
-    command.show(EVERY, SUMMARY, Page(out))
+    trace_summary.show_ranks(RANKS, Page(out))
+    trace_summary.show(EVERY, SUMMARY, Page(out))
     assert out.getvalue().startswith(
         "traced 4 of 14 ranks, in 2 pods\n"
         "rank 1 holds up the others: it communicates alone for 2% of its time, rank 3 for 60%\n"
@@ -273,6 +322,28 @@ def test_a_file_for_each_rank(tmp_path: Path) -> None:
     assert pods.listed == ("pods", "vision", "rightpool.dev/profiledjob=resnet50,rightpool.dev/revision=1")
     assert (tmp_path / "traces" / NAMES[0]).stat().st_mode & 0o600 == 0o600
     assert fetch_all(pods, tmp_path / "traces")[0] == NAMES, "and once more"
+
+
+def test_what_xla_has_recorded_lies_where_xprof_looks_for_it(tmp_path: Path) -> None:
+    pods, folder = Pods(pod_1=FIRST, pod_2=NO_TRACE), tmp_path / "xprof"
+    run = folder / "plugins" / "profile" / "now"
+    paths = trace_files.fetch_xspaces(pods, KEY, EVERY, folder)  # type: ignore[arg-type]
+    assert paths == [run / "rank-0.xplane.pb", run / "rank-1.xplane.pb"]
+    assert all(path.read_bytes() == BODY for path in paths)
+    assert sorted(path.name for path in run.iterdir()) == [path.name for path in paths], "and nothing half written"
+    client = Client(HEAD + PACKED)
+    (path,) = trace_files.fetch_xspaces(client, KEY, TRACE, folder)  # type: ignore[arg-type]
+    assert path.read_bytes() == BODY and client.asked[1] == "pod-1"
+    assert client.asked[3] == ("python3", "-m", "rightpool_profiler", "trace", "now", "xspace")
+
+
+@pytest.mark.parametrize(
+    "body", [NO_TRACE, HEAD + PACKED[:-5], b'{"message": "nothing that XLA has written is kept"}\n']
+)
+def test_without_anything_of_xla_no_folder_is_left(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(CliError, match="nothing of XLA can be had of trace now: "):
+        trace_files.fetch_xspaces(Client(body), KEY, TRACE, tmp_path / "xprof")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,43 @@ def test_files_that_are_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert keep(source, kept) == before
 
 
+def test_what_xla_has_written_is_kept_beside_what_is_made_of_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.report()
+    site.ask()
+    (site.shared / "traces" / "40.requested.xplane.pb").write_bytes(XLA_TRACE)
+    site.report("written")
+    site.look()
+    answer = site.ask()
+    assert answer["state"] == contract.TRACE_CAPTURED and len(site.files()) == 2
+    assert answer["ranks"][0]["packed"] == sum((site.kept / name).stat().st_size for name in site.files())
+    status, sent = site.send("one", of_xla=True)
+    head, _, packed = sent.partition(b"\n")
+    about = {"rank": 0, "size": len(packed), "sha256": hashlib.sha256(packed).hexdigest(), "left": 0}
+    assert (status, json.loads(head)) == (0, about) and gzip.decompress(packed) == XLA_TRACE
+    assert b"traceEvents" in gzip.decompress(site.send("one")[1].partition(b"\n")[2])
+    site.ask("two")
+    site.write()
+    site.report("written", "two")
+    site.look()
+    assert site.ask("two")["state"] == contract.TRACE_CAPTURED and len(site.files()) == 1, "both are gone"
+    status, sent = site.send("two", of_xla=True)
+    assert status == 1 and json.loads(sent) == {"message": "nothing that XLA has written is kept of this trace"}
+
+
+def test_both_files_of_a_trace_of_xla_share_the_room(tmp_path: Path) -> None:
+    source, kept = tmp_path / "7.requested.xplane.pb", tmp_path / "kept"
+    kept.mkdir()
+    source.write_bytes(XLA_TRACE)
+    packed = keep(source, kept)["packed"]
+    assert keep(source, kept, room=packed)["packed"] == packed and len(list(kept.iterdir())) == 2
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    made = keep(source, alone, room=packed - 1)["packed"]
+    (path,) = alone.iterdir()
+    assert path.name == "newest.json.gz" and path.stat().st_size == made < packed
+    assert refused(source, kept, room=made - 1) == "TooLarge"
+
+
 def test_a_trace_that_is_not_kept_is_not_sent(tmp_path: Path) -> None:
     out = io.BytesIO()
     assert Kept(tmp_path).send("one", out) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool import contract
-from rightpool_profiler.traces import intervals, kineto
+from rightpool_profiler.traces import kineto, names
 from rightpool_profiler.traces import kineto_summary as module
 from rightpool_profiler.traces.kineto_summary import summarise
 from rightpool_profiler.traces.shares import shares
@@ -97,6 +96,38 @@ def test_two_devices_are_averaged() -> None:
     assert found.parts[COMPUTE] == pytest.approx(0.8)
 
 
+SHAPES = {"Input Dims": [[64, 32], [32, 16]], "Input type": ["float", "float"]}
+
+
+def with_args(one: Event, **args: Any) -> Event:
+    return {**one, "args": args}
+
+
+def test_flops_of_kernels_are_those_of_the_operators_that_launch_them() -> None:
+    """The longest kernel of an operator does its work; of another one nothing is known."""
+    found = summary(
+        with_args(event("cpu_op", "aten::mm", 0, 9), **{"External id": 5}, **SHAPES),
+        with_args(event("cpu_op", "aten::mm", 10, 19), **{"External id": 6}, **SHAPES),
+        with_args(event("kernel", "gemm", 10, 30), **{"External id": 5}),
+        with_args(event("kernel", "splitK", 30, 35), **{"External id": 5}),
+        with_args(event("kernel", "gemm", 40, 80), **{"External id": 6}),
+        with_args(event("kernel", "gemm", 80, 90), **{"External id": 77}),
+        with_args(event("gpu_memcpy", "Memcpy HtoD", 90, 100), bytes=5000),
+    )
+    by_name = {one.name: one for one in found.operations}
+    assert by_name["gemm"].flops == pytest.approx(2 * 2 * 64 * 32 * 16 / 60e-6)
+    assert by_name["gemm"].bytes == pytest.approx(2 * 4 * (64 * 32 + 32 * 16 + 64 * 16) / 60e-6)
+    assert (by_name["splitK"].flops, by_name["splitK"].bytes) == (None, None)
+    assert (by_name["Memcpy HtoD"].flops, by_name["Memcpy HtoD"].bytes) == (None, pytest.approx(5e8))
+
+
+def test_flops_of_operators_of_a_host() -> None:
+    product = with_args(event("cpu_op", "aten::mm", 0, 20), **{"External id": 5}, **SHAPES)
+    found = summary(product, event("cpu_op", "aten::relu", 20, 30))
+    product_found, other = found.operations
+    assert product_found.flops == pytest.approx(2 * 64 * 32 * 16 / 20e-6) and other.flops is None
+
+
 @pytest.mark.skipif(not os.environ.get("RIGHTPOOL_SHARED"), reason="fixtures of the shared folder")
 def test_a_recorded_trace_of_two_gpus_agrees_with_the_shares_of_the_diagnosis() -> None:
     recorded = Path(os.environ["RIGHTPOOL_SHARED"]) / "fixtures" / "kineto_h200_ddp2.json.gz"
@@ -124,6 +155,24 @@ def test_more_than_fits_into_the_sidecar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert summary(*events)
     with pytest.raises(ValueError, match="more than 3 operations"):
         summary(*events, event("cuda_runtime", "d", 0, 1))
+
+
+def test_more_threads_or_names_than_a_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_THREADS", 2)
+    with pytest.raises(ValueError, match="more than 2 threads"):
+        summary(*(event("cpu_op", "a", 0, 1, tid=thread) for thread in range(3)))
+    monkeypatch.setattr(names, "_MOST", 2)
+    with pytest.raises(ValueError, match="more than 2 names"):
+        summary(*(event("cpu_op", name, 0, 1) for name in "abc"))
+
+
+def test_flops_are_of_a_bounded_number_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_COSTS", 1)
+    products = [
+        with_args(event("cpu_op", "aten::mm", at, at + 20), **{"External id": at}, **SHAPES) for at in (0, 20, 40)
+    ]
+    (found,) = summary(*products).operations
+    assert found.flops == pytest.approx(2 * 64 * 32 * 16 / 20e-6), "of the others neither FLOPs nor time count"
 
 
 def test_names_are_cut_and_plain() -> None:
@@ -173,14 +222,3 @@ def test_a_damaged_file_is_summarised_or_refused(events: list[Event], seed: int)
         return
     assert sum(found.parts.values()) == pytest.approx(1.0)
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-_SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))).map(intervals.union)
-
-
-@given(_SPANS, _SPANS)
-def test_what_is_left_of_a_set_without_another(left: intervals.Spans, right: intervals.Spans) -> None:
-    def moments(spans: intervals.Spans) -> Iterator[int]:
-        return (moment for start, end in spans for moment in range(start, end))
-
-    assert set(moments(intervals.without(left, right))) == set(moments(left)) - set(moments(right))

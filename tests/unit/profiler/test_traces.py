@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool import contract
-from rightpool_profiler.traces import collector, intervals, kineto, xspace
+from rightpool_profiler.traces import collector, kineto, xspace
 from rightpool_profiler.traces.shares import shares
 from rightpool_profiler.traces.xspace import Event, Line, Plane
 
@@ -217,19 +217,6 @@ def test_a_time_that_can_not_be_is_passed_over(time: str, tmp_path: Path) -> Non
     assert kineto.read([data]) == kineto.read([whole])
     (tmp_path / "41.kineto.json").write_bytes(data)
     assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
-
-
-_spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
-
-
-@given(_spans, _spans)
-def test_intervals_agree_with_sets_of_moments(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
-    def moments(spans: list[tuple[int, int]]) -> set[int]:
-        return {moment for start, end in spans for moment in range(start, end)}
-
-    one, two = intervals.union(left), intervals.union(right)
-    assert intervals.length(one) == len(moments(left))
-    assert intervals.length(intervals.intersection(one, two)) == len(moments(left) & moments(right))
 
 
 def test_the_collector_reads_valid_traces_and_deletes_all_others(tmp_path: Path) -> None:

@@ -167,6 +167,48 @@ def test_lines_of_a_tpu_and_streams_of_a_gpu() -> None:
     assert found.parts == pytest.approx({COMPUTE: 0.6, OVERLAPPED: 0, EXPOSED: 0, MEMCPY: 0.1, IDLE: 0.3})
 
 
+def test_flops_and_bytes_that_belong_to_names() -> None:
+    """As XLA says them on a TPU, once for all executions."""
+    modules = [span("jit_step(7)", 100 * run, 100 * run + 80, run_id=run) for run in range(6)]
+    work = [
+        one
+        for run in range(6)
+        for one in (span("%dot.1 = f32[]", 100 * run, 100 * run + 60), span("copy", 100 * run + 60, 100 * run + 80))
+    ]
+    costs = {"%dot.1 = f32[]": {"other": 5, "flops": 6_000_000, "bytes_accessed": 3e4}, "copy": {"bytes_accessed": 400}}
+    data = xspace({"/device:TPU:0": {"XLA Modules": modules, "XLA Ops": work}, "/host:CPU": {"python": [MARK]}}, costs)
+    found, written = converted(data)
+    dot, copy = found.operations
+    assert (dot.flops, dot.bytes) == (pytest.approx(6e6 / 60e-6), pytest.approx(3e4 / 60e-6))
+    assert (copy.flops, copy.bytes) == (None, pytest.approx(400 / 20e-6))
+    assert {one["args"]["flops"] for one in written if one["name"].startswith("%dot")} == {6_000_000}
+    assert "flops" not in converted(xspace({"/device:TPU:0": {"XLA Ops": work}}))[0].to_dict()["operations"][0]
+    assert shares(reader.read(data)) is not None
+
+
+def test_numbers_of_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_MAX_NUMBERS", 3)
+    names = {f"dot.{number}": {"flops": 7, "bytes_accessed": 9} for number in range(9)}
+    data = xspace({"/device:TPU:0": {"XLA Ops": [span(name, 0, 1) for name in names]}}, names)
+    (head,) = reader.heads([data])
+    assert len(head.costs) == 1
+
+
+def test_memory_by_the_allocators_of_xla() -> None:
+    def level(name: str, at: float, used: int, change: int, allocator: str = "GPU_0_bfc") -> Event:
+        return span(name, at, at, allocator_name=allocator, bytes_allocated=used, allocation_bytes=change)
+
+    changes = [
+        level("MemoryAllocation", 150, 700, 200),
+        level("MemoryDeallocation", 300, 100, 600),
+        level("MemoryAllocation", 310, 9000, 9000, "xla_gpu_host_bfc"),
+    ]
+    found, _ = converted(host(steps(op("dot.1", 0, 30)), changes, [MARK]))
+    assert found.memory is not None and found.seconds == pytest.approx(400e-6)
+    assert (found.memory.peak, found.memory.at) == (700, pytest.approx(50 / 400))
+    assert found.memory.timeline[:4] == (500, 500, 500, 700) and found.memory.timeline[-1] == 100
+
+
 def test_the_file_opens_where_chrome_traces_do() -> None:
     noise = span("ThreadpoolListener::Record", 5, 5, _p=9)
     note = span('user\'s "note"\n', 1, 2, step_num=12, loss="low")
@@ -203,6 +245,7 @@ def test_a_recorded_trace_of_a_gpu() -> None:
     known = shares(reader.read(data))
     assert known is not None and found.parts == pytest.approx(known)
     assert found.on == "device" and 0 < found.parts[MEMCPY] < found.parts[COMPUTE] < found.parts[IDLE]
+    assert found.memory is not None and found.memory.peak == max(found.memory.timeline) > 2**22
     (matrix, copies) = ({one.name: one for one in found.kinds}[kind] for kind in ("matrix", "copy"))
     assert matrix.share > 0.5 * found.parts[COMPUTE] and copies.count == 20
 

@@ -67,6 +67,6 @@ class Site:
     def files(self) -> list[str]:
         return sorted(path.name for path in self.kept.iterdir() if path.name != volume.ANSWER)
 
-    def send(self, identity: str) -> tuple[int, bytes]:
+    def send(self, identity: str, *, of_xla: bool = False) -> tuple[int, bytes]:
         out = io.BytesIO()
-        return Kept(self.kept).send(identity, out), out.getvalue()
+        return Kept(self.kept).send(identity, out, of_xla=of_xla), out.getvalue()

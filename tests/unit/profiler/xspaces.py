@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,12 +27,14 @@ def span(name: str, start: float, end: float, **stats: Any) -> Event:
     return Event(name, round(start * PICOSECONDS), round(end * PICOSECONDS), stats)
 
 
-def xspace(planes: Mapping[str, Mapping[str, Sequence[Event]]]) -> bytes:
-    """Planes by name, with their lines."""
-    return b"".join(field(1, _plane(name, lines)) for name, lines in planes.items())
+def xspace(
+    planes: Mapping[str, Mapping[str, Sequence[Event]]], costs: Mapping[str, Mapping[str, int | float]] | None = None
+) -> bytes:
+    """Planes by name, with their lines. costs: statistics that belong to the names of events."""
+    return b"".join(field(1, _plane(name, lines, costs or {})) for name, lines in planes.items())
 
 
-def _plane(name: str, lines: Mapping[str, Sequence[Event]]) -> bytes:
+def _plane(name: str, lines: Mapping[str, Sequence[Event]], costs: Mapping[str, Mapping[str, int | float]]) -> bytes:
     names: dict[str, int] = {}
     statistics: dict[str, int] = {}
     body = field(2, name.encode())
@@ -45,10 +48,19 @@ def _plane(name: str, lines: Mapping[str, Sequence[Event]]) -> bytes:
                 one += field(4, about + (field(3, value) if isinstance(value, int) else field(5, str(value).encode())))
             content += field(4, one)
         body += field(3, content)
-    for number, table in ((4, names), (5, statistics)):
-        for text, identity in table.items():
-            body += field(number, field(1, identity) + field(2, field(1, identity) + field(2, text.encode())))
+    for text, identity in names.items():
+        about = b"".join(
+            field(5, field(1, statistics.setdefault(key, len(statistics) + 1)) + _number(value))
+            for key, value in costs.get(text, {}).items()
+        )
+        body += field(4, field(1, identity) + field(2, field(1, identity) + field(2, text.encode()) + about))
+    for text, identity in statistics.items():
+        body += field(5, field(1, identity) + field(2, field(1, identity) + field(2, text.encode())))
     return body
+
+
+def _number(value: int | float) -> bytes:
+    return field(3, value) if isinstance(value, int) else _varint(2 << 3 | 1) + struct.pack("<d", value)
 
 
 def _varint(value: int) -> bytes:

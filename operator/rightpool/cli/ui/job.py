@@ -14,6 +14,7 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.roofline import roofline_of
 from rightpool.cli.state import state_of
 from rightpool.cli.table import Column
+from rightpool.cli.trace_summary import show, show_ranks, traced_roof
 from rightpool.cli.ui.charts import Bar, Interval, Part, bars, intervals, rate_now, step_parts, stretches
 from rightpool.cli.ui.roofline_chart import RooflineChart, roofline_chart
 from rightpool.cli.ui.sheet import Section, Sheet, Table
@@ -147,6 +148,7 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
     found = picture.found
     sheet = Sheet()
     print_explanation(sheet, found, everything=True)
+    _print_trace(sheet, found)
     about, *sections = sheet.sections
     profile = found.job.observed.profile
     finished = found.job.state.finished is not None
@@ -173,6 +175,17 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         work=unit_of(found.job).plural,
         commands=tuple(next_commands(found, context)),
     )
+
+
+def _print_trace(sheet: Sheet, found: Explanation) -> None:
+    """The newest trace, where there is one: the same as `rightpool trace --summary` prints."""
+    trace = found.job.state.trace
+    if trace is None or trace.summary is None:
+        return
+    sheet.heading(f"Trace {trace.id}")
+    if trace.ranks is not None:
+        show_ranks(trace.ranks, sheet)
+    show(trace, trace.summary, sheet, traced_roof(trace, found.job, found.job.observed.profile, found.pools))
 
 
 def _event_cells(event: EventRow, now: float) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.cli.roofline import Roof, RooflinePlot, RooflinePoint
-from rightpool.reporting.wording import share
+from rightpool.reporting.wording import prefixed, share
 
 WIDTH: Final = 1000.0
 LEFT: Final = 90.0
@@ -17,7 +17,6 @@ BOTTOM: Final = 360.0
 """Where the horizontal axis lies; what is below it is for its labels."""
 _MARGIN: Final = 10.0
 _BESIDE: Final = 10.0  # factor on both axes, beside the outermost points and ridges
-_PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _LABELS: Final = 8  # on an axis at most
 
 
@@ -99,7 +98,7 @@ class _Axis:
     def ticks(self) -> Iterator[Tick]:
         powers = range(math.ceil(self.low), math.floor(self.high) + 1)
         for power in powers[:: max(1, math.ceil(len(powers) / _LABELS))]:
-            yield Tick(self.place(10.0**power), _short(10.0**power))
+            yield Tick(self.place(10.0**power), prefixed(10.0**power))
 
 
 def roofline_chart(shown: RooflinePlot) -> RooflineChart | None:
@@ -116,8 +115,8 @@ def roofline_chart(shown: RooflinePlot) -> RooflineChart | None:
         lines=tuple(
             RoofLine(
                 pool=roof.pool,
-                text=f"{roof.pool}: {roof.accelerator}, at most {_short(roof.flops)}FLOP/s and "
-                f"{_short(roof.bandwidth)}B/s, {'calibrated' if roof.measured else 'by the catalog'}",
+                text=f"{roof.pool}: {roof.accelerator}, at most {prefixed(roof.flops)}FLOP/s and "
+                f"{prefixed(roof.bandwidth)}B/s, {'calibrated' if roof.measured else 'by the catalog'}",
                 points=_polyline(roof, ends, across, up),
                 own=bool(shown.points) and roof.pool == shown.points[0].pool,
             )
@@ -152,14 +151,6 @@ def _mark(point: RooflinePoint, roof: Roof | None, across: _Axis, up: _Axis) -> 
         bottom=up.place(point.low) if point.low > 0.0 else up.start,
         predicted=point.predicted,
         intensity=f"{point.intensity:.3g}",
-        rate=f"{_short(point.flops)}FLOP/s",
+        rate=f"{prefixed(point.flops)}FLOP/s",
         of_roof="-" if roof is None else share(point.flops / roof.at(point.intensity)),
     )
-
-
-def _short(value: float) -> str:
-    """Three digits and a prefix, such as `312 T`; without a prefix below a thousand, such as `0.1`."""
-    for size, prefix in _PREFIXES:
-        if value >= size * 0.9995:
-            return f"{value / size:.3g} {prefix}"
-    return f"{value:.3g} "

@@ -13,6 +13,8 @@ from rightpool import contract
 from rightpool.api.trace import (
     MAX_COLLECTIVES,
     MAX_OPERATIONS,
+    MAX_TIMELINE,
+    TraceMemory,
     TraceOperation,
     TracePart,
     TraceReason,
@@ -44,6 +46,8 @@ _ON: Final = {"device": "Device", "host": "Host"}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_MESSAGE: Final = 300
 _LONGEST_NAME: Final = 80
+_FASTEST: Final = 1e18  # FLOPs or bytes a second, of one process
+_MOST_BYTES: Final = 2.0**50  # of memory, likewise
 _MOST_RANKS: Final = 256  # processes of a pod
 _ROUNDING: Final = 1e-6
 
@@ -101,8 +105,9 @@ def _summary(body: Any) -> TraceSummary:
         parts=parts,
         collectives=tuple(_operation(one, exposed=True) for one in body["collectives"][:MAX_COLLECTIVES]),
         operations=tuple(_operation(one, exposed=False) for one in body["operations"][:MAX_OPERATIONS]),
-        # A sidecar of the version before tells none.
+        # A sidecar of a version before tells none of these.
         kinds=tuple(_kind(one) for one in body.get("kinds", ())[: len(contract.TRACE_KINDS)]),
+        memory=None if body.get("memory") is None else _memory(body["memory"]),
     )
 
 
@@ -113,7 +118,17 @@ def _part(name: str, share: float) -> TracePart:
 
 def _operation(body: Any, *, exposed: bool) -> TraceOperation:
     name, count, share = _text(body["name"], _LONGEST_NAME), _count(body["count"]), _number(body["share"], 1e6)
-    return TraceOperation(name, count, share, _share(body["exposed"]) if exposed else None)
+    rates = (None if body.get(cost) is None else _number(body[cost], _FASTEST) for cost in ("flops", "bytes"))
+    return TraceOperation(name, count, share, _share(body["exposed"]) if exposed else None, *rates)
+
+
+def _memory(body: Any) -> TraceMemory:
+    timeline = tuple(_bytes(one) for one in body["timeline"][:MAX_TIMELINE])
+    return TraceMemory(_bytes(body["peak"]), _share(body["at"]), timeline)
+
+
+def _bytes(value: Any) -> int:
+    return int(_number(value, _MOST_BYTES))
 
 
 def _kind(body: Any) -> TraceOperation:

@@ -19,13 +19,15 @@ from rightpool.cli.explain import explain
 from rightpool.cli.explanation import print_explanation
 from rightpool.cli.job_table import print_jobs, ranked
 from rightpool.cli.pools import print_pools
+from rightpool.cli.trace_summary import show
 from rightpool.cli.ui import command
 from rightpool.cli.ui.cached import Cached
 from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cluster.errors import Forbidden, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS, NODES, PODS, PROFILED_JOBS
 from rightpool.planning.job import JobKey
-from tests.unit.cli.cluster import NOW, FakeClient, condition, job, printed, running_status, view_of
+from rightpool.reporting.stored_job import read_job
+from tests.unit.cli.cluster import NOW, FakeClient, condition, job, moment, printed, running_status, view_of
 from tests.unit.cli.ui.pages import HOME, abandoned, browser_of, decision, event, fleet, pages_of
 
 MOVED = "/jobs/vision/moved"
@@ -98,6 +100,29 @@ def test_one_job_has_its_timeline_events_and_commands() -> None:
     assert "rightpool approve resnet50 -n vision --context prod --id d-2-a10g-4" in text_of(
         fleet(), "/jobs/vision/resnet50"
     )
+
+
+def test_the_newest_trace_is_shown_as_its_command_prints_it() -> None:
+    client = fleet()
+    summary = {
+        "on": "Device",
+        "seconds": "0.5",
+        "parts": [{"part": "Compute", "share": "0.76"}, {"part": "Input", "share": "0.24", "limit": "1.31"}],
+        "operations": [{"name": "gemm", "count": 8, "share": "0.5", "flopsPerSecond": "100000000000000"}],
+        "memory": {"peakBytes": 2**34, "at": "0.43", "timeline": [2**33, 2**34]},
+    }
+    about = {"id": "now", "state": "Captured", "since": moment(60), "rank": 0, "revision": 3, "pod": "moved-0"}
+    body = client.objects[PROFILED_JOBS][1]
+    assert "trace" not in text_of(client, MOVED).lower()
+    body["status"]["trace"] = {**about, "summary": summary}
+    shown, (page, stream) = text_of(client, MOVED), printed()
+    trace = read_job(body).job.state.trace
+    assert trace is not None and trace.summary is not None
+    show(trace, trace.summary, page)
+    for line in stream.getvalue().splitlines():
+        assert " ".join(line.split()) in shown
+    assert "waiting for data 24% without it at most 1.31× as fast" in shown
+    assert "gemm 8 50% 100 T" in shown and "at most 16.0 GiB, after 43% of the time" in shown
 
 
 def test_a_rate_that_is_not_steady_is_not_on_the_timeline() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.kubernetes import JOBS
-from rightpool.api.trace import Trace, TraceReason, TraceState
+from rightpool.api.trace import Trace, TraceMemory, TraceReason, TraceState
 from rightpool.cluster.resources import PODS
 from rightpool.planning.job import Job
 from rightpool.planning.migration.commands import RequestTrace
@@ -21,14 +21,17 @@ from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World
 from tests.unit.runtime.makers import child, pod
 
+GEMM = {"name": "gemm", "count": 8, "share": 0.4, "flops": 4e14, "bytes": 2e12}
+MEMORY: dict[str, Any] = {"peak": 2**34, "at": 0.43, "timeline": [2**33, 2**34]}
 SUMMARY = {
     "on": "device",
     "seconds": 0.5,
     "steps": 4,
     "parts": {"compute": 0.5, "overlapped_communication": 0.1, "exposed_communication": 0.15, "idle": 0.25},
     "collectives": [{"name": "ncclDevKernel_AllReduce", "count": 4, "share": 0.25, "exposed": 0.15}],
-    "operations": [{"name": "gemm", "count": 8, "share": 0.4}],
+    "operations": [GEMM, {"name": "copy", "count": 1, "share": 0.1}],
     "kinds": [{"name": "matrix", "count": 8, "share": 0.4}],
+    "memory": MEMORY,
 }
 RANK = {
     "rank": 0,
@@ -294,6 +297,14 @@ def test_a_new_operator_asks_all_pods_again(world: World, every_rank: Job) -> No
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "parts": {"compute": 2.0, "idle": -1.0}}}]),
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "on": "moon"}}]),
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": [{"name": "a"}]}}]),
+        *(
+            answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "memory": {**MEMORY, **wrong}}}])
+            for wrong in ({"peak": -1}, {"peak": 2**60}, {"at": 1.5}, {"timeline": ["x"]})
+        ),
+        *(
+            answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": [{**GEMM, **wrong}]}}])
+            for wrong in ({"flops": -1.0}, {"bytes": 1e30}, {"flops": "many"})
+        ),
         answer(
             state="captured",
             ranks=[{**RANK, "summary": {**SUMMARY, "kinds": [{"name": "gemm", "count": 1, "share": 0.1}]}}],
@@ -314,6 +325,17 @@ def test_kinds_of_operations_are_absent_where_the_sidecar_has_none() -> None:
     assert before is not None and before.kinds == () and before.operations == newer.operations
 
 
+def test_rates_and_memory() -> None:
+    found = read_answer(answer(state="captured", ranks=[RANK])).ranks[0].summary
+    assert found is not None and found.memory == TraceMemory(2**34, 0.43, (2**33, 2**34))
+    gemm, copy = found.operations
+    assert (gemm.flops_per_second, gemm.bytes_per_second) == (4e14, 2e12)
+    assert (copy.flops_per_second, copy.bytes_per_second) == (None, None)
+    older = {name: value for name, value in SUMMARY.items() if name != "memory"}
+    before = read_answer(answer(state="captured", ranks=[{**RANK, "summary": older}])).ranks[0].summary
+    assert before is not None and before.memory is None
+
+
 def test_an_answer_is_bounded_and_plain() -> None:
     """The pod is the tenant's, and the status is everybody's."""
     many = [{"name": "\x1b[31m" + "x" * 500, "count": 1, "share": 0.1} for _ in range(1000)]
@@ -321,6 +343,10 @@ def test_an_answer_is_bounded_and_plain() -> None:
     assert len(found.ranks) == 256
     summary = found.ranks[0].summary
     assert summary is not None and len(summary.operations) == 10
+    long = {**MEMORY, "timeline": [1] * 5000}
+    (one,) = read_answer(answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "memory": long}}])).ranks
+    memory = None if one.summary is None else one.summary.memory
+    assert memory is not None and len(memory.timeline) == 24
     assert all(len(one.name) < 81 and one.name.isprintable() for one in summary.operations)
     refused = read_answer(answer(state="failed", reason="Gone\n", message="\x00" * 5 + "y" * 5000))
     assert refused.reason is TraceReason.CAPTURE_FAILED and refused.message == "y" * 295

@@ -1,0 +1,181 @@
+"""What a trace says, as it is printed by `rightpool trace` and shown on the page of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Final
+
+from rightpool.api.trace import Trace, TraceMemory, TraceOperation, TraceRanks, TraceSummary
+from rightpool.cli.roofline import Roof, roof_of
+from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.hardware.pool import Pool
+from rightpool.planning.job import Job
+from rightpool.profiles.profile import Profile
+from rightpool.reporting.wording import gibibytes, number, prefixed
+
+_PARTS: Final = {
+    "Compute": "computing",
+    "OverlappedCommunication": "communicating while computing",
+    "ExposedCommunication": "communicating alone",
+    "Memcpy": "copying",
+    "Input": "waiting for data",
+    "Launch": "waiting for launches",
+    "Idle": "idle for other reasons",
+}
+_WAITS: Final = frozenset({"Input", "Launch"})
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+
+
+def show_ranks(ranks: TraceRanks, page: Page) -> None:
+    """Print how the ranks compare, before the trace of one of them."""
+    program = ranks.captured if ranks.program is None else max(ranks.program, ranks.captured)
+    page.line(f"traced {ranks.captured} of {how_many('rank', program)}, in {how_many('pod', ranks.pods)}")
+    waiting = next((one for one in ranks.parts if one.part == "ExposedCommunication"), None)
+    if ranks.straggler is not None and waiting is not None:
+        page.line(
+            f"rank {ranks.straggler} holds up the others: it communicates alone for {_percent(waiting.least)} of its "
+            f"time, rank {waiting.most_rank} for {_percent(waiting.most)}"
+        )
+    page.heading("WHAT THE TIME OF THE RANKS GOES TO")
+    print_spread(ranks, page)
+    if ranks.failed:
+        page.heading("WITHOUT A TRACE")
+        page.table(
+            (Column("RANK", right=True), Column("POD"), Column("REASON"), Column("MESSAGE", wraps=True)),
+            [
+                (NOTHING if one.rank is None else str(one.rank), one.pod, one.reason.value, one.message)
+                for one in ranks.failures
+            ],
+        )
+        if ranks.failed > len(ranks.failures):
+            page.line(f"and {ranks.failed - len(ranks.failures)} more")
+    page.line()
+
+
+def print_spread(ranks: TraceRanks, page: Page) -> None:
+    """Print how much of their time the ranks spend in each part."""
+    page.table(
+        (
+            Column("PART"),
+            *(Column(title, right=True) for title in ("LEAST", "OF RANK", "MEDIAN", "MOST", "OF RANK")),
+        ),
+        [
+            (
+                _part(one.part, {other.part for other in ranks.parts}),
+                _percent(one.least),
+                str(one.least_rank),
+                _percent(one.median),
+                _percent(one.most),
+                str(one.most_rank),
+            )
+            for one in sorted(ranks.parts, key=lambda one: -one.median)
+        ],
+    )
+
+
+def traced_roof(trace: Trace, job: Job, profile: Profile | None, pools: Mapping[str, Pool]) -> Roof | None:
+    """Of the chip that was traced. None where the job has left it, or where its precision or a figure of it is not
+    known."""
+    revision = job.state.revision
+    if revision is None or revision.revision != trace.revision or profile is None:
+        return None
+    pool = pools.get(revision.placement.pool)
+    return None if pool is None else roof_of(pool, profile.traits.precision)
+
+
+def show(trace: Trace, summary: TraceSummary, page: Page, roof: Roof | None = None) -> None:
+    """Print what the trace of one rank says. roof: of the chip; None where it is not known."""
+    steps = "steps of an unknown number" if summary.steps is None else f"{summary.steps} steps"
+    whose = "the device" if summary.on == "Device" else "the CPU"
+    rank = trace.rank if trace.ranks is None else trace.ranks.shown
+    page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
+    page.heading("WHAT THE TIME GOES TO")
+    rows = []
+    for part in sorted(summary.parts, key=lambda one: -one.share):
+        limit = "" if part.limit is None else f"without it at most {part.limit:.2f}× as fast"
+        rows.append((_part(part.part, {one.part for one in summary.parts}), _percent(part.share), limit))
+    page.table((Column("PART"), Column("SHARE", right=True), Column("LIMIT")), rows)
+    if summary.collectives:
+        page.heading("COMMUNICATION")
+        columns = (Column("OPERATION"), Column("COUNT", right=True), Column("SHARE", right=True))
+        page.table(
+            (*columns, Column("ALONE", right=True)),
+            [
+                (*_operation(one), NOTHING if one.exposed is None else _percent(one.exposed))
+                for one in summary.collectives
+            ],
+        )
+    if summary.kinds:
+        page.heading("KINDS OF OPERATIONS")
+        page.table(
+            (Column("KIND"), Column("COUNT", right=True), Column("SHARE", right=True)),
+            [_operation(replace(one, name=one.name.lower())) for one in summary.kinds],
+        )
+    page.heading("OPERATIONS BY THEIR OWN TIME")
+    _operations(summary, page, roof)
+    if summary.memory is not None:
+        page.heading("MEMORY IN USE")
+        _memory(summary.memory, page)
+
+
+def _operations(summary: TraceSummary, page: Page, roof: Roof | None) -> None:
+    columns = [Column("OPERATION"), Column("COUNT", right=True), Column("SHARE", right=True)]
+    rows = [list(_operation(one)) for one in summary.operations]
+    if any(one.flops_per_second or one.bytes_per_second for one in summary.operations):
+        columns += (Column(title, right=True) for title in ("FLOP/S", "BYTE/S", "FLOP/BYTE"))
+        for row, one in zip(rows, summary.operations, strict=True):
+            row += (_rate(one.flops_per_second), _rate(one.bytes_per_second), _intensity(one))
+        if roof is not None and summary.on == "Device":
+            columns.append(Column("OF ITS ROOF", right=True))
+            for row, one in zip(rows, summary.operations, strict=True):
+                row.append(_of_roof(one, roof))
+    page.table(columns, rows)
+
+
+def _rate(value: float | None) -> str:
+    return NOTHING if not value else prefixed(value).strip()
+
+
+def _intensity(one: TraceOperation) -> str:
+    if not one.flops_per_second or not one.bytes_per_second:
+        return NOTHING
+    return number(one.flops_per_second / one.bytes_per_second)
+
+
+def _of_roof(one: TraceOperation, roof: Roof) -> str:
+    """What is reached of what the chip can do at this intensity; of a copy, of its bandwidth."""
+    if not one.bytes_per_second:
+        return NOTHING
+    if not one.flops_per_second:
+        return _percent(one.bytes_per_second / roof.bandwidth)
+    return _percent(one.flops_per_second / roof.at(one.flops_per_second / one.bytes_per_second))
+
+
+def _memory(memory: TraceMemory, page: Page) -> None:
+    page.line(f"at most {gibibytes(memory.peak_bytes)}, after {_percent(memory.at)} of the time")
+    if memory.peak_bytes:
+        page.line(_drawn(memory.timeline, memory.peak_bytes))
+
+
+def _drawn(levels: Sequence[int], most: int) -> str:
+    """A column for each part of the time, as high as what was in use at most."""
+    return "".join(_LEVELS[min(len(_LEVELS) - 1, level * len(_LEVELS) // most)] for level in levels)
+
+
+def _part(part: str, known: Set[str]) -> str:
+    """known: all parts that are told. Where no wait is told apart, idle time has no other reasons."""
+    return "idle" if part == "Idle" and not known & _WAITS else _PARTS.get(part, part)
+
+
+def how_many(word: str, count: int) -> str:
+    """The number with the word in its form."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _operation(one: TraceOperation) -> tuple[str, str, str]:
+    return one.name, str(one.count), _percent(one.share)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 or share == 0 else "<1%"
