@@ -16,6 +16,7 @@ from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.migration.transitions import advance, at_rest
 from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.placed import placed_until
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering, recovery_seconds
 from rightpool.reporting.shown import Verdicts, evidence_of, verdicts_of
@@ -200,7 +201,7 @@ class Stepper:
             # Not all jobs in the same cycle: how long depends on the job.
             longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
             longest *= 0.5 + 0.5 * job.phase
-            until = now + (longest if wait is None else min(wait, longest))
+            until = min(now + (longest if wait is None else min(wait, longest)), placed_until(job, now))
             if inputs.recovering:
                 until = min(until, self._leading_since + recovery_seconds(job))
             verdicts = None if assessment is None else verdicts_of(job, assessment, now)
