@@ -58,6 +58,12 @@ def find(closed: Any) -> Turns:
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr))
 
 
+def is_scan(closed: Any) -> bool:
+    """Whether it is a `lax.scan` and nothing else."""
+    equations = getattr(_open(closed), "eqns", ())
+    return len(equations) == 1 and equations[0].primitive.name == "scan"
+
+
 class _Walk:
     def __init__(self, state: dict[Any, float]) -> None:
         self._state = state

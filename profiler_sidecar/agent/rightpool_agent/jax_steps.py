@@ -23,6 +23,7 @@ from .steps import StepLog, Track
 _MAX_FUNCTIONS = 4096
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 _MAPPED = ("jax._src.pmap", "jax._src.linear_util")  # modules of the functions that `pmap` makes
+_ALONE = "jax._src.dispatch"  # module of the functions that run one operation outside of any compiled function
 _PATIENCE = 10.0  # seconds from the third compiled function on in which the hook must have been called
 _FUNCTIONS = 3
 _PROBES = 4  # calls in which a function is looked at more closely
@@ -33,6 +34,9 @@ _RECURS = 0.5  # of a function's state: that much is given to it again if it upd
 # JAX's own operations. Compiled functions and those that they are made of are both keys.
 _known: dict[int, Any] = {}
 _turns: dict[int, jax_loops.Turns] = {}  # id(function that was traced) → what one call does
+_alone: dict[
+    float, Track
+] = {}  # bytes of state → training loops that no compiled function holds: each may be made anew
 _log: StepLog | None = None
 _place: jax_hook.Place | None = None
 _called = False  # has the post hook ever been?
@@ -181,7 +185,8 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
     try:
         module = str(getattr(function, "__module__", None))
         mapped = module in _MAPPED or "PmapFunction" in type(compiled).__name__
-        if mapped or not (module == "jax" or module.startswith("jax.")):
+        alone = module == _ALONE and id(function) in _turns
+        if mapped or alone or not _is_jax(module):
             layout = batch.study(sys.modules["jax"].tree_util, args, kwargs, output, mapped)
             turns = _turns.get(id(function), jax_loops.ONCE)
             rows, steps = layout.rows, turns.steps
@@ -192,7 +197,13 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             if steps != 1:
                 constant = turns.rows
                 rows = batch.none if constant is None else (lambda args, kwargs: constant or 0)
+            if alone and not (layout.trains and steps and steps > 1):
+                _keep(function, None)
+                return None
             track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
+            if alone:
+                track = _alone.setdefault(layout.state, track)
+                track.has_rows = track.has_rows and rows is not batch.none
             track.recurs = steps != 1 and layout.trains
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products = turns.products
@@ -364,7 +375,7 @@ def _float(leaf: Any) -> bool:
 def _look_for_loops(function: Any, jaxpr: Any) -> Any:
     """What the function does in a call, if it is new in this form; None if it is no function of the program's."""
     module = str(getattr(function, "__module__", None))
-    if module == "jax" or module.startswith("jax."):
+    if _is_jax(module) and not (module == _ALONE and jax_loops.is_scan(jaxpr)):
         return None
     try:
         found = jaxpr if isinstance(jaxpr, jax_loops.Turns) else jax_loops.find(jaxpr)
@@ -372,6 +383,10 @@ def _look_for_loops(function: Any, jaxpr: Any) -> Any:
         found = jax_loops.UNKNOWN
     _turns[id(function)] = found
     return found
+
+
+def _is_jax(module: str) -> bool:
+    return module == "jax" or module.startswith("jax.")
 
 
 def _uses_device() -> bool:

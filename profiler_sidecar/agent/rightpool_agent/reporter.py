@@ -23,6 +23,7 @@ from .steps import StepLog
 
 PERIOD = 1.0  # seconds
 _TRACING = 0.05  # seconds between checks of a running trace
+_LAST = -1000  # priority of what is called after all that the program does at its end
 _LAST_WORD = 10.0  # seconds the program's exit may wait for the thread: milliseconds, unless it is ending a trace
 
 _logs: dict[str, tuple[StepLog, Callable[[bool], None] | None]] = {}
@@ -60,6 +61,7 @@ class _Thread:
         self._ended = _thread.allocate_lock()
         self._stop.acquire()
         self._ended.acquire()
+        self._left = False
         self._socket: Any = None
 
     def start(self) -> None:
@@ -71,10 +73,14 @@ class _Thread:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         atexit.register(self._leave)
+        children: Any = sys.modules.get("multiprocessing.util")
+        if children is not None:  # what it has forked ends without atexit, and calls these
+            children.Finalize(None, self._leave, exitpriority=_LAST)
 
     def _leave(self) -> None:
         """Stop before the interpreter ends: a thread inside a C++ profiler at that time would abort the process."""
-        if os.getpid() == self._pid:
+        if os.getpid() == self._pid and not self._left:
+            self._left = True
             try:
                 for name in ("torch_trace", "jax_gpu_trace"):
                     tracer: Any = sys.modules.get(f"{__package__}.{name}")

@@ -208,11 +208,15 @@ class StepLog:
         ready = [track for track in ready if track.rank == rank]
         heaviest = max(track.weight for track in ready)
         ready = [track for track in ready if track.weight >= _LIGHT * heaviest]
+        most = max(track.state for track in ready)
+        ready = [track for track in ready if track.state >= _LIGHT * most]  # an evaluation keeps its scores alone
         best = max(ready, key=lambda track: (track.carried, track.calls))
         current = self.dominant
         if current is None:
             self.dominant = best
-        elif best is not current and (rank > current.rank or best.carried > _SWITCH * current.carried):
+        elif best is not current and (
+            rank > current.rank or current.state < _LIGHT * most or best.carried > _SWITCH * current.carried
+        ):
             # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best
             self.steps = max(self.steps, best.calls)

@@ -78,6 +78,8 @@ def install(module: Any) -> None:
             found = original(self)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            if not nested and isinstance(error, StopIteration):
+                _ran_out(id(self))
             raise
         finally:
             if not nested:
@@ -109,6 +111,15 @@ def _meet(iterator: Any) -> Drawn:
     record = _iterators[id(iterator)] = Drawn(iterator)
     weakref.finalize(iterator, _leave, id(iterator)).atexit = False
     return record
+
+
+def _ran_out(key: int) -> None:
+    """The iterator was asked for more than it has. A loader that fetches one batch in advance asks before it hands out
+    the last one, maybe after an evaluation."""
+    global current
+    record = _iterators.get(key)
+    if record is not None and record.pending:
+        current = record
 
 
 def _leave(key: int) -> None:

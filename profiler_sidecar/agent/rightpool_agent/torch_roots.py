@@ -90,6 +90,12 @@ def chain(parameters: list[Any]) -> list[int]:
     return [key for key in lines[0] if key in common]
 
 
+def holds_others(parameters: list[Any]) -> bool:
+    """Whether modules have parameters beside these, so that there may be passes without gradients."""
+    trained = {id(one) for one in parameters}
+    return any(key not in trained and line[0]() is not None for key, line in list(_owners.items()))
+
+
 def watch(parameters: list[Any]) -> None:
     """Meet the modules that hold these parameters."""
     global _scans

@@ -19,7 +19,7 @@ import time
 import weakref
 from typing import Any
 
-from . import reporter, saves, torch_graphs, torch_loader, torch_roots, torch_trace, torch_traits
+from . import reporter, saves, torch_flops, torch_graphs, torch_loader, torch_roots, torch_trace, torch_traits
 from .steps import StepLog, Track
 
 _MAX_OPTIMIZERS = 4096
@@ -108,6 +108,7 @@ def _begin_anew() -> None:
     _first_wait = _joined = _leaf = None
     _run = _loader_rows = _loader_steps = _backward_passes = 0
     _loader_missed = hooked = _thread_started = _split = False
+    torch_flops.forget()
     torch_loader.forget()
     torch_roots.forget()
 
@@ -208,6 +209,9 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         steps = _turn(id(optimizer))
         if steps and _log is not None:
             _log.add(_track, now, 0, steps)
+            torch_flops.count += steps
+            if torch_flops.count >= torch_flops.due:
+                torch_flops.turn()
         wanted = torch_trace.session
         if wanted is not None:
             torch_trace.on_step(wanted)
@@ -298,6 +302,8 @@ def _wrap_backward(autograd: Any) -> None:
         try:
             if not hooked and not _depth:  # an optimizer that makes several passes in its first step
                 _look_for_change(args, kwargs)
+            if torch_flops.looking:
+                torch_flops.look(args, kwargs)
         except Exception:
             pass
         torch_roots.in_backward += 1

@@ -13,6 +13,8 @@ import sys
 import weakref
 from typing import Any
 
+from . import torch_flops, torch_roots
+
 _MAX_OPTIMIZERS = 64
 _LOOK_EVERY = 16  # calls of `facts`, which come once a second
 _NAMES = {
@@ -32,6 +34,7 @@ _optimizers: dict[int, Any] = {}  # id → weak reference
 _autocast: str | None = None  # the dtype of the last autocast region
 _found: dict[str, Any] = {}
 _calls = 0
+_flops: float | None = None  # of a step, when the model was looked at
 _retries: int | None = None  # allocations on the device that had to free cached memory first
 
 
@@ -44,9 +47,9 @@ def install() -> None:
 
 
 def _begin_anew() -> None:
-    global _found, _calls
+    global _found, _calls, _flops
     _optimizers.clear()
-    _found, _calls = {}, 0
+    _found, _calls, _flops = {}, 0, None
 
 
 def _meet(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -80,10 +83,12 @@ def _wrap_autocast(kind: Any) -> None:
 
 def facts() -> dict[str, Any]:
     """`model`: what is known, by name; empty without an optimizer. Called by the agent's thread."""
-    global _found, _calls, _retries
+    global _found, _calls, _retries, _flops
     if not _optimizers:
         return {}
-    if _calls % _LOOK_EVERY == 0:
+    flops = torch_flops.known()
+    if _calls % _LOOK_EVERY == 0 or flops != _flops:
+        _flops = flops
         _retries = _memory_retries()
         try:
             _found = _look()
@@ -127,6 +132,9 @@ def _look() -> dict[str, Any]:
     if precision is not None:
         found["precision"] = precision
     found.update(_degrees(torch, parameters))
+    whole = found.get("tensor") == 1 and all(one.requires_grad for one in parameters)
+    if _flops is not None and whole and not torch_roots.holds_others(parameters):
+        found["step_flops"] = _flops
     return found
 
 

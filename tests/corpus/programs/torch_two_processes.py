@@ -1,8 +1,7 @@
 # pytorch/examples mnist_hogwild: two processes of one pod share a model, each with its own steps
 # torch+torch._dynamo quick
-import os
-
 import torch
+import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
@@ -19,12 +18,11 @@ def train():
             optimizer.step()
 
 
-children = []
-for i in range(2):
-    pid = os.fork()
-    if pid == 0:
-        train()
-        raise SystemExit(0)
-    children.append(pid)
-print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children])
+context = mp.get_context("fork")
+children = [context.Process(target=train) for _ in range(2)]
+for child in children:
+    child.start()
+for child in children:
+    child.join()
+print([child.exitcode for child in children])
 truth(steps=120, samples=480)

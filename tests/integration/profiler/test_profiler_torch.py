@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from rightpool import contract
+from tests.integration.profiler.comparison import bare
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Page, Pod, free_port
 from tests.integration.profiler.test_profiler_broken import fail
 
@@ -71,6 +72,24 @@ if __name__ == "__main__":
 """
 
 
+_COUNTED: Final = """
+import sys, torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+torch.manual_seed(0)
+net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+optimizer = torch.optim.AdamW(net.parameters())
+def step():
+    loss = nn.functional.cross_entropy(net(torch.randn(6, 3, 8, 8)), torch.randint(0, 5, (6,)))
+    loss.backward(); optimizer.step(); optimizer.zero_grad()
+    return loss.item().hex()
+print([step() for _ in range(80)][-1])
+with FlopCounterMode(display=False) as counter: step()
+print(counter.get_total_flops())
+sys.stdin.read()
+"""
+
+
 @pytest.fixture(scope="module")
 def pages(make_lasting_pod: Callable[..., Pod], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     """The page after each phase, with the increments of counters."""
@@ -102,6 +121,17 @@ def test_steps_samples_and_the_wait_for_input(pages: dict[str, Page]) -> None:
     assert pages["waits"][contract.STEPS] == 20
     assert pages["waits"][contract.SAMPLES] == 200
     assert pages["waits"][INPUT] > 0.5, "nearly all of the step is loading"
+
+
+def test_flops_of_a_step(make_pod: Callable[..., Pod]) -> None:
+    """As PyTorch's counter has them, with the losses that there are without the agent, to the last bit."""
+    pod = make_pod()
+    pod.start_sidecar()
+    program = pod.start("-c", _COUNTED)
+    page = pod.page(lambda page: page.get(contract.STEPS, 0) == 81 and contract.STEP_FLOPS in page)
+    out, err = program.communicate(timeout=PATIENCE)
+    assert page[contract.STEP_FLOPS] == float(out.split()[-1])
+    assert (program.returncode, out, err) == bare(("-c", _COUNTED))
 
 
 def test_accumulated_gradients_are_one_step(pages: dict[str, Page]) -> None:

@@ -58,6 +58,18 @@ def test_a_helper_that_was_counted_too_early() -> None:
     assert (log.steps, log.samples) == (20, 80)
 
 
+def test_an_evaluation_that_keeps_its_scores_is_no_step_however_long_it_takes() -> None:
+    """It gets back what it has returned, as a training step does, and its batches may be larger."""
+    log, step, evaluation = StepLog(), Track(2000.0, True), Track(3000.0, True)
+    for track, state in ((step, 1000.0), (evaluation, 8.0)):
+        track.recurs, track.state = True, state
+    at = play(log, evaluation, steps=6, each=1.0)  # as before the training, to check that it works
+    at = play(log, step, steps=20, start=at)
+    play(log, evaluation, steps=6, each=1.0, start=at)
+    assert log.dominant is step
+    assert (log.steps, log.samples) == (20, 80)
+
+
 def test_compilation_time_is_not_counted() -> None:
     """The first call of the step compiles and is not counted; its time is not the helper's that was called before."""
     log, helper, step = StepLog(), Track(1.0, False), Track(1000.0, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -10,14 +11,14 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from rightpool_agent import torch_traits  # type: ignore[import-not-found]  # noqa: E402
+from rightpool_agent import torch_flops, torch_roots, torch_traits  # type: ignore[import-not-found]  # noqa: E402
 
 CUDA = SimpleNamespace(cuda=SimpleNamespace(get_device_capability=lambda: (9, 0)))
 
 
 @pytest.fixture(autouse=True)
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in (("_optimizers", {}), ("_autocast", None), ("_found", {}), ("_calls", 0)):
+    for name, value in (("_optimizers", {}), ("_autocast", None), ("_found", {}), ("_calls", 0), ("_flops", None)):
         monkeypatch.setattr(torch_traits, name, value)
     monkeypatch.setattr(torch.amp.autocast_mode.autocast, "__enter__", torch.amp.autocast_mode.autocast.__enter__)
     handles = []
@@ -93,6 +94,18 @@ def test_eight_bits_by_a_library_leave_the_precision_open(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "transformer_engine.pytorch", SimpleNamespace())
     train(torch.nn.Linear(4, 3), torch.autocast("cpu", torch.bfloat16))
     assert "precision" not in torch_traits.facts()["model"]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["all are trained", "a teacher beside it"])
+def test_flops_are_those_of_a_model_that_is_trained_as_a_whole(monkeypatch: pytest.MonkeyPatch, beside: bool) -> None:
+    """A teacher's passes have no gradients, and are part of the step."""
+    monkeypatch.setattr(torch_roots, "_owners", {})
+    monkeypatch.setattr(torch_flops, "_read", [900.0, 900.0])
+    module, teacher = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+    for one in (module, teacher) if beside else (module,):
+        torch_roots._owners.update((id(part), [weakref.ref(part), id(one)]) for part in one.parameters())
+    train(module)
+    assert torch_traits.facts()["model"].get("step_flops") == (None if beside else 900.0)
 
 
 def test_an_optimizer_that_ended_counts_no_more() -> None:
