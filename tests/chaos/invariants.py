@@ -154,10 +154,11 @@ class Checker:
         uid = event.body["metadata"]["uid"]
         old = self._jobs.get(uid)
         if event.kind != "DELETED" and old is not None:
-            self._compare(event.body, old.get("status") or {}, event.body.get("status") or {})
+            self._compare(event.body, old.get("status") or {}, event.body.get("status") or {}, missed=event.listed)
         self._keep(self._jobs, event)
 
-    def _compare(self, body: Body, old: Body, new: Body) -> None:
+    def _compare(self, body: Body, old: Body, new: Body, *, missed: bool) -> None:
+        """missed: whether there may have been statuses between these two."""
         if _spent(new) < _spent(old):
             self._report("money", body, f"spent went from {_spent(old)} to {_spent(new)}")
         before, after = _number(old), _number(new)
@@ -170,7 +171,7 @@ class Checker:
             if int(new.get(counter) or 0) < int(old.get(counter) or 0):
                 self._report("history", body, f"{counter} went from {old.get(counter)} to {new.get(counter)}")
         self._history(body, old.get("history") or [], new.get("history") or [])
-        self._migration(body, old.get("migration"), new)
+        self._migration(body, old.get("migration"), new, missed=missed)
 
     def _history(self, body: Body, old: list[Body], new: list[Body]) -> None:
         known = {entry["id"]: entry for entry in new}
@@ -197,7 +198,7 @@ class Checker:
             if attempts != decisions:
                 self._report("history", body, f"{decisions} decisions were made, and {attempts} attempts are counted")
 
-    def _migration(self, body: Body, before: Body | None, new: Body) -> None:
+    def _migration(self, body: Body, before: Body | None, new: Body, *, missed: bool) -> None:
         after = new.get("migration")
         if after is not None and int(after["id"].removeprefix("d-")) > int(new.get("ledgerCount") or 0):
             self._report("history", body, f"{after['id']} is not counted")
@@ -209,7 +210,7 @@ class Checker:
             return
         if before.get("rollingBack") and not after.get("rollingBack"):
             self._report("phase", body, f"{after['id']} stopped rolling back")
-        following = _NEXT[before["phase"]]
+        following = _reachable(before["phase"]) if missed else _NEXT[before["phase"]]
         if after.get("failure") == "JobFailed":
             following |= {"Draining"}  # nothing runs that could save
         if after["phase"] != before["phase"] and after["phase"] not in following:
@@ -284,6 +285,14 @@ def _number(status: Body) -> int | None:
 
 def _is_true(status: Body, kind: str) -> bool:
     return any(c["type"] == kind and c["status"] == "True" for c in status.get("conditions") or ())
+
+
+def _reachable(phase: str) -> frozenset[str | None]:
+    """The phases that follow in one step or in several."""
+    found: frozenset[str | None] = frozenset({phase})
+    while (further := found.union(*(_NEXT[one] for one in found if one is not None))) != found:
+        found = further
+    return found
 
 
 def _decision(entry: Body) -> int:

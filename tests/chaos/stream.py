@@ -36,6 +36,8 @@ class StreamEvent:
     kind: str
     body: Mapping[str, Any]
     at: float
+    listed: bool = False
+    """Whether a list told it, so that states in between may have been missed."""
 
 
 class Stream:
@@ -93,17 +95,17 @@ class _Kind:
     def _replaced(self, bodies: list[Body]) -> None:
         listed = {body["metadata"]["uid"] for body in bodies}
         for uid in self._known.keys() - listed:
-            self._changed(self._known[uid], False)
+            self._changed(self._known[uid], False, listed=True)
         for body in bodies:
-            self._changed(body, True)
+            self._changed(body, True, listed=True)
         self.relists += self.listed.is_set()
         self.listed.set()
 
-    def _changed(self, body: Body, exists: bool) -> None:
+    def _changed(self, body: Body, exists: bool, *, listed: bool = False) -> None:
         uid = body["metadata"]["uid"]
         kind = "DELETED" if not exists else "MODIFIED" if uid in self._known else "ADDED"
         if exists:
             self._known[uid] = body
         else:
             self._known.pop(uid, None)
-        self._events.put(StreamEvent(self._resource, kind, body, time.monotonic()))
+        self._events.put(StreamEvent(self._resource, kind, body, time.monotonic(), listed))

@@ -54,8 +54,8 @@ class Feed:
         self.checker = Checker(limit=10.0)
         self._clock = itertools.count()
 
-    def __call__(self, resource: Resource, body: Body, kind: str = "MODIFIED") -> Feed:
-        self.checker.observe(StreamEvent(resource, kind, body, float(next(self._clock))))
+    def __call__(self, resource: Resource, body: Body, kind: str = "MODIFIED", *, listed: bool = False) -> Feed:
+        self.checker.observe(StreamEvent(resource, kind, body, float(next(self._clock)), listed))
         return self
 
     @property
@@ -140,6 +140,22 @@ def test_forbidden_status_changes(feed: Feed, before: Body, after: Body, invaria
     feed.checker.violations.clear()
     feed(PROFILED_JOBS, job(**after))
     assert feed.found == [invariant]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("Planned", "Draining", []),
+        ("Planned", "Verifying", []),
+        ("Verifying", "Starting", []),
+        ("Draining", "Planned", ["phase"]),
+    ],
+)
+def test_phases_that_the_stream_may_have_missed(feed: Feed, before: str, after: str, found: list[str]) -> None:
+    """A list follows where the server has forgotten the watch: a migration may have gone on by several phases."""
+    feed(PROFILED_JOBS, job(ledgerCount=1, migration={"id": "d-1", "phase": before}))
+    feed(PROFILED_JOBS, job(ledgerCount=1, migration={"id": "d-1", "phase": after}), listed=True)
+    assert feed.found == found
 
 
 @pytest.mark.parametrize(
