@@ -173,7 +173,10 @@ class ChipModel:
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def updated(self, comparisons: Sequence[Comparison]) -> ChipModel:
-        """The posterior after these comparisons, which are independent given what is common to jobs."""
+        """The posterior after these comparisons, which are independent given what is common to jobs.
+
+        They are all of the fleet's: its spread follows from these alone.
+        """
         model = self.including(chip for one in comparisons for chip in one.chips)
         usable = [one for one in comparisons if len(one.chips) > 1]
         size = len(model.names)
