@@ -79,6 +79,9 @@ class OperatorSettings(BaseSettings):
     token_key_file: Path | None = None
     """File with the key that the sidecars' bearer tokens are derived from. Absent: a key for this process alone."""
 
+    catalog_file: Path | None = None
+    """File with what the chart's values say of chips and prices, in JSON. Absent: the catalog that ships holds."""
+
     kubeconfig: Path | None = None
     """Used where the operator does not run in a pod. Absent: $KUBECONFIG or the default place."""
 

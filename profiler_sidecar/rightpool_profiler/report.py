@@ -8,6 +8,7 @@ state to say, which knows the earlier reports.
 import json
 import math
 import re
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -163,11 +164,11 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number")
 
 
-def _number(message: dict[str, Any], name: str, most: float | None = None) -> float:
+def _number(message: dict[str, Any], name: str, most: float = _MAX_NUMBER) -> float:
     value = message.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Malformed(f"{name}: not a number")
-    if not 0 <= value <= (_MAX_NUMBER if most is None else most) or not math.isfinite(value):
+    if not 0 <= value <= most or not math.isfinite(value):
         raise Malformed(f"{name}: out of range")
     return float(value)
 
@@ -233,8 +234,14 @@ def _model(value: Any) -> Model | None:
         parameters=_optional_whole(value, "parameters"),
         parameter_bytes=_optional_whole(value, "parameter_bytes"),
         degrees=tuple((name, _whole(value, name)) for name in DEGREES if name in value),
-        step_flops=_number(value, "step_flops", _MAX_FLOPS) if "step_flops" in value else None,
+        step_flops=_flops(value),
     )
+
+
+def _flops(model: dict[str, Any]) -> float | None:
+    """What is too much to be read is missing: no reason to refuse the steps."""
+    flops = _number(model, "step_flops", sys.float_info.max) if "step_flops" in model else None
+    return None if flops is None or flops > _MAX_FLOPS else flops
 
 
 def _chip(value: Any) -> Chip:

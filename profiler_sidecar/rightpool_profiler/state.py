@@ -270,7 +270,7 @@ class State:
             for name in names:
                 found[name] = found.get(name, False) or alive
         if self._libtpu is not None:
-            found["libtpu"] = self._libtpu
+            found["libtpu"] = self._libtpu and self.on_tpu(now)
         if self._shares:
             found["xla-trace"] = any(now - at <= _TRACE_LASTS for at, _ in self._shares.values())
         return found

@@ -25,6 +25,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
 from rightpool.cli.report import BY
 from rightpool.contract import GROUP, VERSION
+from rightpool.hardware.accelerator import Figures, FigureSource
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Steadiness
@@ -110,7 +111,7 @@ _DECISION: Final = _defined("Decision")
 _CANDIDATE: Final = _defined("Candidate")
 _ENTRY: Final = _defined("LedgerEntry")
 _UNIT: Final = _one_of(WorkUnit)
-_FIGURES: Final = _one_of(["verified", "unverified", "declared", "measured"])
+_FIGURES: Final = _one_of([one.value for one in Figures])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
 _BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
 _CHARGE: Final = {"spent": _NUMBER, "saved": _NUMBER, "chipHours": _NUMBER, "goodput": _or_null(_SHARE)}
@@ -267,6 +268,7 @@ def kinds() -> dict[str, Schema]:
                     name=_TEXT,
                     accelerator=_TEXT,
                     figures=_FIGURES,
+                    declaredIn=_or_null(_TEXT),
                     measuredAt=_or_null(_TIME),
                     nodes=_COUNT,
                     chips=_object(total=_COUNT, free={"type": "integer"}, growable=_COUNT),
@@ -274,6 +276,7 @@ def kinds() -> dict[str, Schema]:
                     slice=_or_null(_object(topology=_TEXT, chips=_COUNT)),
                     pricePerChipHour=_or_null(_NUMBER),
                     spotPricePerChipHour=_or_null(_NUMBER),
+                    priceSource=_or_null(_one_of([source.value for source in FigureSource])),
                     source=_one_of(["declared", "discovered"]),
                     problems=_TEXTS,
                 )
@@ -287,11 +290,13 @@ def kinds() -> dict[str, Schema]:
                     key=_TEXT,
                     vendor=_TEXT,
                     figures=_FIGURES,
+                    declaredIn=_or_null(_TEXT),
                     memoryGigabytes=_NUMBER,
                     memoryGigabytesPerSecond=_NUMBER,
                     watts=_or_null(_NUMBER),
                     pricePerChipHour=_or_null(_NUMBER),
                     spotPricePerChipHour=_or_null(_NUMBER),
+                    priceSource=_or_null(_one_of([source.value for source in FigureSource])),
                 )
             ),
         ),
@@ -343,7 +348,7 @@ def kinds() -> dict[str, Schema]:
                 allReduce=_list(_object(chips=_COUNT, gigabytesPerSecond=_NUMBER)),
             )
             | {"required": ["accelerator", "measuredAt", "reason", "message", "device", "software", "node", "chips"]},
-            dataSheet=_object(**_RATES),
+            dataSheet=_object(**_RATES | {"memoryGigabytesPerSecond": _or_null(_NUMBER)}),
         ),
     ]
     return {str(each["properties"]["kind"]["const"]): each for each in made}

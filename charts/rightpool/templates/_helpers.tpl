@@ -29,6 +29,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.sidecarKey.existingSecret | default (printf "%s-sidecar-key" (include "rightpool.name" .)) }}
 {{- end }}
 
+{{- /* What the values say of chips and prices, in JSON; empty where they say nothing. */ -}}
+{{- define "rightpool.catalog" -}}
+{{- if or .Values.catalog.chips .Values.catalog.prices }}{{ toJson .Values.catalog }}{{ end }}
+{{- end }}
+
 {{- /* What is done in the namespaces that are looked after. */ -}}
 {{- define "rightpool.namespacedRules" -}}
 - apiGroups: [rightpool.dev]

@@ -174,6 +174,7 @@ class Reason(StrEnum):
     INVALID_VARIANT = "InvalidVariant"  # a variant of placement.variants can't be used
     PRICE_UNKNOWN = "PriceUnknown"  # the pool has no price, so costs are unknown
     ACCELERATOR_UNKNOWN = "AcceleratorUnknown"  # the catalog does not have the pool's accelerator
+    POOL_UNCALIBRATED = "PoolUncalibrated"  # figures of the pool's chips are estimated, and nobody has measured them
 
     # Completed, Failed
     JOB_COMPLETED = "JobCompleted"  # the child Job succeeded
@@ -184,8 +185,9 @@ class Reason(StrEnum):
     NO_NODES = "NoNodes"  # nodeSelector matches no node with the resource
     NODES_NOT_READY = "NodesNotReady"  # nodes match, and none can take pods
     PRICE_CONTRADICTORY = "PriceContradictory"  # spec.price is of capacity that the pool's nodes are not
-    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what the catalog or another pool says
+    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what another pool says, or lacks something
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it
+    PRICE_FROM_VALUES = "PriceFromValues"  # catalog.prices of the chart's values gives it
     PRICE_FROM_CATALOG = "PriceFromCatalog"  # the catalog gives it
 
     # Allowed; False names what rules the pool out
@@ -202,6 +204,8 @@ class Reason(StrEnum):
     TWO_SOURCES = "TwoSources"  # the catalog has them from two sources
     ONE_SOURCE = "OneSource"  # the catalog has them from one source
     CHIP_DECLARED = "ChipDeclared"  # spec.chip gives them
+    CHIP_FROM_VALUES = "ChipFromValues"  # catalog.chips of the chart's values gives them
+    VALUES_INVALID = "ValuesInvalid"  # the chart's values say something of the chip or its price that can't be used
 
     # Calibrated; FiguresVerified is Measured, too
     NOT_MEASURED = "NotMeasured"  # nobody has run `rightpool calibrate` on the pool

@@ -137,17 +137,30 @@ class Teraflops(ApiModel):
     """8-bit integers."""
 
 
-class ChipSpec(ApiModel):
-    """What one chip can do, by its data sheet."""
+_ANY_FIGURE: Final = " || ".join(
+    f"has(self.{figure})" for figure in ("memory", "memoryGigabytesPerSecond", "teraflops", "watts")
+)
 
-    memory: Memory
+
+class ChipSpec(ApiModel):
+    """What one chip can do, by its data sheet. The catalog's figures hold where none is named; of an accelerator that
+    the catalog lacks, at least the memory is needed, and rates that are not named are estimated from it and the price.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(_ANY_FIGURE, "must name at least one figure: write those of the data sheet, such as memory: 48Gi")
+        )
+    )
+
+    memory: Memory | None = None
     """Memory of one chip, such as 48Gi."""
 
-    memory_gigabytes_per_second: Rate
+    memory_gigabytes_per_second: Rate | None = None
     """Bandwidth of its memory, GB/s."""
 
-    teraflops: Teraflops
-    """What it computes. Jobs in an arithmetic that is not named are kept away."""
+    teraflops: Teraflops | None = None
+    """What it computes. Jobs in an arithmetic that neither this nor the catalog names are kept away."""
 
     watts: Rate | None = None
     """Limit of its power."""
@@ -180,7 +193,8 @@ class AcceleratorPoolSpec(ApiModel):
     """Key of the catalog, such as A10G-24GB; with `chip`, any other name."""
 
     chip: ChipSpec | None = None
-    """What one chip can do, for an accelerator that the catalog lacks."""
+    """What one chip can do: of an accelerator that the catalog lacks, or in place of the catalog's figures. It holds in
+    all pools of the accelerator."""
 
     chips_per_node: int = Field(ge=1, le=MAX_CHIPS_PER_NODE)
     """Chips of one node."""

@@ -11,6 +11,7 @@ from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.profile_fields import (
+    contradictions,
     nothing_measured,
     print_bottleneck,
     profile_fields,
@@ -213,9 +214,9 @@ def _profile(page: Page, found: Explanation) -> None:
     missing = [title for _, title, _ in unmeasured_fields(found)]
     if missing:
         page.indented(f"not measured: {', '.join(missing)}", "dim")
-    profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
-    if profiled is not None and profiled.reason == Reason.CONTRADICTORY_TELEMETRY:
-        page.indented(profiled.message)
+    left_out = contradictions(found)
+    if left_out is not None:
+        page.indented(left_out)
 
 
 def _candidates(page: Page, found: Explanation, everything: bool) -> None:

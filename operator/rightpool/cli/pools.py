@@ -5,28 +5,39 @@ With `-o json` or `-o yaml`, one object:
     apiVersion, kind   rightpool.dev/v1alpha1, PoolReport
     asOf               time of the request, RFC 3339
     notes              what could not be read, sentences
-    pools              by name, each {name, accelerator, figures, measuredAt, nodes, chips: {total, free, growable},
-                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, source, problems}. figures is
-                       verified, unverified, declared or measured, with the time in measuredAt; prices are dollars,
-                       null where unknown; slice is {topology, chips} or null; source is declared or discovered;
-                       problems are sentences
+    pools              by name, each {name, accelerator, figures, declaredIn, measuredAt, nodes,
+                       chips: {total, free, growable},
+                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, priceSource, source, problems}.
+                       figures is verified, unverified, declared, estimated or measured, with the time in measuredAt;
+                       declaredIn is the field in which a user has named figures, or null; prices are dollars, null
+                       where unknown; priceSource is pool, values, catalog or null; slice is {topology, chips} or null;
+                       source is declared or discovered; problems are sentences
     problems           of unusable pools, and of nodes that belong to no pool, each {pool, message}
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
-from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
+from rightpool.cli.connection import (
+    CliError,
+    Connection,
+    add_connection_arguments,
+    carry_out,
+    connected,
+    error_message,
+)
 from rightpool.cli.documents import print_document
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
+from rightpool.cluster.errors import ClusterError
 from rightpool.contract import GROUP, VERSION
-from rightpool.hardware.accelerator import Accelerator
+from rightpool.hardware.accelerator import Accelerator, Price
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.pool import Pool
 
@@ -40,6 +51,7 @@ POOL_COLUMNS: Final = (
     Column("CAN GROW BY", right=True, drop=5),
     Column("$/CHIP-H", right=True),
     Column("SPOT", right=True, drop=2),
+    Column("PRICE BY", drop=7),
     Column("SLICE", drop=4),
     Column("SOURCE", drop=1),
 )
@@ -52,8 +64,9 @@ _ACCELERATORS: Final = (
     Column("MEMORY GB", right=True),
     Column("GB/S", right=True),
     Column("WATTS", right=True),
-    Column("LIST $/CHIP-H", right=True),
+    Column("$/CHIP-H", right=True),
     Column("SPOT", right=True),
+    Column("PRICE BY"),
 )
 
 
@@ -62,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accelerators",
         action="store_true",
-        help="the catalog: the keys that spec.accelerator may have; asks no cluster",
+        help="the catalog: the keys that spec.accelerator may have, with what the chart's values say of them",
     )
     add_watch_argument(parser)
     add_connection_arguments(parser)
@@ -80,18 +93,35 @@ def run(arguments: argparse.Namespace) -> int:
             print_pools(Page(), fleet)
 
     if arguments.accelerators:
-        catalog = load_catalog()
+        catalog, note = _catalog(arguments)
         if arguments.output == "table":
             print_accelerators(Page(), catalog)
         else:
             print_document(accelerators_document(catalog), arguments.output)
+        for sentence in (*([] if note is None else [note]), *(problem.message for problem in catalog.problems)):
+            print(f"rightpool pools: {sentence}", file=sys.stderr)
         return 0
     return carry_out(arguments, "pools", repeated(work, arguments.watch))
 
 
+def _catalog(arguments: argparse.Namespace) -> tuple[Catalog, str | None]:
+    """With the chart's values where a cluster answers; else the one that ships, with a sentence about that."""
+    try:
+        with connected(arguments) as connection:
+            view = ClusterView(connection.client, connection.namespace)
+            hidden = view.read_values()
+            return view.catalog, hidden
+    except CliError as error:
+        why = str(error)
+    except ClusterError as error:
+        why = error_message(error)
+    return load_catalog(), f"the catalog that ships, without the values of a chart: {why}"
+
+
 def accelerators_document(catalog: Catalog) -> dict[str, Any]:
-    """The catalog as an object: {apiVersion, kind: AcceleratorList, items: [{key, vendor, figures, memoryGigabytes,
-    memoryGigabytesPerSecond, watts, pricePerChipHour, spotPricePerChipHour}]}, null where unknown."""
+    """The catalog as an object: {apiVersion, kind: AcceleratorList, items: [{key, vendor, figures, declaredIn,
+    memoryGigabytes, memoryGigabytesPerSecond, watts, pricePerChipHour, spotPricePerChipHour, priceSource}]}, null where
+    unknown."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "AcceleratorList",
@@ -99,12 +129,14 @@ def accelerators_document(catalog: Catalog) -> dict[str, Any]:
             {
                 "key": chip.key,
                 "vendor": chip.vendor.name,
-                "figures": figures_of(chip),
+                "figures": chip.figures.value,
+                "declaredIn": _declared_in(chip),
                 "memoryGigabytes": chip.memory_bytes / 1e9,
                 "memoryGigabytesPerSecond": chip.memory_bandwidth / 1e9,
                 "watts": chip.power_watts,
                 "pricePerChipHour": chip.list_price.on_demand,
                 "spotPricePerChipHour": chip.list_price.spot,
+                "priceSource": _source(chip.list_price),
             }
             for _, chip in sorted(catalog.accelerators.items())
         ],
@@ -123,25 +155,25 @@ def print_accelerators(page: Page, catalog: Catalog) -> None:
             NOTHING if item["watts"] is None else f"{item['watts']:.0f}",
             _price(item["pricePerChipHour"]),
             _price(item["spotPricePerChipHour"]),
+            item["priceSource"] or NOTHING,
         ]
         for item in accelerators_document(catalog)["items"]
     ]
     page.table(_ACCELERATORS, rows)
 
 
-def figures_of(chip: Accelerator) -> str:
-    """How sure it is what a chip can do."""
-    if chip.measured is not None:
-        return "measured"
-    if chip.declared:
-        return "declared"
-    return "verified" if chip.verified else "unverified"
-
-
 def _figures(chip: Accelerator) -> str:
     """With the day, where they were measured."""
     day = "" if chip.measured is None else f" {write_unix_time(chip.measured.at)[:10]}"
-    return f"{figures_of(chip)}{day}"
+    return f"{chip.figures}{day}"
+
+
+def _declared_in(chip: Accelerator) -> str | None:
+    return None if chip.declared is None else chip.declared.where
+
+
+def _source(price: Price) -> str | None:
+    return None if price.source is None else price.source.value
 
 
 def source_of(pool: Pool) -> str:
@@ -169,7 +201,8 @@ def _pool(pool: Pool, fleet: FleetView) -> dict[str, Any]:
     return {
         "name": pool.name,
         "accelerator": pool.accelerator.key,
-        "figures": figures_of(pool.accelerator),
+        "figures": pool.accelerator.figures.value,
+        "declaredIn": _declared_in(pool.accelerator),
         "measuredAt": None if pool.accelerator.measured is None else write_unix_time(pool.accelerator.measured.at),
         "nodes": pool.nodes,
         "chips": {"total": pool.total, "free": pool.free, "growable": pool.growable},
@@ -177,6 +210,7 @@ def _pool(pool: Pool, fleet: FleetView) -> dict[str, Any]:
         "slice": None if pool.slice is None else {"topology": pool.slice.topology, "chips": pool.slice.chips},
         "pricePerChipHour": pool.price.on_demand,
         "spotPricePerChipHour": pool.price.spot,
+        "priceSource": _source(pool.price),
         "source": source_of(pool),
         "problems": [problem.message for problem in fleet.problems if problem.pool == pool.name],
     }
@@ -209,6 +243,7 @@ def pool_cells(pool: Pool) -> list[str]:
         str(pool.growable) if pool.growable else NOTHING,
         _price(pool.price.on_demand),
         _price(pool.price.spot),
+        _source(pool.price) or NOTHING,
         NOTHING if pool.slice is None else pool.slice.topology,
         source_of(pool),
     ]

@@ -35,6 +35,7 @@ from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
 from rightpool.cli.profile_fields import (
     bottleneck_document,
+    contradictions,
     missing_fields,
     nothing_measured,
     print_bottleneck,
@@ -115,6 +116,9 @@ def print_profile(page: Page, found: Explanation) -> None:
     if lacking:
         page.heading("Not known")
         page.table(_MISSING, lacking, indented=True)
+    left_out = contradictions(found)
+    if left_out is not None:
+        page.indented(left_out)
     _notes(page, found)
 
 

@@ -122,6 +122,7 @@ def unmeasured_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
     profile = found.job.observed.profile
     if profile is None or found.stored.status.profile is None:
         return
+    left_out = contradictions(found) is not None
     for field in EXPECTED:
         if field in profile.readings:
             continue
@@ -129,6 +130,8 @@ def unmeasured_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
             reason = "the profiler sees steps, and not how many samples they take"
         elif field is Field.EXPOSED_COMMUNICATION and profile.chips == 1:
             reason = "one chip waits for no other"
+        elif left_out:
+            reason = "not measured, or left out because it can't be so: the condition Profiled says which"
         else:
             reason = f"needs {_MEASURED[field].origin}, of which none has it"
         yield field.value, _MEASURED[field].title, reason
@@ -158,6 +161,13 @@ def nothing_measured(found: Explanation) -> str | None:
     profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
     waits = profiled is not None and profiled.reason == Reason.NOT_RUNNING
     return "it does not run" if found.job.state.revision is None or waits else "nothing was measured yet"
+
+
+def contradictions(found: Explanation) -> str | None:
+    """Which counters were read and left out, and why; None where none were."""
+    profiled = find_condition(found.stored.status.conditions, ConditionType.PROFILED)
+    left_out = profiled is not None and profiled.reason == Reason.CONTRADICTORY_TELEMETRY
+    return profiled.message if profiled is not None and left_out else None
 
 
 def profile_remarks(found: Explanation) -> str:

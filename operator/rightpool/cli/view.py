@@ -6,21 +6,32 @@ counts that the operator wrote into the pools' status, with a note about it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
+from rightpool.cli.heartbeat import DEFAULT_NAMESPACE
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
-from rightpool.contract import LABEL_JOB
+from rightpool.cluster.resources import (
+    ACCELERATOR_POOLS,
+    CONFIG_MAPS,
+    NODES,
+    PLACEMENT_POLICIES,
+    PODS,
+    PROFILED_JOBS,
+)
+from rightpool.contract import CATALOG_KEY, LABEL_CATALOG, LABEL_JOB
 from rightpool.hardware.catalog import Catalog, load_catalog
+from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
@@ -40,6 +51,7 @@ from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.workloads.kinds.registry import child_resources
 
 # Problems that are reported only when nodes can be listed.
+_OF_VALUES: Final = frozenset({Reason.PRICE_FROM_VALUES.value, Reason.CHIP_FROM_VALUES.value})
 _WITHOUT_NODES: Final = frozenset({ProblemKind.NO_NODES, ProblemKind.NODES_NOT_READY, ProblemKind.PRICE_UNVERIFIED})
 
 
@@ -72,6 +84,7 @@ class ClusterView:
     namespace: str
     """The namespace of the command."""
     catalog: Catalog = field(default_factory=load_catalog)
+    """With the chart's values once `fleet` or `read_values` was called."""
     store: Store = field(default_factory=Store)
     notes: list[str] = field(default_factory=list)
     """What could not be read, and what is assumed instead."""
@@ -130,6 +143,39 @@ class ClusterView:
         """The pools with total and free chips. `selected` are the label keys that jobs select nodes by."""
         self._list(ACCELERATOR_POOLS, None)
         objects = self.store.objects(ACCELERATOR_POOLS)
+        hidden = self.read_values()
+        view = self._fleet(objects, selected)
+        known = {spec.accelerator for spec in self.specs().values()}
+        unseen = [one for one in self.catalog.problems if one.accelerator not in known]
+        unused = [PoolProblem(None, one.message) for one in unseen if one.accelerator or not known]
+        notes = (hidden,) if hidden is not None and any(map(_by_values, objects)) else ()
+        return replace(view, problems=(*view.problems, *unused), notes=(*view.notes, *notes))
+
+    def read_values(self) -> str | None:
+        """Put what the chart's values say of chips and prices over the catalog. A sentence where they can't be read."""
+        catalog = load_catalog()
+        hidden = None
+        try:
+            found = self.client.list_all(CONFIG_MAPS, None, labels=LABEL_CATALOG)
+        except Forbidden:
+            try:
+                found = self.client.list_all(CONFIG_MAPS, DEFAULT_NAMESPACE, labels=LABEL_CATALOG)
+            except Forbidden as error:
+                found, hidden = [], f"figures and prices of the chart's values are left out: {error.message}"
+        for body in sorted(found, key=lambda body: (meta(body)["namespace"], meta(body)["name"])):
+            catalog = with_values(catalog, str((body.get("data") or {}).get(CATALOG_KEY) or ""))
+        self.catalog = catalog
+        return hidden
+
+    def specs(self) -> dict[str, AcceleratorPoolSpec]:
+        """Of the AcceleratorPools that were read and have a valid spec, by name."""
+        found = {}
+        for body in self.store.objects(ACCELERATOR_POOLS):
+            with contextlib.suppress(ValidationError):
+                found[str(meta(body)["name"])] = AcceleratorPoolSpec.model_validate(body.get("spec") or {})
+        return found
+
+    def _fleet(self, objects: list[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
         try:
             self._list(NODES, None)
             self._list(PODS, None, LABEL_JOB)
@@ -195,11 +241,17 @@ class ClusterView:
                 f"chips in use of {', '.join(uncounted)} are not counted, because the operator manages some "
                 "namespaces only: all of their chips count as free"
             )
-        return FleetView(pools, tuple(problems), tuple(notes))
+        return FleetView(pools, tuple(dict.fromkeys(problems)), tuple(notes))
 
     def _list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> None:
         # The list is complete for one namespace only. With an empty version the store drops no other object.
         self.store.reconcile(resource, self.client.list_all(resource, namespace, labels=labels), "")
+
+
+def _by_values(pool: Mapping[str, Any]) -> bool:
+    """Whether the operator has figures or the price of a stored pool from the chart's values."""
+    conditions = (pool.get("status") or {}).get("conditions") or ()
+    return any(condition.get("reason") in _OF_VALUES for condition in conditions)
 
 
 def _counted(pool: Pool, spec: AcceleratorPoolSpec, status: AcceleratorPoolStatus, discovered: bool) -> Pool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from rightpool.api.pool import LinkKind
 from rightpool.hardware.vendors.vendor import Vendor
@@ -18,6 +19,35 @@ class Link:
     """Effective all-reduce bus bandwidth per chip, one direction. Less than the data sheet says."""
 
 
+class Figures(StrEnum):
+    """How sure it is what a chip can do."""
+
+    VERIFIED = "verified"  # two sources have the same figures
+    UNVERIFIED = "unverified"  # one source has them
+    DECLARED = "declared"  # a user has named them, in a pool or in the chart's values
+    ESTIMATED = "estimated"  # some are guessed from the chip's memory and price
+    MEASURED = "measured"  # by a calibration of the pool
+
+
+class FigureSource(StrEnum):
+    """Who says what a chip can do, or costs."""
+
+    POOL = "pool"  # spec.chip or spec.price of a pool
+    VALUES = "values"  # the chart's values
+    CATALOG = "catalog"  # the catalog that ships; of a price its list prices
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Where a user has named figures of a chip."""
+
+    source: FigureSource
+    """In a pool or in the chart's values."""
+
+    where: str
+    """The field with its object, such as spec.chip of AcceleratorPool a100."""
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """Dollars for one chip-hour; None where unknown (unknown is never free)."""
@@ -26,6 +56,9 @@ class Price:
     spot: float | None = None
     interruptions: float | None = None
     """How often a day spot capacity is taken away; None where the pool does not say it."""
+
+    source: FigureSource | None = None
+    """Who says so; None where nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +126,11 @@ class Accelerator:
     verified: bool
     """Whether a second source confirms the figures."""
 
-    declared: bool = False
-    """Whether the figures are a pool's own, because the catalog has none."""
+    declared: Declaration | None = None
+    """Where a user has named figures; None where all are the catalog's."""
+
+    doubts: Mapping[str, float] = field(default_factory=dict)
+    """Figures that were estimated, with the standard deviation of their logarithm."""
 
     provenance: Mapping[str, str] = field(default_factory=dict)
     """For each field, where the number is from and when it was read."""
@@ -107,3 +143,24 @@ class Accelerator:
 
     measured: Measured | None = None
     """Where the rates are from a calibration of the pool. They are as a data sheet would say them: calibration.py."""
+
+    @property
+    def published_flops(self) -> Mapping[str, float]:
+        """peak_flops, as far as somebody has published them: an estimate contradicts nothing."""
+        return {} if "peak_flops" in self.doubts else self.peak_flops
+
+    @property
+    def published_bandwidth(self) -> float | None:
+        """memory_bandwidth; None where it is an estimate."""
+        return None if "memory_bandwidth" in self.doubts else self.memory_bandwidth
+
+    @property
+    def figures(self) -> Figures:
+        """How sure all of it is: as sure as the least sure figure of those that predictions need."""
+        if self.doubts:
+            return Figures.ESTIMATED
+        if self.measured is not None:
+            return Figures.MEASURED
+        if self.declared is not None:
+            return Figures.DECLARED
+        return Figures.VERIFIED if self.verified else Figures.UNVERIFIED

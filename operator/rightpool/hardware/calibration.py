@@ -23,6 +23,7 @@ USUAL_BANDWIDTH: Final = 0.90
 Verdict = tuple[Literal["True", "False", "Unknown"], Reason, str]
 
 _RATES: Final = ("peak_flops", "memory_bandwidth")
+_FIGURES: Final = {"peak_flops": "rates", "memory_bandwidth": "memory bandwidth"}
 
 
 def counts(calibration: Calibration | None, accelerator: str) -> bool:
@@ -30,8 +31,11 @@ def counts(calibration: Calibration | None, accelerator: str) -> bool:
     return calibration is not None and calibration.reason is Reason.MEASURED and calibration.accelerator == accelerator
 
 
-def verdict(pool: str, calibration: Calibration | None, accelerator: str) -> Verdict:
-    """Status, reason and message of the condition Calibrated of a pool with this accelerator."""
+def verdict(pool: str, calibration: Calibration | None, accelerator: str, chip: Accelerator | None = None) -> Verdict:
+    """Status, reason and message of the condition Calibrated of a pool with this accelerator. chip: what is known of
+    it; None where the pool can't be used."""
+    if calibration is None and chip is not None and chip.doubts:
+        return "False", Reason.POOL_UNCALIBRATED, uncalibrated(pool, chip)
     if calibration is None:
         return "Unknown", Reason.NOT_MEASURED, f"nobody has measured its chips: `rightpool calibrate {pool}`"
     if calibration.accelerator != accelerator:
@@ -44,6 +48,16 @@ def verdict(pool: str, calibration: Calibration | None, accelerator: str) -> Ver
     return "True" if measured else "False", calibration.reason, calibration.message
 
 
+def uncalibrated(pool: str, chip: Accelerator) -> str:
+    """That figures of the pool's chips are estimated, and what to do about it; for a chip with doubts."""
+    named = " and ".join(_FIGURES[figure] for figure in sorted(chip.doubts, reverse=True))
+    basis = next(chip.provenance[figure] for figure in chip.doubts)
+    return (
+        f"the {named} of {chip.key} {'are' if len(chip.doubts) > 1 else 'is'} {basis}, with much doubt: run "
+        f"`rightpool calibrate {pool}`, or write the data sheet's figures in spec.chip"
+    )
+
+
 def calibrated(chip: Accelerator, calibration: Calibration | None) -> Accelerator:
     """The chip with the rates that were measured. What was not measured is as before, and no dtype is added: what a
     chip emulates it does not have."""
@@ -54,12 +68,14 @@ def calibrated(chip: Accelerator, calibration: Calibration | None) -> Accelerato
     bandwidth = calibration.memory_gigabytes_per_second
     copied = None if bandwidth is None else float(bandwidth) * 1e9
     source = f"measured {calibration.measured_at:%Y-%m-%d}: {calibration.message}"
+    settled = {"peak_flops": bool(flops), "memory_bandwidth": copied is not None}
     return replace(
         chip,
         peak_flops={**chip.peak_flops, **{dtype: rate / USUAL_FLOPS for dtype, rate in flops.items()}},
         memory_bandwidth=chip.memory_bandwidth if copied is None else copied / USUAL_BANDWIDTH,
         provenance={**chip.provenance, **dict.fromkeys(_RATES, source)},
         measured=Measured(calibration.measured_at.timestamp(), flops, copied, source),
+        doubts={figure: sd for figure, sd in chip.doubts.items() if not settled[figure]},
     )
 
 

@@ -10,14 +10,14 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from rightpool.api.pool import LinkKind
-from rightpool.hardware.accelerator import Accelerator, ChipPart, Link, Price
-from rightpool.hardware.clouds import INSTANCE_TYPE, listed_name
+from rightpool.hardware.accelerator import Accelerator, ChipPart, FigureSource, Link, Price
+from rightpool.hardware.clouds import INSTANCE_TYPE, Purchase, listed_name, region_class
 from rightpool.hardware.rows import (
     RATE_COLUMNS,
     AcceleratorRow,
@@ -57,6 +57,20 @@ class UnknownAcceleratorError(KeyError):
 
 
 @dataclass(frozen=True, slots=True)
+class ValuesProblem:
+    """Something in the chart's values that can't be used."""
+
+    accelerator: str
+    """Which chip it is about. Empty where none of the values can be read."""
+
+    about_price: bool
+    """Whether it is a price, and not what the chip can do."""
+
+    message: str
+    """With the field and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """What is known of accelerators, their links and prices, and how node labels name them."""
 
@@ -69,14 +83,20 @@ class Catalog:
     links: Mapping[LinkKind, Link]
     """The slowest of each kind."""
 
-    prices: Mapping[str, PriceRow]
-    """List prices by instance type."""
+    prices: Mapping[str, tuple[PriceRow, ...]]
+    """List prices by instance type: of several regions, and ways to buy it."""
 
     usual_prices: Mapping[str, PriceRow]
-    """By accelerator, the price behind its list_price."""
+    """By accelerator, the price on demand behind its list_price."""
 
     labels: Mapping[str, tuple[LabelRow, ...]]
     """Chips that node labels name, by label."""
+
+    own_prices: Mapping[str, Price] = field(default_factory=dict)
+    """What the users pay for a chip, by accelerator, as the chart's values say it."""
+
+    problems: tuple[ValuesProblem, ...] = ()
+    """What of the chart's values can't be used."""
 
     def get(self, key: str) -> Accelerator:
         """The accelerator of this key. Raises UnknownAcceleratorError, which suggests the nearest keys."""
@@ -127,9 +147,15 @@ class Catalog:
         keys = (self.by_label(label, value, memory_mib) for label in self.labels for value in spelled)
         return next((key for key in keys if key is not None), None)
 
-    def list_price(self, instance: str) -> PriceRow | None:
-        """The list price of a cloud's instance type, None where the catalog has none."""
-        return self.prices.get(listed_name(instance))
+    def list_price(self, instance: str, region: str = "", purchase: Purchase = Purchase.ON_DEMAND) -> PriceRow | None:
+        """The list price of a cloud's instance type that is bought so, None where the catalog has none: of the region,
+        else the highest of the same country or part of the world, else the first."""
+        rows = [row for row in self.prices.get(listed_name(instance), ()) if row.capacity is purchase]
+        there = [row for row in rows if row.region == region]
+        country, part = region.partition("-")[0], region_class(region)
+        near = [row for row in rows if part is not None and region_class(row.region) == part]
+        near.sort(key=lambda row: (row.region.partition("-")[0] != country, -row.per_chip_hour))
+        return next(iter(there or near or rows), None)
 
 
 def _words(key: str) -> set[str]:
@@ -160,16 +186,22 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
     _unique("accelerators.csv", (row.key for row in rows))
     _unique("mig.csv", (_part_key(row) for row in part_rows))
     _unique("links.csv", (row.name for row in link_rows))
-    _unique("prices.csv", (row.instance for row in price_rows))
+    _unique("prices.csv", (f"{row.instance} {row.region} {row.capacity}" for row in price_rows))
     _unique("labels.csv", (f"{row.label}={row.value} {row.memory_mib or ''}".strip() for row in label_rows))
     named_links = {row.name: row for row in link_rows}
-    named_prices = {f"{row.cloud}/{row.instance}": row for row in price_rows}
+    named_prices: dict[str, PriceRow] = {}
+    by_instance: dict[str, list[PriceRow]] = {}
+    for price in price_rows:
+        by_instance.setdefault(price.instance, []).append(price)
+        if price.capacity is Purchase.ON_DEMAND:
+            named_prices.setdefault(f"{price.cloud}/{price.instance}", price)
+    spot_prices = {f"{row.cloud}/{row.instance}": row for row in reversed(price_rows) if row.capacity is Purchase.SPOT}
     made_by = {row.key: row.vendor for row in rows}
     for file, pointing in (("mig.csv", part_rows), ("prices.csv", price_rows), ("labels.csv", label_rows)):
         for entry in pointing:
             if entry.accelerator not in made_by:
                 raise CatalogError(f"{file}: accelerator {entry.accelerator} is not in accelerators.csv")
-    whole = {row.key: _accelerator(row, named_links, named_prices) for row in rows}
+    whole = {row.key: _accelerator(row, named_links, named_prices, spot_prices) for row in rows}
     parts = {_part_key(row): _part(row, whole[row.accelerator]) for row in part_rows}
     by_label: dict[str, list[LabelRow]] = {}
     for label in label_rows:
@@ -186,7 +218,7 @@ def parse_catalog(files: Mapping[str, str], vendors: Sequence[Vendor] = VENDORS)
         vendors=tuple(vendors),
         accelerators=whole | parts,
         links=_slowest(link_rows),
-        prices={row.instance: row for row in price_rows},
+        prices={instance: tuple(entries) for instance, entries in by_instance.items()},
         usual_prices={row.key: named_prices[row.list_price] for row in rows if row.list_price in named_prices},
         labels={name: tuple(entries) for name, entries in by_label.items()},
     )
@@ -202,7 +234,12 @@ def _slowest(rows: Iterable[LinkRow]) -> Mapping[LinkKind, Link]:
     return slowest
 
 
-def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapping[str, PriceRow]) -> Accelerator:
+def _accelerator(
+    row: AcceleratorRow,
+    links: Mapping[str, LinkRow],
+    prices: Mapping[str, PriceRow],
+    spot_prices: Mapping[str, PriceRow],
+) -> Accelerator:
     for name in (row.intra_link, row.inter_link):
         if name not in links:
             raise CatalogError(f"accelerators.csv, {row.key}: link {name} is not in links.csv")
@@ -231,11 +268,15 @@ def _accelerator(row: AcceleratorRow, links: Mapping[str, LinkRow], prices: Mapp
         power_watts=row.power_watts,
         intra_link=Link(intra.kind, intra.gigabytes_per_second * _GIGA),
         inter_link=Link(inter.kind, inter.gigabytes_per_second * _GIGA),
-        list_price=Price(on_demand=None if price is None else price.per_chip_hour),
+        list_price=Price() if price is None else _list_price(price, spot_prices.get(row.list_price)),
         verified=row.verified,
         provenance=provenance,
         cache_bytes=None if row.cache_mb is None else round(row.cache_mb * 1e6),
     )
+
+
+def _list_price(on_demand: PriceRow, spot: PriceRow | None) -> Price:
+    return Price(on_demand.per_chip_hour, None if spot is None else spot.per_chip_hour, source=FigureSource.CATALOG)
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

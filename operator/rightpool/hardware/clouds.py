@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 # Every cloud.
@@ -14,6 +16,25 @@ GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
 
 # Labels that tell one type of host from another, the most exact first.
 HOST_LABELS: Final = (INSTANCE_TYPE, "cloud.google.com/machine-family")
+
+
+class Purchase(StrEnum):
+    """How a node is bought, as far as its price depends on it."""
+
+    ON_DEMAND = "OnDemand"
+    SPOT = "Spot"
+    RESERVED = "Reserved"
+
+
+# Parts of the world within which a cloud's prices hardly differ, by what the names of their regions begin with or have.
+_REGIONS: Final = (
+    ("North America", re.compile(r"(us|ca|mx|northamerica)-|.*(us[0-9]?|canada.*|mexico.*)$")),
+    ("South America", re.compile(r"(sa|southamerica)-|(brazil|chile)")),
+    ("Europe", re.compile(r"(eu|europe)-|.*europe$|(uk|france|germany|norway|sweden|switzerland|italy|poland|spain)")),
+    ("Asia and Pacific", re.compile(r"(ap|asia|australia)-|.*(asia|india)$|(japan|korea|australia)")),
+    ("Middle East", re.compile(r"(me|il)-|(uae|qatar|israel)")),
+    ("Africa", re.compile(r"(af|africa)-|southafrica")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +49,9 @@ class Cloud:
 
     spot_value: str
     """Value of `spot_label` on spot nodes."""
+
+    reserved_value: str = ""
+    """Value of `spot_label` on nodes of a reservation; empty where it does not tell."""
 
     spot_taint: bool = False
     """Spot nodes carry `spot_label` with `spot_value` as a taint too."""
@@ -56,6 +80,7 @@ CLOUDS: Final = (
         "Karpenter",
         "karpenter.sh/capacity-type",
         "spot",
+        reserved_value="reserved",
         group_label="karpenter.sh/nodepool",
         removal_taints=("karpenter.sh/disrupted",),
     ),
@@ -63,6 +88,7 @@ CLOUDS: Final = (
         "EKS",
         "eks.amazonaws.com/capacityType",
         "SPOT",
+        reserved_value="CAPACITY_BLOCK",
         group_label="eks.amazonaws.com/nodegroup",
         removal_taints=(
             "aws-node-termination-handler/spot-itn",
@@ -107,6 +133,19 @@ LIFECYCLE_TAINTS: Final = (
 def is_spot(labels: Mapping[str, str]) -> bool:
     """Whether a node with these labels, or one that they select, is spot capacity."""
     return any(labels.get(label) == value for label, value in SPOT_LABELS.items())
+
+
+def purchase_of(labels: Mapping[str, str]) -> Purchase:
+    """How a node with these labels, or one that they select, is bought."""
+    if is_spot(labels):
+        return Purchase.SPOT
+    reserved = any(cloud.reserved_value and labels.get(cloud.spot_label) == cloud.reserved_value for cloud in CLOUDS)
+    return Purchase.RESERVED if reserved else Purchase.ON_DEMAND
+
+
+def region_class(region: str) -> str | None:
+    """The part of the world that a cloud's region is in; None where its name does not tell."""
+    return next((name for name, pattern in _REGIONS if pattern.match(region)), None)
 
 
 def listed_name(instance: str) -> str:

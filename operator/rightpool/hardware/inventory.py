@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec
-from rightpool.hardware.accelerator import Accelerator, Link, Price
-from rightpool.hardware.calibration import calibrated, calibrated_link
+from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
+from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
+from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
 from rightpool.hardware.clouds import INSTANCE_TYPE, SPOT_LABELS, is_spot
 from rightpool.hardware.declared_chip import ChipError, DeclaredChips
@@ -27,7 +27,10 @@ class ProblemKind(StrEnum):
     """What is wrong with a pool, for its conditions."""
 
     UNKNOWN_ACCELERATOR = "UnknownAccelerator"  # the pool is left out
-    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what the catalog or another pool says; it is left out
+    CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what another pool says, or lacks something; left out
+    CHIP_VALUES_INVALID = "ChipValuesInvalid"  # the chart's values say of its chips what can't be used
+    UNCALIBRATED = "Uncalibrated"  # figures of its chips are estimated
+    PRICE_VALUES_INVALID = "PriceValuesInvalid"  # the chart's values say of their price what can't be used
     INVALID_SLICE = "InvalidSlice"  # the pool is left out
     OVERLAP = "Overlap"  # nodes match several declared pools
     TAINTED = "Tainted"  # nodes carry a taint that the pool does not tolerate; they do not count
@@ -94,12 +97,13 @@ def build_pools(
     measured = calibrations or {}
     problems: list[Problem] = []
     usable: dict[str, Accelerator] = {}
-    chips = DeclaredChips(catalog)
+    chips = DeclaredChips(catalog, specs)
     for name in sorted(specs):
+        problems += _values_problems(name, specs[name], catalog)
         try:
-            usable[name] = calibrated(chips.accelerator(name, specs[name]), measured.get(name))
+            usable[name] = calibrated(chips.accelerator(name), measured.get(name))
         except UnknownAcceleratorError as error:
-            message = f"spec.accelerator: {error}; or say in spec.chip what its chips can do"
+            message = f"spec.accelerator: {error}; or say in spec.chip what its chips can do, at least their memory"
             problems.append(Problem(name, ProblemKind.UNKNOWN_ACCELERATOR, message, left_out=True))
             continue
         except ChipError as error:
@@ -127,6 +131,8 @@ def build_pools(
         own = members.get(name, [])
         if name in discovered and not own:
             continue
+        if accelerator.doubts:
+            problems.append(Problem(name, ProblemKind.UNCALIBRATED, uncalibrated(name, accelerator)))
         pool, found = _pool(name, specs[name], accelerator, own, usage, catalog)
         pool = replace(pool, intra_link=calibrated_link(pool, measured.get(name)))
         pools[name] = replace(pool, labels=dict((labels or {}).get(name, {})), discovered=name in discovered)
@@ -199,6 +205,17 @@ def _overlap_problems(overlaps: Mapping[tuple[str, ...], Sequence[str]]) -> list
 
 
 # --- one pool --------------------------------------------------------------------------------------------------------
+
+
+def _values_problems(name: str, spec: AcceleratorPoolSpec, catalog: Catalog) -> Iterator[Problem]:
+    """What of the chart's values would concern the pool, and can't be used. What the pool says itself stands before."""
+    for problem in catalog.problems:
+        if problem.accelerator not in ("", spec.accelerator):
+            continue
+        if not problem.about_price:
+            yield Problem(name, ProblemKind.CHIP_VALUES_INVALID, problem.message)
+        elif spec.price in (None, PriceSpec()) and spec.accelerator not in catalog.own_prices:
+            yield Problem(name, ProblemKind.PRICE_VALUES_INVALID, problem.message)
 
 
 def _slice_error(spec: AcceleratorPoolSpec) -> str | None:
@@ -340,12 +357,13 @@ def _price(
     """The pool's own price; the list price where the pool names none at all."""
     declared = spec.price
     if declared is not None and (declared.per_chip_hour is not None or declared.spot_per_chip_hour is not None):
-        return Price(_dollars(declared.per_chip_hour), _dollars(declared.spot_per_chip_hour)), []
+        on_demand, spot = _dollars(declared.per_chip_hour), _dollars(declared.spot_per_chip_hour)
+        return Price(on_demand, spot, source=FigureSource.POOL), []
     named = INSTANCE_TYPE in spec.node_selector or is_spot(spec.node_selector)
     listed = listed_price(accelerator, [spec.node_selector] if named else [node.labels for node in members], catalog)
     if listed.doubt is None:
         return listed.price, []
-    kind = ProblemKind.PRICE_UNKNOWN if listed.price.on_demand is None else ProblemKind.PRICE_UNVERIFIED
+    kind = ProblemKind.PRICE_UNKNOWN if listed.price.source is None else ProblemKind.PRICE_UNVERIFIED
     field = "spotPerChipHour" if is_spot(spec.node_selector) else "perChipHour"
     message = f"spec.price: {listed.doubt}; set spec.price.{field} to what you pay"
     return listed.price, [Problem(name, kind, message)]

@@ -189,7 +189,7 @@ def _other_chip(measured: Measurement, chip: Accelerator, chips: int, catalog: C
     memory = measured.memory_bytes
     mib = None if memory is None or not math.isfinite(memory) else round(memory / _MIB)
     named = catalog.by_device(measured.device, mib)
-    if named is not None and named != chip.key and not chip.declared:
+    if named is not None and named != chip.key and chip.key in catalog.accelerators:
         yield f"the pod saw {measured.device}, which is {named}, and spec.accelerator is {chip.key}"
     elif memory is not None and not abs(memory / chip.memory_bytes - 1.0) <= MEMORY:
         yield (
@@ -201,14 +201,15 @@ def _other_chip(measured: Measurement, chip: Accelerator, chips: int, catalog: C
 def _above(measured: Measurement, chip: Accelerator) -> Iterator[str]:
     if chip.vendor.made_up:
         return
-    source = "spec.chip" if chip.declared else "the catalog"
+    source = "the catalog" if chip.declared is None else chip.declared.where
     for dtype, rate in measured.flops.items():
-        peak = chip.peak_flops.get(dtype)
+        peak = chip.published_flops.get(dtype)
         if peak is not None and rate.median > ABOVE * peak:
             yield f"{dtype} at {_tera(rate.median)} TFLOP/s is above the {_tera(peak)} that {source} has as its peak"
-    if measured.copy is not None and measured.copy.median > ABOVE * chip.memory_bandwidth:
+    bandwidth = chip.published_bandwidth
+    if bandwidth is not None and measured.copy is not None and measured.copy.median > ABOVE * bandwidth:
         yield (
-            f"a copy at {_giga(measured.copy.median)} GB/s is above the {_giga(chip.memory_bandwidth)} that {source} "
+            f"a copy at {_giga(measured.copy.median)} GB/s is above the {_giga(bandwidth)} that {source} "
             "has as its peak"
         )
 
@@ -229,11 +230,8 @@ def _contradictory(measured: Measurement, chip: Accelerator) -> Iterator[str]:
                 f"{name} varies: its median is {_share(rate.median, rate.best)} of its best; see to it that nothing "
                 "else works on the node, and measure again"
             )
-    shares = {
-        dtype: rate.median / chip.peak_flops[dtype]
-        for dtype, rate in measured.flops.items()
-        if dtype in chip.peak_flops
-    }
+    sheet = chip.published_flops
+    shares = {dtype: rate.median / sheet[dtype] for dtype, rate in measured.flops.items() if dtype in sheet}
     if shares and max(shares.values()) > APART * min(shares.values()):
         low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
         yield (
@@ -281,12 +279,12 @@ def _decimal(value: float) -> Decimal:
 
 def _message(measured: Measurement, chip: Accelerator) -> str:
     rates = [
-        f"{_tera(rate.median)} TFLOP/s in {dtype}{_of(rate.median, chip.peak_flops.get(dtype), chip)}"
+        f"{_tera(rate.median)} TFLOP/s in {dtype}{_of(rate.median, chip.published_flops.get(dtype), chip)}"
         for dtype, rate in measured.flops.items()
     ]
     if measured.copy is not None:
         rates.append(
-            f"copies at {_giga(measured.copy.median)} GB/s{_of(measured.copy.median, chip.memory_bandwidth, chip)}"
+            f"copies at {_giga(measured.copy.median)} GB/s{_of(measured.copy.median, chip.published_bandwidth, chip)}"
         )
     if measured.all_reduce:
         chips = max(measured.all_reduce)

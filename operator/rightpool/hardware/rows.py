@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from rightpool.api.pool import LinkKind
+from rightpool.hardware.clouds import Purchase
 from rightpool.hardware.vendors.registry import VENDORS
 from rightpool.hardware.vendors.vendor import Vendor
 
@@ -149,7 +150,7 @@ class LinkRow(_Row):
 
 
 class PriceRow(_Row):
-    """One line of prices.csv: a price on demand."""
+    """One line of prices.csv."""
 
     cloud: Literal["aws", "gcp", "azure"]
     instance: Text
@@ -159,6 +160,9 @@ class PriceRow(_Row):
     """Dollars, the chip's share of the host included."""
 
     region: Text
+    capacity: Purchase
+    """How the chip is bought."""
+
     basis: Text
     source: Text
     read: Day
@@ -173,7 +177,8 @@ class PriceRow(_Row):
     @property
     def provenance(self) -> str:
         """Where the price is from, for a message."""
-        return f"{self.cloud} {self.instance}, {self.region}, {self.basis}: {self.source}, read {self.read}"
+        what = f"{self.cloud} {self.instance}, {self.region}, {self.capacity}, {self.basis}"
+        return f"{what}: {self.source}, read {self.read}"
 
 
 class LabelRow(_Row):

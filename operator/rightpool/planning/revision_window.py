@@ -184,7 +184,9 @@ class RevisionWindow:
             self.windows += 1
             self.passes_at = self._passes_at(job)
         self.rebuild_at = now + min(REBUILD_SECONDS, spec.window.total_seconds()) * self._spread(job)
-        same = job.state.migration is None and profile.complete and self._same(accelerator)
+        # Counters are not compared, and tell what a full window without a throughput means.
+        comparable = profile.complete or profile.steadiness is Steadiness.WARMING_UP
+        same = comparable and job.state.migration is None and self._same(accelerator)
         if not (same and alike(profile, self.profile)):
             # A profile with the same values is kept, because everything computed from it is cached by identity.
             self.profile, self.accelerator = profile, accelerator

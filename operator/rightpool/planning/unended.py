@@ -32,6 +32,12 @@ class Unended:
 
 def unended(job: Job, now: float) -> Unended | None:
     """That which was to be gone first; None where nothing is overdue."""
+    first = first_to_end(job)
+    return None if first is None or now - first.since <= UNENDED_SECONDS else first
+
+
+def first_to_end(job: Job) -> Unended | None:
+    """The same before it is overdue; None where nothing is to end."""
     found = [
         Unended(state.revision, state.ending.due, state.ending)
         for state in job.observed.revisions.values()
@@ -42,5 +48,4 @@ def unended(job: Job, now: float) -> Unended | None:
         left = job.revision(migration.moving.revision)
         if left.ending is None and (left.exists or left.active > 0):
             found.append(Unended(left.revision, migration.phase_since, None))
-    first = min(found, key=lambda entry: entry.since, default=None)
-    return None if first is None or now - first.since <= UNENDED_SECONDS else first
+    return min(found, key=lambda entry: entry.since, default=None)

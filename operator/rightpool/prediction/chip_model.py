@@ -64,6 +64,15 @@ def axes(chip: Accelerator, kind: int) -> Floats:
     return np.array([first, second, third])
 
 
+def figures_variance(chip: Accelerator) -> float:
+    """Of log rate, because figures of the chip are estimated. They may well be wrong the same way."""
+    flops, bandwidth = chip.doubts.get("peak_flops", 0.0), chip.doubts.get("memory_bandwidth", 0.0)
+    sd = STATIC_RULE[0] * flops + STATIC_RULE[1] * bandwidth
+    if not chip.power_watts:
+        sd += STATIC_RULE[2] * (_POWER_FROM[0] * flops + _POWER_FROM[1] * bandwidth)
+    return sd**2
+
+
 @dataclass(frozen=True, slots=True)
 class ChipModel:
     """The posterior of what is common to all jobs. `names` are its unknowns; mean and covariance are in their order."""
@@ -94,6 +103,7 @@ class ChipModel:
 
     def including(self, chips: Iterable[Accelerator]) -> ChipModel:
         """The same model with these chips among its unknowns."""
+        chips = tuple(chips)
         wanted = dict.fromkeys(name for chip in chips for name in (f"arch:{chip.arch}", f"chip:{chip.key}"))
         new = [name for name in wanted if name not in self.index]
         if not new:
@@ -102,8 +112,10 @@ class ChipModel:
         size = before + len(new)
         covariance = np.zeros((size, size))
         covariance[:before, :before] = self.covariance
+        doubts = {f"chip:{chip.key}": figures_variance(chip) for chip in chips}
         for number, name in enumerate(new, before):
-            covariance[number, number] = (scales.arch if name.startswith("arch:") else scales.chip) ** 2
+            spread = scales.arch if name.startswith("arch:") else scales.chip
+            covariance[number, number] = spread**2 + doubts.get(name, 0.0)
         mean = np.concatenate((self.mean, np.zeros(len(new))))
         return replace(self, names=(*self.names, *new), mean=mean, covariance=covariance, index={})
 

@@ -17,7 +17,7 @@ import numpy as np
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_model import STATIC_RULE, UNPUBLISHED_POWER_SD, ChipModel, Comparison
 from rightpool.prediction.columns import Bools, Floats, Ints
-from rightpool.prediction.precision import CLASSES, peak, peaks, weights
+from rightpool.prediction.precision import CLASSES, WEIGHTS, peak, peaks, weights
 
 # Between pools of one chip: hosts, drivers, cooling.
 SAME_CHIP_SD: Final = 0.05
@@ -52,6 +52,8 @@ class Transfer:
     """Log of the ratio of peak FLOP/s."""
     bandwidth: Floats
     """Log of the ratio of memory bandwidths."""
+    drift: Floats
+    """Exponents of arithmetic and bandwidth, less those of the static rule; by class."""
     beyond: Floats
     """The part of `log` that specifications do not tell: what was learned of the chips."""
     variances: Floats
@@ -63,7 +65,7 @@ class Transfer:
         known = model.including(chips)
         parts = [_of_class(chips, known, kind) for kind in range(len(CLASSES))]
         columns = [np.array(column) for column in zip(*parts, strict=True)]
-        log, arithmetic, beyond, variances = columns  # variances: class, knowledge, from, to
+        log, arithmetic, drift, beyond, variances = columns  # variances: class, knowledge, from, to
         share = weights(~np.isnan(log))
         mixed = np.nansum(share * log, axis=0)
         apart = np.nansum(share * (log - mixed) ** 2, axis=0)
@@ -78,6 +80,7 @@ class Transfer:
             log=np.concatenate((log, mixed[np.newaxis])),
             arithmetic=np.concatenate((arithmetic, np.nansum(share * arithmetic, axis=0)[np.newaxis])),
             bandwidth=_ratios(np.log(memory)),
+            drift=np.concatenate((drift, np.average(drift, axis=0, weights=WEIGHTS)[np.newaxis])),
             beyond=np.concatenate((beyond, np.nansum(share * beyond, axis=0)[np.newaxis])),
             variances=np.moveaxis(np.concatenate((variances, widest[np.newaxis])), 1, 0),
         )
@@ -85,19 +88,41 @@ class Transfer:
     def demanded(self, kind: Ints, source: Ints, target: Ints, sm_active: Floats, memory_active: Floats) -> Floats:
         """Log of how much faster the work on the chip is, by what counters say that it demands."""
         arithmetic, bandwidth = self.arithmetic[kind, source, target], self.bandwidth[source, target]
-        faster: Floats = eased(sm_active, memory_active, arithmetic, bandwidth) + self.beyond[kind, source, target]
-        return faster
+        share, drift = _share_of_arithmetic(sm_active, memory_active), self.drift[kind].T
+        here = np.zeros(len(kind))
+        faster: Floats = _risen(share, arithmetic, bandwidth, drift) - _risen(share, here, here, drift)
+        return faster + self.beyond[kind, source, target]
 
 
 def eased(sm_active: Floats, memory_active: Floats, arithmetic: Floats, bandwidth: Floats | float) -> Floats:
     """Log of how much faster work with these activities is where arithmetic and bandwidth are faster by so much, in
     logarithms."""
+    return _eased(_share_of_arithmetic(sm_active, memory_active), arithmetic, bandwidth)
+
+
+def _share_of_arithmetic(sm_active: Floats, memory_active: Floats) -> Floats:
     room = np.sqrt(1.0 - np.minimum(memory_active / COPY, _NEAREST) ** 2)
     first, second = sm_active**POWER, (DEMAND * memory_active / room) ** POWER
-    total = np.maximum(first + second, 1e-12)
-    share = first / total
+    share: Floats = first / np.maximum(first + second, 1e-12)
+    return share
+
+
+def _eased(share: Floats, arithmetic: Floats, bandwidth: Floats | float) -> Floats:
     time = share * np.exp(-POWER * arithmetic) + (1.0 - share) * np.exp(-POWER * bandwidth)
     faster: Floats = -np.log(time) / POWER
+    return faster
+
+
+def _risen(share: Floats, arithmetic: Floats, bandwidth: Floats, drift: Floats) -> Floats:
+    """Demand that a drift is added to later. Where demand no longer cares for more of one of the two, a drift below 0
+    would make a chip slower that has more: beyond that point this rises by as much. Both can't be beyond it."""
+    share = np.clip(share, 1e-6, 1.0 - 1e-6)
+    odds = np.log(share / (1.0 - share))
+    with np.errstate(divide="ignore"):
+        turns = np.where(drift < 0.0, np.log((1.0 + drift) / np.maximum(-drift, 0.0)), np.inf) / POWER
+    flops = np.minimum(arithmetic, bandwidth + odds / POWER + turns[0])
+    memory = np.minimum(bandwidth, arithmetic - odds / POWER + turns[1])
+    faster: Floats = _eased(share, flops, memory) + drift[0] * (flops - arithmetic) + drift[1] * (memory - bandwidth)
     return faster
 
 
@@ -110,11 +135,12 @@ def latency(busy: Floats, sm_active: Floats, exposed: Floats) -> Floats:
     return np.minimum(np.clip(idle, 0.0, 1.0) * LATENCY, np.maximum(busy - 0.02, 0.0))
 
 
-def _of_class(chips: Sequence[Accelerator], model: ChipModel, kind: int) -> tuple[Floats, Floats, Floats, Floats]:
+def _of_class(chips: Sequence[Accelerator], model: ChipModel, kind: int) -> tuple[Floats, ...]:
     rows = model.design(chips, kind)
     begin = model.index[f"flops/{CLASSES[kind]}"]
     # Exponents of arithmetic and bandwidth are not negative, whatever was learned.
-    lift = np.maximum(-(model.mean[:2] + model.mean[begin : begin + 2]), 0.0)
+    learned = model.mean[:2] + model.mean[begin : begin + 2]
+    lift = np.maximum(-learned, 0.0)
     lines = rows @ model.mean + rows[:, :2] @ lift
     specified = rows[:, :3] @ np.array(STATIC_RULE)
     same = _same([chip.key for chip in chips])
@@ -135,7 +161,8 @@ def _of_class(chips: Sequence[Accelerator], model: ChipModel, kind: int) -> tupl
     valid = same | ~np.isnan(log)
     log, beyond = np.where(same, 0.0, log), np.where(same, 0.0, log - plain)
     empty = np.where(valid, 0.0, np.nan)
-    return log + empty, arithmetic + empty, beyond + empty, np.array(found)
+    drift = learned + lift - STATIC_RULE[:2]
+    return log + empty, arithmetic + empty, drift, beyond + empty, np.array(found)
 
 
 def nominal_rate(accelerator: Accelerator, with_power: bool) -> float | None:

@@ -77,14 +77,18 @@ def inconsistencies(
     values = {field: reading.value for field, reading in readings.items() if field not in found}
     for lower, upper, reason in _NOT_ABOVE:
         least, most = values.get(lower), values.get(upper)
-        slack = STILL_OF_TWO if lower in before and upper in before else SLACK_OF_TWO
-        if least is not None and most is not None and least > most + slack:
+        if least is not None and most is not None and least > most + _slack(lower, upper, before):
             found.setdefault(lower, reason)
             found.setdefault(upper, reason)
     exposed, waited = values.get(Field.EXPOSED_COMMUNICATION), values.get(Field.INPUT_WAIT)
-    if exposed is not None and waited is not None and exposed + waited > 1.0 + SLACK_OF_TWO:
+    slack = _slack(Field.EXPOSED_COMMUNICATION, Field.INPUT_WAIT, before)
+    if exposed is not None and waited is not None and exposed + waited > 1.0 + slack:
         found[Field.EXPOSED_COMMUNICATION] = found[Field.INPUT_WAIT] = Inconsistency.SHARES_EXCEED_STEP
     used, total = values.get(Field.MEMORY_USED), values.get(Field.MEMORY_TOTAL)
     if used is not None and total is not None and used > (1.0 + SLACK) * total:
         found[Field.MEMORY_TOTAL] = Inconsistency.MEMORY_OVERFULL  # what is in use must fit all the same
     return found
+
+
+def _slack(one: Field, other: Field, before: Collection[Field]) -> float:
+    return STILL_OF_TWO if one in before and other in before else SLACK_OF_TWO

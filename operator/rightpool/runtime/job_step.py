@@ -10,12 +10,14 @@ from typing import Final
 
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
+from rightpool.hardware.calibration import uncalibrated
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.migration.transitions import advance, at_rest
 from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.placed import placed_until
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering, recovery_seconds
 from rightpool.reporting.shown import Verdicts, evidence_of, verdicts_of
@@ -83,6 +85,7 @@ class _Inputs:
     price: Price | None
     telemetry: bool
     recovering: bool
+    uncalibrated: str | None
 
     def __eq__(self, other: object) -> bool:
         """Equal where a status shows the same of both."""
@@ -93,6 +96,7 @@ class _Inputs:
             and self.price == other.price
             and self.telemetry is other.telemetry
             and self.recovering is other.recovering
+            and self.uncalibrated == other.uncalibrated
             and (self.job is other.job or _SHOWN(self.job.observed) == _SHOWN(other.job.observed))
         )
 
@@ -130,8 +134,8 @@ class Stepper:
     def begin(self, fleet: Fleet, leading_since: float) -> None:
         """A new cycle. leading_since: Unix seconds since when this process leads."""
         self.policy.begin()
-        prices = {name: pool.price for name, pool in fleet.pools.items()}
-        surroundings = (fleet.policy, fleet.telemetry, leading_since, prices)
+        pools = {name: (pool.price, pool.accelerator.doubts) for name, pool in fleet.pools.items()}
+        surroundings = (fleet.policy, fleet.telemetry, leading_since, pools)
         if surroundings != self._surroundings:
             self._surroundings, self._leading_since = surroundings, leading_since
             self._changes += 1
@@ -177,7 +181,9 @@ class Stepper:
             self._unchanged.pop(job.uid, None)
         pool = None if after.state.revision is None else fleet.pools.get(after.state.revision.placement.pool)
         price = None if pool is None else pool.price
-        inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, now - self._leading_since))
+        estimated = pool is not None and pool.accelerator.doubts
+        remedy = uncalibrated(pool.name, pool.accelerator) if pool is not None and estimated else None
+        inputs = _Inputs(stored, job, price, fleet.telemetry, recovering(job, now - self._leading_since), remedy)
         # Where this cycle's writes are used up, what the state machine does not change is looked at in the next one.
         if (
             after is job
@@ -190,7 +196,7 @@ class Stepper:
             if self.policy.exhausted:
                 return Step(stored, job, job, None, commands(job))
             self.policy.informed()
-        context = Context(assessment, price, fleet.telemetry, now, problem, inputs.recovering)
+        context = Context(assessment, price, fleet.telemetry, now, problem, inputs.recovering, remedy)
         draft = draft_status(stored, after, context)
         wait = self.policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
         if wait == 0.0 or after is not job:
@@ -200,7 +206,7 @@ class Stepper:
             # Not all jobs in the same cycle: how long depends on the job.
             longest = REMAKE_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
             longest *= 0.5 + 0.5 * job.phase
-            until = now + (longest if wait is None else min(wait, longest))
+            until = min(now + (longest if wait is None else min(wait, longest)), placed_until(job, now))
             if inputs.recovering:
                 until = min(until, self._leading_since + recovery_seconds(job))
             verdicts = None if assessment is None else verdicts_of(job, assessment, now)

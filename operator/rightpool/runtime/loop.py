@@ -267,8 +267,8 @@ class Planner:
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
-            self._metrics_recorder.decided(job, assessment, fleet.now)
             try:
+                self._metrics_recorder.decided(job, assessment, fleet.now)
                 yield stepper.step(live[key], job, assessment, fleet)
             except Exception:
                 self._parts.metrics.job_errors.labels("status").inc()
@@ -325,7 +325,11 @@ class Planner:
                 if written is None:
                     return
                 seen = step.before.observed
-                seen = Observed(revisions=seen.revisions, checkpoint_at=seen.checkpoint_at)
+                seen = Observed(
+                    revisions=seen.revisions,
+                    checkpoint_at=seen.checkpoint_at,
+                    variants_checked=seen.variants_checked,
+                )
                 job = replace(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:

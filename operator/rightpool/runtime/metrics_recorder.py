@@ -68,8 +68,10 @@ class MetricsRecorder:
         metrics = self._metrics
         counted: Counter[str] = Counter(dict.fromkeys(STATES, 0))
         phases: Counter[str] = Counter()
-        hourly = saved = 0.0
+        hourly = saved = offered = 0.0
         for job in jobs:
+            if job.state.finished is None:  # of one that has ended nothing is decided any more
+                offered += self._offers.get(job.uid, 0.0)
             saved += job.state.account.saved_by(now)
             hourly += job.state.account.cost_per_hour or 0.0
             counted[_state_of(job)] += 1
@@ -84,7 +86,7 @@ class MetricsRecorder:
         metrics.spent.set(hourly)
         metrics.saved.set(saved)
         metrics.breaker_open.set(breaker_open)
-        metrics.to_be_had.set(sum(self._offers.values()))
+        metrics.to_be_had.set(offered)
         metrics.fleet.measured = True
 
     def forget(self, gone: set[str]) -> None:

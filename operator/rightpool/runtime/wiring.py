@@ -11,7 +11,6 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import NAMESPACES
 from rightpool.cluster.sidecars import Sidecars
-from rightpool.hardware.catalog import load_catalog
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
 from rightpool.runtime.act.executor import Executor
@@ -23,6 +22,7 @@ from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide
 from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.observe.catalog_file import read_catalog
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
@@ -108,7 +108,7 @@ class Operator:
                 pool_publisher=PoolPublisher(self._client, self.store, statuses),
                 policy_publisher=PolicyPublisher(statuses),
                 recorder=recorder,
-                catalog=load_catalog(),
+                catalog=read_catalog(settings.catalog_file),
                 decide=decide,
                 metrics=self.metrics,
                 books=ChargebackBooks(self._client, fence, self.metrics.chargeback, settings.lease_namespace),

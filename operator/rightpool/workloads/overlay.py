@@ -109,10 +109,14 @@ def _merged_list(base: list[Any], patch: list[Any], name: str, path: str) -> lis
             result.append(_merged({}, entry, where))
         else:
             under = result[place]
-            if name in _OF_ONE_SOURCE:
+            if name in _OF_ONE_SOURCE and _names_source(entry, key):
                 under = {field: value for field, value in under.items() if field in entry}
             result[place] = _merged(under, entry, where)
     return result
+
+
+def _names_source(entry: Mapping[str, Any], key: str) -> bool:
+    return any(value is not None for field, value in entry.items() if field not in (key, PATCH))
 
 
 def _keyed(entry: Any, key: str) -> Any:

@@ -343,6 +343,13 @@ POOL_CASES: Final = (
         "must be an amount of memory above 0",
     ),
     Case(
+        "chip without figures",
+        POOL,
+        {"spec.chip": {}},
+        "spec.chip",
+        "must name at least one figure",
+    ),
+    Case(
         "chip that computes nothing",
         POOL,
         {"spec.chip": {**_CHIP, "teraflops": {}}},

@@ -32,7 +32,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"networkPolicy": {"profilersFrom": [{"podSelector": {"matchlabels": {}}}]}}, "matchlabels"),
     ({"extraEnv": [{"name": "A", "val": "b"}]}, "val"),
     ({"extraEnv": [{"name": "B", "valueFrom": {"secretRef": {}}}]}, "secretRef"),
+    ({"catalog": {"chip": {}}}, "chip"),
+    ({"catalog": {"chips": {"X1": {"memoryGB": "48"}}}}, "memoryGB"),
+    ({"catalog": {"prices": {"X1": {"perHour": "2"}}}}, "perHour"),
     # Wrong types.
+    ({"catalog": {"chips": {"X2": {"watts": 300}}}}, "watts"),
+    ({"catalog": {"prices": {"X2": {"perChipHour": 2.5}}}}, "perChipHour"),
     ({"log": {"format": True}}, "format"),
     ({"prometheus": {"scrapeInterval": "10s"}}, "scrapeInterval"),
     ({"podAnnotations": {"a": 1}}, "podAnnotations"),
@@ -48,7 +53,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"resources": {"requests": {"cpu": "-100m"}}}, "cpu"),
     ({"resources": {"limits": {"memory": "1 GB"}}}, "memory"),
     ({"tolerations": [{"effect": "NoRun"}]}, "effect"),
+    ({"catalog": {"chips": {"X3": {"teraflops": {"bf16": "fast"}}}}}, "bf16"),
     # Ill-formed texts.
+    ({"catalog": {"chips": {"X4": {"memory": "48 GB"}}}}, "memory"),
     ({"serviceMonitor": {"interval": "15 seconds"}}, "interval"),
     ({"serviceMonitor": {"interval": "0s"}}, "interval"),
     ({"image": {"digest": "sha256:short"}}, "digest"),

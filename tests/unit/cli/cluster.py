@@ -37,7 +37,8 @@ def moment(seconds_ago: float = 0.0) -> str:
 
 
 class FakeClient:
-    """The part of the client that ClusterView uses. `forbidden`: kinds that may not be listed in all namespaces."""
+    """The part of the client that ClusterView uses. `forbidden`: kinds that may not be listed in all
+    namespaces, `hidden`: in none."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, list[Object]] = {
@@ -55,6 +56,7 @@ class FakeClient:
             )
         }
         self.forbidden: set[Resource] = set()
+        self.hidden: set[Resource] = set()
         self._version = 0
 
     def add(self, resource: Resource, body: Object) -> Object:
@@ -89,7 +91,7 @@ class FakeClient:
         yield Listing(self.list_all(resource, namespace, labels=labels, fields=fields), str(self._version), "")
 
     def _allow(self, resource: Resource, namespace: str | None) -> None:
-        if resource in self.forbidden and namespace is None:
+        if resource in self.hidden or (resource in self.forbidden and namespace is None):
             raise Forbidden(f'{resource.plural} is forbidden: User "dev" cannot list them', status=403)
 
 

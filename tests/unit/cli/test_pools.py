@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
 
 from rightpool.cli import pools as module
+from rightpool.cli.connection import Connection
 from rightpool.cli.main import main
 from rightpool.cli.pools import accelerators_document, document, print_accelerators, print_pools
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS
+from rightpool.contract import CATALOG_KEY, LABEL_CATALOG
+from rightpool.hardware.accelerator import Figures
 from rightpool.hardware.catalog import load_catalog
-from tests.unit.cli.cluster import NOW, FakeClient, node, pod, pool, printed, two_pools, view_of
+from tests.unit.cli.cluster import A100, NOW, FakeClient, condition, node, pod, pool, printed, two_pools, view_of
 
 
 def output(client: FakeClient, width: int | None = None) -> str:
@@ -26,8 +33,34 @@ def test_pools_with_their_chips_and_prices() -> None:
     client = two_pools()
     client.add(PODS, pod("job", "team", "a100-0"))
     shown = rows(client)
-    assert shown["a100"] == ["a100", "A100-SXM4-80GB", "verified", "2", "16", "12", "-", "5.07", "-", "-", "declared"]
-    assert shown["a10g"] == ["a10g", "A10G-24GB", "unverified", "2", "8", "8", "-", "1.006", "-", "-", "declared"]
+    assert shown["a100"] == [
+        "a100",
+        "A100-SXM4-80GB",
+        "verified",
+        "2",
+        "16",
+        "12",
+        "-",
+        "5.07",
+        "-",
+        "pool",
+        "-",
+        "declared",
+    ]
+    assert shown["a10g"] == [
+        "a10g",
+        "A10G-24GB",
+        "unverified",
+        "2",
+        "8",
+        "8",
+        "-",
+        "1.006",
+        "-",
+        "pool",
+        "-",
+        "declared",
+    ]
 
 
 def test_discovered_pools_are_shown_before_the_operator_has_written_them() -> None:
@@ -93,7 +126,78 @@ def test_the_document_has_its_documented_keys() -> None:
         assert key in (module.__doc__ or "")
 
 
-def test_the_catalog_needs_no_cluster() -> None:
+VALUES = {
+    "chips": {"A100-SXM4-80GB": {"watts": "300"}, "L4-24GB": {"watts": "none"}, "H9000": {"watts": "1"}},
+    "prices": {"A10G-24GB": {"perChipHour": "0.5"}},
+}
+
+
+def with_values(client: FakeClient, values: Any) -> FakeClient:
+    labels, data = {LABEL_CATALOG: "true"}, {CATALOG_KEY: json.dumps(values)}
+    about = {"name": "rightpool-catalog", "namespace": "rightpool-system", "labels": labels}
+    client.add(CONFIG_MAPS, {"metadata": about, "data": data})
+    return client
+
+
+def test_what_the_charts_values_say_is_the_users() -> None:
+    client = with_values(two_pools(), VALUES)
+    del client.objects[ACCELERATOR_POOLS][1]["spec"]["price"]
+    client.add(ACCELERATOR_POOLS, pool("l4", "L4-24GB", 8, {"pool": "l4"}, "1.00"))
+    found = document(view_of(client).fleet(), NOW)
+    a100, a10g, l4 = found["pools"]
+    assert (a100["figures"], a100["declaredIn"]) == ("declared", "catalog.chips.A100-SXM4-80GB of the chart's values")
+    assert (a100["priceSource"], a100["pricePerChipHour"]) == ("pool", 5.07)
+    assert (a10g["figures"], a10g["priceSource"], a10g["pricePerChipHour"]) == ("unverified", "values", 0.5)
+    assert any("catalog.chips.L4-24GB.watts" in problem for problem in l4["problems"])
+    assert ["catalog.chips.H9000.vendor" in problem["message"] for problem in found["problems"]] == [True]
+    assert "declared" in rows(client)["a100"] and "values" in rows(client)["a10g"]
+
+
+def test_an_estimated_chip_says_the_remedy_once() -> None:
+    client = two_pools()
+    odd = pool("odd", "X1", 8, A100, "1.00")
+    odd["spec"]["chip"] = {"memory": "48Gi"}
+    client.objects[ACCELERATOR_POOLS].clear()
+    odd = client.add(ACCELERATOR_POOLS, odd)
+    for forbidden in (False, True):
+        if forbidden:
+            client.forbidden.add(NODES)
+            message = document(view_of(client).fleet(), NOW)["pools"][0]["problems"][0]
+            kinds = ("FiguresVerified", "Calibrated")
+            odd["status"]["conditions"] = [condition(kind, "False", "PoolUncalibrated", message) for kind in kinds]
+        found = next(entry for entry in document(view_of(client).fleet(), NOW)["pools"] if entry["name"] == "odd")
+        assert found["figures"] == "estimated"
+        assert ["rightpool calibrate odd" in problem for problem in found["problems"]] == [True]
+
+
+def test_values_that_a_user_may_not_read_are_told_where_they_matter() -> None:
+    client = with_values(two_pools(), VALUES)
+    client.forbidden.add(CONFIG_MAPS)
+    found = view_of(client).fleet()
+    assert found.pools["a100"].accelerator.figures is Figures.DECLARED, "they are in the chart's own namespace"
+    client.hidden.add(CONFIG_MAPS)
+    assert not view_of(client).fleet().notes, "no pool has anything from them"
+    status = client.objects[ACCELERATOR_POOLS][0]["status"]
+    status["conditions"] = [condition("FiguresVerified", "False", "ChipFromValues")]
+    (note,) = view_of(client).fleet().notes
+    assert note.startswith("figures and prices of the chart's values are left out: configmaps is forbidden")
+
+
+def test_accelerators_have_the_charts_values(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = with_values(FakeClient(), VALUES)
+    monkeypatch.setattr(module, "connected", lambda _: nullcontext(Connection(client, "default")))  # type: ignore[arg-type]
+    assert main(["pools", "--accelerators", "-o", "json"]) == 0
+    printed_, complaints = capsys.readouterr()
+    items = {item["key"]: item for item in json.loads(printed_)["items"]}
+    assert (items["A100-SXM4-80GB"]["figures"], items["A100-SXM4-80GB"]["watts"]) == ("declared", 300.0)
+    assert (items["A10G-24GB"]["priceSource"], items["A10G-24GB"]["pricePerChipHour"]) == ("values", 0.5)
+    assert items["T4-16GB"]["priceSource"] == "catalog" and items["T4-16GB"]["declaredIn"] is None
+    assert "catalog.chips.L4-24GB.watts" in complaints
+
+
+def test_the_catalog_that_ships_needs_no_cluster() -> None:
     catalog = load_catalog()
     found = accelerators_document(catalog)
     json.dumps(found, allow_nan=False)

@@ -101,6 +101,19 @@ def test_what_is_not_known_is_listed_with_the_reason() -> None:
     assert all(reason in text(made) for reason in reasons.values())
 
 
+def test_a_counter_that_was_left_out_is_not_said_to_be_missing_at_its_source() -> None:
+    """Who reads that no counter gives it looks for an exporter, and it is there."""
+    status = measured()
+    left_out = "1 pod over 5 min; left out as they can't be so: powerWatts: less than is in use"
+    for condition in status["conditions"]:
+        if condition["type"] == "Profiled":
+            condition.update(reason="ContradictoryTelemetry", message=left_out)
+    made = client(status)
+    reasons = {each["name"]: each["reason"] for each in body(made)["missing"]}
+    assert "left out" in reasons["powerWatts"] and "counters of the chips" not in reasons["powerWatts"]
+    assert left_out in text(made)
+
+
 def test_parts_of_the_step_are_bars_as_long_as_their_shares() -> None:
     made = client(measured(exposedCommunication="0.2", inputWait="0.01"))
     parts = body(made)["step"]

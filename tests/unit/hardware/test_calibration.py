@@ -14,6 +14,7 @@ from rightpool.api.choices import Batch
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
+from rightpool.hardware.accelerator import Figures
 from rightpool.hardware.calibration import USUAL_BANDWIDTH, USUAL_FLOPS, verdict
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.inventory import build_pools
@@ -65,8 +66,27 @@ def test_measured_rates_stand_before_the_catalog() -> None:
 def test_measured_rates_stand_before_spec_chip() -> None:
     chip = {"memory": "48Gi", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
     found = pool(measured(accelerator="L20-48GB", teraflops={"bf16": "100"}), key="L20-48GB", chip=chip).accelerator
-    assert found.declared and found.measured is not None
+    assert found.declared is not None and found.measured is not None and found.figures is Figures.MEASURED
     assert found.peak_flops == {"bf16": pytest.approx(100e12 / USUAL_FLOPS)}
+
+
+def test_a_measurement_ends_the_doubt_about_what_was_estimated() -> None:
+    chip, key = {"memory": "48Gi"}, "X1"
+    before = pool(key=key, chip=chip).accelerator
+    assert before.figures is Figures.ESTIMATED
+    status, reason, message = verdict("p", None, key, before)
+    assert (status, reason) == ("False", Reason.POOL_UNCALIBRATED)
+    assert message == (
+        "the rates and memory bandwidth of X1 are estimated from 48 GiB of memory and $2 a chip-hour, with much doubt: "
+        "run `rightpool calibrate p`, or write the data sheet's figures in spec.chip"
+    )
+    rates = {"teraflops": {"bf16": "900", "fp32": "60"}, "memory_gigabytes_per_second": "3000"}
+    after = pool(measured(accelerator=key, **rates), key=key, chip=chip).accelerator
+    assert after.figures is Figures.MEASURED and not after.doubts
+    assert after.peak_flops["bf16"] == pytest.approx(900e12 / USUAL_FLOPS)
+    copied = pool(measured(accelerator=key, teraflops=None), key=key, chip=chip).accelerator
+    assert copied.figures is Figures.ESTIMATED and set(copied.doubts) == {"peak_flops"}, "the rest is still a guess"
+    assert verdict("p", measured(accelerator=key), key, after)[:2] == ("True", Reason.MEASURED)
 
 
 def test_an_arithmetic_that_a_chip_emulates_is_not_added() -> None:

@@ -79,7 +79,7 @@ def test_recalled_figures_are_marked() -> None:
     assert price is not None and not price.verified and "recalled" in price.provenance
     assert "recalled" in CATALOG.get("L4-24GB").provenance["list_price"]
     assert "recalled" in CATALOG.get("A10G-24GB").provenance["peak_flops"]
-    assert all(not row.verified for row in CATALOG.prices.values() if "recalled" in row.source)
+    assert all(not row.verified for rows in CATALOG.prices.values() for row in rows if "recalled" in row.source)
 
 
 def test_the_development_chip_is_marked_and_has_no_price() -> None:
@@ -153,7 +153,9 @@ def test_figures_do_not_contradict_each_other(key: str) -> None:
             assert least <= rates[wide] / rates[narrow] <= most, (narrow, wide)
     if chip.vendor != CPU:
         widest = max(rates.get("bf16", 0.0), rates.get("fp16", 0.0), rates.get("fp32", 0.0))
-        assert 15 < widest / chip.memory_bandwidth < 600, "operations per byte of memory traffic"
+        # Inferentia1 keeps weights on the chip, beside which its memory is slow.
+        most = 1300 if chip.arch == "neuron-v1" else 600
+        assert 15 < widest / chip.memory_bandwidth < most, "operations per byte of memory traffic"
         assert 0.004 < chip.memory_bytes / chip.memory_bandwidth < 0.4, "seconds to read the memory once"
     assert chip.intra_link.bytes_per_second < chip.memory_bandwidth
     named = re.search(r"-(\d+)GB$", key)

@@ -133,7 +133,7 @@ def test_nodes_without_chips_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("node", "reason", "evidence"),
     [
-        (gfd("n", "NVIDIA-GB300"), Unmapped.UNKNOWN_CHIP, "nvidia.com/gpu.product=NVIDIA-GB300"),
+        (gfd("n", "NVIDIA-R100"), Unmapped.UNKNOWN_CHIP, "nvidia.com/gpu.product=NVIDIA-R100"),
         (NodeFacts("n", chips={"nvidia.com/gpu": 1}), Unmapped.UNKNOWN_CHIP, "no label that names the chip"),
         (
             karpenter("n", "p", "a100", 8, "p4x.24xlarge", 99999),
@@ -141,9 +141,9 @@ def test_nodes_without_chips_are_passed_over() -> None:
             "karpenter.k8s.aws/instance-gpu-name=a100",
         ),
         (
-            gfd("n", "NVIDIA-B200-MIG-1g.23gb"),
+            gfd("n", "NVIDIA-GB200-MIG-1g.23gb"),
             Unmapped.SHARED_CHIP,
-            "nvidia.com/gpu.product=NVIDIA-B200-MIG-1g.23gb",
+            "nvidia.com/gpu.product=NVIDIA-GB200-MIG-1g.23gb",
         ),
         (
             dataclasses.replace(gke("n", "p"), labels=gke("n", "p").labels | {CLIENTS: "8"}),

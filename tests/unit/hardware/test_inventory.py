@@ -281,7 +281,7 @@ def test_one_machine_that_is_not_listed_is_a_doubt() -> None:
 
 
 @pytest.mark.parametrize("node", [karpenter("n1", "gpu", capacity="spot"), aks("n1", spot=True)])
-def test_spot_nodes_have_no_price_until_one_is_declared(node: NodeFacts) -> None:
+def test_spot_nodes_have_no_price_on_demand_and_ask_for_what_is_paid(node: NodeFacts) -> None:
     (discovered,) = discover([node], CATALOG).pools
     found = build({"p": discovered.spec()}, [node])
     assert (found.pools["p"].total, found.pools["p"].price.on_demand) == (discovered.chips_per_node, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from rightpool.api.conditions import Reason
 from rightpool.api.pool import Calibration
+from rightpool.hardware.accelerator import Declaration, FigureSource
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.measurement import Measurement, MeasurementError, calibration, judged, read_measurement
 
@@ -140,6 +142,23 @@ def test_what_contradicts_itself_or_the_pool(changes: dict[str, Any], message: s
     reason, text = verdict(**changes)
     assert reason is Reason.MEASUREMENT_CONTRADICTORY
     assert message in text
+
+
+def test_an_estimate_contradicts_nothing() -> None:
+    guess = replace(H100, key="X1", peak_flops={"bf16": 1e12}, memory_bandwidth=1e9, doubts={"peak_flops": 0.6})
+    reason, message = judged(read(), replace(guess, doubts={"peak_flops": 0.6, "memory_bandwidth": 0.3}), 8, CATALOG)
+    assert reason is Reason.MEASURED and "of its data sheet" not in message
+    reason, message = judged(read(), guess, 8, CATALOG)
+    assert reason is Reason.ABOVE_PEAK and "a copy at" in message, "what somebody has named is held against it"
+
+
+def test_a_replaced_figure_is_the_peak_and_names_who_says_so() -> None:
+    by = Declaration(FigureSource.POOL, "spec.chip of AcceleratorPool p")
+    slower = replace(H100, peak_flops={**H100.peak_flops, "bf16": 500e12}, declared=by)
+    reason, message = judged(read(), slower, 8, CATALOG)
+    assert reason is Reason.ABOVE_PEAK and "that spec.chip of AcceleratorPool p has as its peak" in message
+    other, message = judged(read(device="NVIDIA L4", memoryBytes=85e9), replace(H100, declared=by), 8, CATALOG)
+    assert other is Reason.MEASUREMENT_CONTRADICTORY and "which is L4-24GB" in message, "the name is the catalog's"
 
 
 def test_nothing_contradicts_a_made_up_chip() -> None:

@@ -107,8 +107,8 @@ Torus-v1-16GB,Torus,torus-v1,,,50,,,,16,500,,,torus-link,slice-dcn,gcp/torus-v1,
     "mig.csv": "",
     "links.csv": "acme-link,InfinityFabric,50,nominal,invented\ntorus-link,ICI,200,nominal,invented\n",
     "prices.csv": """\
-aws,z1.8xlarge,Zeta-32GB,4,2.5,us-east-1,list,invented,2026-11-21,yes
-gcp,torus-v1,Torus-v1-16GB,1,0.5,us-central1,list,invented,2026-11-21,yes
+aws,z1.8xlarge,Zeta-32GB,4,2.5,us-east-1,OnDemand,list,invented,2026-11-21,yes
+gcp,torus-v1,Torus-v1-16GB,1,0.5,us-central1,OnDemand,list,invented,2026-11-21,yes
 """,
     "labels.csv": """\
 acme.example/product,ZETA,32768,Zeta-32GB,invented

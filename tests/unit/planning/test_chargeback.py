@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
-from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.accounting.booked_moves import MOST_MOVES
 from rightpool.planning.accounting.charge import EARLIER, Charge
 from rightpool.planning.accounting.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
 from rightpool.planning.accounting.job_charges import JOBS_A_DAY, OTHER_JOBS
 from rightpool.planning.job import Job
+from rightpool.planning.migration.unsaved import appended
 from rightpool.reporting.chargeback_object import JOBS, MOVES, config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, changed, entry, running
 
@@ -191,6 +192,31 @@ def test_a_result_that_is_corrected_replaces_the_one_before() -> None:
     books.moves.book(moved("a", NOW, realised_throughput=880.0))
     assert books.moves.book(moved("a", NOW, realised_throughput=700.0))
     assert [move.entry.realised_throughput for move in books.moves] == [700.0]
+
+
+def test_what_a_move_has_lost_is_known_after_the_next_one_was_given_up() -> None:
+    """Its steps catch up while an edit supersedes what was planned next."""
+    books = Chargeback()
+    one = moved("a", NOW - 60.0, NOW)
+    books.moves.book(one)
+    first, second = one.state.history
+    corrected = changed(one, history=(replace(first, lost_seconds=90.0), second))
+    assert books.moves.book(corrected)
+    assert {move.entry.id: move.entry.lost_seconds for move in books.moves} == {"d-0": 90.0, "d-1": 0.0}
+    assert not books.moves.book(corrected)
+
+
+def test_the_words_of_a_move_outlive_its_status() -> None:
+    """A status keeps those of its newest entries alone, holds among them."""
+    books = Chargeback()
+    one = moved("a", NOW, message="12% cheaper", realised_throughput=880.0)
+    books.moves.book(one)
+    history = one.state.history
+    for number in range(MAX_MESSAGES):
+        history = appended(history, entry(Outcome.HELD, NOW + 60.0 * number, id=f"h-{number}", reason="x", message="y"))
+    assert history[0].message == ""
+    assert not books.moves.book(changed(one, history=history)), "nothing new"
+    assert [move.entry.message for move in books.moves] == ["12% cheaper"]
 
 
 def test_a_decision_that_was_given_up_is_no_move() -> None:

@@ -62,6 +62,13 @@ def test_without_jobs_nothing_is_known() -> None:
     assert closed_pools([], POOLS) is None
 
 
+def test_a_job_that_cannot_be_read_says_nothing() -> None:
+    """What stands in for its spec is none of its user's wishes."""
+    unreadable = replace(asking("a"), invalid="spec: no such field")
+    assert closed_pools([unreadable], POOLS) is None
+    assert closed_pools([unreadable, asking("b", **pools(allow=["tpu"]))], POOLS) == {"a100": DENIED, "a10g": DENIED}
+
+
 def test_a_job_runs_on_the_vendor_where_it_is() -> None:
     there = running(Placement("tpu", 4, 1))
     assert closed_pools([there], POOLS) == {"a100": VENDOR, "a10g": VENDOR}

@@ -151,6 +151,17 @@ def test_a_verdict_on_throttled_chips_is_marked() -> None:
     assert found.healthy_baseline_throughput is None
 
 
+def test_a_fault_that_comes_after_the_decision_is_no_baseline() -> None:
+    """Nothing tells what healthy chips would do in its place, and they were measured before."""
+    world = on_a100()
+    world.cycle(decide(Action.MOVE, EIGHT_A10G, 900.0, candidate(EIGHT_A100, 1000.0, 0.02)))
+    world.rates["a100"], world.throttled_pools = 400.0, {"a100"}
+    world.settle()
+    found = world.job.state.history[-1]
+    assert (found.baseline_throughput, found.predicted_throughput) == (1000.0, 900.0)
+    assert found.healthy_baseline_throughput is None
+
+
 def test_an_edit_of_the_size_on_throttled_chips_links_nothing() -> None:
     world = on_a100()
     world.throttled_pools = {"a100"}

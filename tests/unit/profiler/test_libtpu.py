@@ -153,3 +153,12 @@ async def test_the_page_of_a_program_on_a_tpu() -> None:
     assert found['rightpool_source_up{source="libtpu"}'] == 1
     made.add_tpu_chips([], 2.0)
     assert metrics(made, 2.0)['rightpool_source_up{source="libtpu"}'] == 0
+
+
+def test_a_program_that_has_gone_leaves_no_source_behind() -> None:
+    """Nobody is asked any more then."""
+    made = state(2)
+    made.apply(report(platform="tpu"), 1.0, 0.0)
+    made.add_tpu_chips(chips_of(0, {DUTY: (90.0,)}, 1), 1.0)
+    assert metrics(made, 1.0)['rightpool_source_up{source="libtpu"}'] == 1
+    assert metrics(made, 1000.0)['rightpool_source_up{source="libtpu"}'] == 0

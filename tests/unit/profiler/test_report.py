@@ -61,6 +61,9 @@ def test_a_good_one() -> None:
         {"model": []},
         {"model": {"precision": "quantum"}},
         {"model": {"parameters": -1}},
+        {"model": {"step_flops": -1.0}},
+        {"model": {"step_flops": "many"}},
+        {"model": {"step_flops": 10**400}},
         {"model": {"data": 1.5}},
         {"chips": [{"uuid": "GPU\n1"}]},
         {"chips": [{"uuid": "GPU-1", "busy": -0.1}]},
@@ -77,6 +80,13 @@ def test_a_good_one() -> None:
 def test_bad_fields_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(Malformed):
         parse(encode(**changes))
+
+
+@pytest.mark.parametrize(("flops", "known"), [(1e18, 1e18), (3e18, None), (1e300, None)])
+def test_flops_that_nobody_would_read_are_missing_and_the_steps_are_not(flops: float, known: float | None) -> None:
+    """A call of many accumulated batches has so many, and steps all the same."""
+    found = parse(encode(model={"precision": "bf16", "step_flops": flops}))
+    assert found.model is not None and (found.model.step_flops, found.steps) == (known, 4)
 
 
 @pytest.mark.parametrize(

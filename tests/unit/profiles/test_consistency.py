@@ -36,6 +36,16 @@ def test_what_is_at_the_limit_is_not_set_aside_in_every_other_window() -> None:
     assert not built(active(0.54), before=beyond).set_aside
 
 
+def test_shares_of_a_step_at_the_limit_are_not_set_aside_in_every_other_window() -> None:
+    def shares(waited: float) -> Window:
+        return window(exposed_communication=0.5, input_wait=waited)
+
+    assert not built(shares(0.59)).set_aside
+    beyond = built(shares(0.61))
+    assert built(shares(0.59), before=beyond).set_aside == beyond.set_aside != {}
+    assert not built(shares(0.54), before=beyond).set_aside
+
+
 @pytest.mark.parametrize(
     ("readings", "aside"),
     [

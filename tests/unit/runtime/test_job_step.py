@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,17 +16,22 @@ from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import write_unix_time
+from rightpool.cluster.resources import PODS
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import commands
 from rightpool.planning.migration.transitions import advance
+from rightpool.planning.unended import UNENDED_SECONDS
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
+from rightpool.runtime import metrics_recorder
 from rightpool.runtime.job_step import Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.unit.runtime.test_observer import World
 
 JOBS = 12
 START = 1_800_000_000.0
@@ -148,3 +154,57 @@ def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None
     planner._parts = replace(planner._parts, decide=differently)
     planner.cycle()
     assert held()[Reason.UNCERTAIN_SAVING] == recommended
+
+
+def test_a_pod_that_does_not_end_is_told_of_when_its_time_is_over() -> None:
+    """Nothing is heard of it any more, and no sample comes."""
+    world = World()
+    world.cycles(12)
+    world.readings.silent = {0}
+    due = world.clock["now"]
+    world.change(PODS, world.of(0, PODS), "metadata", deletionTimestamp=write_unix_time(due))
+    world.cycles(int(UNENDED_SECONDS / 10.0) + 1)
+    assert _placed(world) != Reason.PODS_NOT_ENDING
+    world.cycles(1)
+    assert _placed(world) == Reason.PODS_NOT_ENDING
+
+
+def test_a_job_whose_decision_cannot_be_put_into_words_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, metrics_recorder.logger.name)
+    cluster, clock = Cluster(), {"now": START}
+    store = filled(cluster, JOBS, START)
+    planner = planner_of(cluster, store, clock, Noisy(0.004))
+    first = min(store.jobs())
+
+    def worded(job: Job, assessment: Assessment, now: float) -> str:
+        return f"{1 // (job.key != first)}"
+
+    monkeypatch.setattr(metrics_recorder, "decision_text", worded)
+    planner.cycle()
+    written = {key for key, job in store.jobs().items() if job.status.conditions}
+    assert written == store.jobs().keys() - {first}
+
+
+def test_variants_are_checked_in_the_cycle_that_first_writes_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is to start by one waits for the answer."""
+    whole = SyntheticJob.profiled_job
+
+    def with_variant(self: SyntheticJob) -> dict[str, Any]:
+        body = whole(self)
+        body["spec"].setdefault("placement", {})["variants"] = [{"vendor": "AMD"}]
+        return body
+
+    monkeypatch.setattr(SyntheticJob, "profiled_job", with_variant)
+    world = World()
+    world.cycles(1)
+    checks = world.planner._parts.executor.checks
+    assert any(checks.variants_checked(stored.job) for stored in world.store.jobs().values())
+
+
+def _placed(world: World) -> str:
+    stored = world.store.job(SyntheticJob(0).key)
+    found = None if stored is None else find_condition(stored.status.conditions, ConditionType.PLACED)
+    assert found is not None
+    return found.reason

@@ -20,7 +20,8 @@ from rightpool.planning.migration.revision import RevisionState
 from rightpool.reporting.stored_job import read_job
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
-from tests.unit.planning.jobs import changed, entry
+from tests.unit.planning.jobs import NOW, changed, entry, running
+from tests.unit.planning.world import candidate
 from tests.unit.runtime.makers import profiled_job
 
 REF = Revision(1, Placement("a100", 4, 1), "h", 4, 1, 1.7e9)
@@ -69,6 +70,19 @@ def test_what_moves_save_is_counted_up_to_now() -> None:
     saving = Account(saved=1.0, since=1.7e9, cost_per_hour=4.0, saving_per_hour=2.0)
     MetricsRecorder(metrics).fleet([job(revision=REF, account=saving)], 1, 1.7e9 + 1800.0, breaker_open=False)
     assert metrics.saved._value.get() == pytest.approx(2.0)
+
+
+def test_what_is_recommended_to_a_job_that_has_ended_is_not_to_be_had() -> None:
+    """It is not looked at any more, so that nothing takes its last recommendation back."""
+    metrics = OperatorMetrics(lambda: True)
+    recorder = MetricsRecorder(metrics)
+    here = running(Placement("a100", 4, 1), 1000.0)
+    offered = Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, candidate(Placement("a10g", 4, 1), 900.0))
+    recorder.decided(here, Assessment(offered), NOW)
+    recorder.fleet([here], 1, NOW, breaker_open=False)
+    assert metrics.to_be_had._value.get() > 1.0
+    recorder.fleet([changed(here, finished="Completed")], 1, NOW, breaker_open=False)
+    assert metrics.to_be_had._value.get() == 0.0
 
 
 def test_a_migration_and_its_prediction_error_count_once() -> None:

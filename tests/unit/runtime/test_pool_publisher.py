@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from rightpool.cluster.errors import Conflict, Forbidden
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import EVENTS, PODS
 from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
@@ -158,6 +160,52 @@ def test_how_sure_the_figures_of_a_chip_are_is_a_condition() -> None:
     assert message.startswith("spec.chip of AcceleratorPool pool says what L20-48GB can do")
     status, reason, message = figures({"accelerator": "L20-48GB"})
     assert (status, reason, message) == ("Unknown", "AcceleratorUnknown", "see Ready about L20-48GB")
+
+
+def conditions(spec: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message by type, where the chart has these values."""
+    stored = {"metadata": {"name": "pool", "uid": "u", "generation": 1}, "spec": {**SPEC, **spec}}
+    catalog = with_values(load_catalog(), json.dumps(values or {}))
+    fleet = take_inventory([stored], NODES, [], ChipUsage(Lister({None: []}), interval=0.0), catalog)
+    made = pool_status("pool", fleet, NOW)["conditions"]
+    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in made}
+
+
+def test_a_chip_that_nobody_knows_is_estimated_and_says_the_remedy() -> None:
+    found = conditions({"accelerator": "X1", "chip": {"memory": "48Gi"}, "price": {"perChipHour": "2"}})
+    assert found["Ready"][:2] == ("True", "NodesReady")
+    for kind in ("Calibrated", "FiguresVerified"):
+        status, reason, message = found[kind]
+        assert (status, reason) == ("False", "PoolUncalibrated")
+        assert "estimated from 48 GiB of memory and $2 a chip-hour" in message
+        assert "`rightpool calibrate pool`" in message and "spec.chip" in message
+    status, reason, message = conditions({"accelerator": "X1", "chip": {"watts": "300"}})["Ready"]
+    assert (status, reason) == ("False", "ChipContradictory") and message.startswith("spec.chip.memory: ")
+
+
+def test_what_the_charts_values_say_is_in_the_conditions() -> None:
+    key = SPEC["accelerator"]
+    found = conditions({}, {"chips": {key: {"watts": "300"}}, "prices": {key: {"perChipHour": "2"}}})
+    assert found["FiguresVerified"][:2] == ("False", "ChipFromValues")
+    assert found["FiguresVerified"][2].startswith(f"catalog.chips.{key} of the chart's values says what")
+    message = "$2 for a chip-hour, by catalog.prices of the chart's values"
+    assert found["PriceKnown"] == ("True", "PriceFromValues", message)
+
+
+def test_a_mistake_in_the_charts_values_stops_no_pool_and_is_told() -> None:
+    key = SPEC["accelerator"]
+    found = conditions({}, {"chips": {key: {"watts": "lots"}}, "prices": {key: {"perChipHour": "free"}}})
+    assert found["Ready"] == ("True", "NodesReady", "2 nodes with 16 chips")
+    assert found["FiguresVerified"][:2] == ("False", "ValuesInvalid")
+    assert found["FiguresVerified"][2].startswith(f"catalog.chips.{key}.watts of the chart's values: 'lots' is not")
+    assert found["PriceKnown"][:2] == ("True", "ValuesInvalid")
+    assert found["PriceKnown"][2].startswith(f"catalog.prices.{key}.perChipHour of the chart's values: 'free' is not")
+    declared = conditions({"price": {"perChipHour": "2"}}, {"prices": {key: {"perChipHour": "free"}}})
+    assert declared["PriceKnown"][:2] == ("True", "PriceDeclared")
+    unread = conditions({}, {"chips": []})
+    assert unread["Ready"][0] == "True" and unread["FiguresVerified"][:2] == ("False", "ValuesInvalid")
+    lost = conditions({"accelerator": "X1"}, {"chips": {"X1": {"vendor": "NVIDIA", "memory": "48 gigs"}}})
+    assert lost["Ready"][:2] == ("False", "AcceleratorUnknown") and "catalog.chips.X1.memory" in lost["Ready"][2]
 
 
 CALIBRATION = {

@@ -108,3 +108,13 @@ def test_pods_that_a_queue_ends_are_evicted(queue: str | None, annotations: Body
         stopped["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue
     ending = pod(metadata={"deletionTimestamp": SINCE})
     assert seen(ending, of=stopped).evicted == evicted
+
+
+def test_a_note_that_somebody_puts_on_a_child_is_seen() -> None:
+    """Who sees the same takes the child to be as it should, and the note would stay."""
+    labels = {"kueue.x-k8s.io/queue-name": "research"}
+    plain, noted = child(), child()
+    for body in (plain, noted):
+        body["metadata"]["labels"] |= labels
+    noted["metadata"]["annotations"] = {"rightpool.dev/held": "true"}
+    assert seen(pod(), of=plain) != seen(pod(), of=noted)

@@ -36,6 +36,13 @@ def test_status_and_output(tmp_path: Path) -> None:
     assert log.read_text() == "first\nsecond\n"
 
 
+def test_modules_are_compiled_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = python("import sys; print(sys.dont_write_bytecode)")
+    children.run(command, tmp_path / "log", seconds=SECONDS, environment=environment)
+    assert (tmp_path / "log").read_text() == "False\n"
+
+
 def test_a_missing_program(tmp_path: Path) -> None:
     assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127)
     assert "/no/such/program: No such file" in (tmp_path / "log").read_text()

@@ -96,6 +96,13 @@ def test_a_volume_has_one_source_and_mounts_are_merged_by_path() -> None:
     assert mounts["volumeMounts"] == [{"name": "b", "mountPath": "/data"}]
 
 
+def test_who_names_no_source_leaves_the_one_that_is_there() -> None:
+    base = GPU["spec"]
+    assert laid(volumes=[{"name": "data"}])["volumes"] == base["volumes"], "an empty volume would take its place"
+    assert trainer(env=[{"name": "SEED"}])["env"] == base["containers"][0]["env"]
+    assert trainer(env=[{"name": "SEED", "valueFrom": None}])["env"] == base["containers"][0]["env"]
+
+
 def test_other_lists_are_replaced() -> None:
     assert laid(tolerations=[{"key": "tpu"}])["tolerations"] == [{"key": "tpu"}]
     assert trainer(args=[])["args"] == []

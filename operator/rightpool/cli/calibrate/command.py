@@ -10,7 +10,8 @@ With `-o json` or `-o yaml`, one object:
     pool               name
     calibration        as in the pool's status, with numbers: {accelerator, measuredAt, reason, message, device,
                        software, node, chips, teraflops, memoryGigabytesPerSecond, allReduce}
-    dataSheet          {teraflops, memoryGigabytesPerSecond} by the catalog or spec.chip
+    dataSheet          {teraflops, memoryGigabytesPerSecond} by the catalog or spec.chip; {} and null where
+                       they are estimated
 
 Exit status 1 also where the measurement is implausible.
 """
@@ -27,7 +28,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
-from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, Calibration
+from rightpool.api.pool import AcceleratorPoolStatus, Calibration
 from rightpool.api.quantities import format_quantity
 from rightpool.cli.calibrate.benchmark import DTYPES
 from rightpool.cli.calibrate.job import benchmark_job
@@ -81,8 +82,7 @@ def _calibrate(connection: Connection, arguments: argparse.Namespace) -> None:
     view = ClusterView(client, namespace)
     pool = _pool(view.fleet(), arguments.pool)
     stored = next(one for one in view.store.objects(ACCELERATOR_POOLS) if meta(one)["name"] == pool.name)
-    spec = AcceleratorPoolSpec.model_validate(stored.get("spec") or {})
-    chip = DeclaredChips(view.catalog).accelerator(pool.name, spec)
+    chip = DeclaredChips(view.catalog, view.specs()).accelerator(pool.name)
     platform, image = _how(pool, arguments.image)
     dtypes = [dtype for dtype in DTYPES if dtype in chip.peak_flops]
     chips = _chips(pool, arguments.chips)
@@ -184,8 +184,8 @@ def document(pool: str, found: Calibration, chip: Accelerator) -> dict[str, Any]
         "pool": pool,
         "calibration": plain(found.to_dict()),
         "dataSheet": {
-            "teraflops": {dtype: rate / 1e12 for dtype, rate in chip.peak_flops.items()},
-            "memoryGigabytesPerSecond": chip.memory_bandwidth / 1e9,
+            "teraflops": {dtype: rate / 1e12 for dtype, rate in chip.published_flops.items()},
+            "memoryGigabytesPerSecond": None if chip.published_bandwidth is None else chip.published_bandwidth / 1e9,
         },
     }
 
@@ -201,10 +201,11 @@ def _rows(found: Calibration, chip: Accelerator) -> Iterator[list[str]]:
     made_up = chip.vendor.made_up
     for dtype, rate in found.teraflops or ():
         if rate is not None:
-            sheet = None if made_up or dtype not in chip.peak_flops else chip.peak_flops[dtype] / 1e12
-            yield _row(f"{dtype} TFLOP/s", float(rate), sheet)
+            peak = None if made_up else chip.published_flops.get(dtype)
+            yield _row(f"{dtype} TFLOP/s", float(rate), None if peak is None else peak / 1e12)
     if found.memory_gigabytes_per_second is not None:
-        sheet = None if made_up else chip.memory_bandwidth / 1e9
+        bandwidth = None if made_up else chip.published_bandwidth
+        sheet = None if bandwidth is None else bandwidth / 1e9
         yield _row("memory GB/s", float(found.memory_gigabytes_per_second), sheet)
     for link in found.all_reduce:
         yield _row(f"all-reduce of {link.chips}, GB/s", float(link.gigabytes_per_second), None)

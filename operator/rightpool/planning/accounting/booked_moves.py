@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from rightpool.api.ledger import LedgerEntry, Outcome
@@ -15,6 +16,8 @@ from rightpool.planning.job import Job
 MOST_MOVES: Final = 200
 """Decisions that are kept of a namespace, the newest ones."""
 _MESSAGE: Final = 300  # characters
+# What becomes known of a move after its end. Its message does not: a status drops that of all but its newest entries.
+_LATE: Final = attrgetter("realised_throughput", "lost_seconds", "cost")
 
 
 class BookedMove(NamedTuple):
@@ -48,12 +51,13 @@ class BookedMoves:
             key = (entry.finished_at, job.uid, entry.id)
             if self._full is not None and key < self._full:
                 break
-            if len(entry.message) > _MESSAGE:
-                entry = replace(entry, message=f"{entry.message[: _MESSAGE - 1]}…")
-            made = BookedMove(job.key.name, job.uid, entry)
-            if self.kept.get(key) == made:
-                break
-            self.kept[key] = made
+            known = self.kept.get(key)
+            if known is not None and _LATE(known.entry) == _LATE(entry):
+                continue
+            message = entry.message or ("" if known is None else known.entry.message)
+            if len(message) > _MESSAGE:
+                message = f"{message[: _MESSAGE - 1]}…"
+            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message))
             added = True
         if added and len(self.kept) >= MOST_MOVES:
             self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])

@@ -14,7 +14,7 @@ from rightpool.planning.job import Job
 
 def closed_pools(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> dict[str, tuple[RejectionReason, ...]] | None:
     """The pools that have chips and that the spec of every job rules out, with what rules them out; None where there is
-    no job. jobs: those that have not ended.
+    no job whose spec can be read. jobs: those that have not ended.
 
     A job may use a pool where one of the pool's sizes passes the gates that know the spec alone: allow, deny, selector,
     the template's nodeSelector, the vendor, spot or on demand, and the sizes. Jobs of equal shape are asked once, and
@@ -26,6 +26,8 @@ def closed_pools(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> dict[str, tu
     for job in jobs:
         if not left:
             break
+        if job.invalid is not None:
+            continue
         shape, revision = Shape.of(job), job.state.revision
         current = None if revision is None else pools.get(revision.placement.pool)
         placed = placed_vendor(revision, current)

@@ -122,7 +122,7 @@ def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
 
 def _variants_checked(job: Job) -> list[Command]:
     """A mistake in a variant is told at once, and not when the job is to move there."""
-    return [CheckVariants()] if job.variants else []
+    return [CheckVariants()] if job.variants and not job.observed.variants_checked else []
 
 
 def _runs(job: Job, migration: Migration | None) -> bool:

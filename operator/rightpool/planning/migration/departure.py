@@ -55,6 +55,10 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
             return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
     if awaits_check(job, migration.target.vendor):
         return job
+    refused = next((one for one in job.observed.refused_variants if one.vendor == migration.target.vendor), None)
+    if refused is not None:
+        migration = replace(migration, message=refused.message)
+        return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
     return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
@@ -141,8 +145,8 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     # What was before a fault that throttles its chips is not what it leaves.
     seen = pace(variation, migration.moving.revision, unit, 1 if throttled_now(job) else MOST_WINDOWS)
     source, target = migration.source.placement, migration.target.placement
-    # Of an edit nothing was evaluated, so that nothing tells what healthy chips would do.
-    slowed = migration.action is Action.UPDATE and throttled_now(job)
+    # Of an edit nothing was evaluated, nor of a fault that came later: nothing tells what healthy chips would do.
+    slowed = throttled_now(job) and (migration.action is Action.UPDATE or migration.healthy_baseline is None)
     if slowed or not job.spec.compares(unit, source.chips, target.chips):
         seen = None
     if seen is not None and migration.action is not Action.START and not migration.rolling_back:

@@ -52,6 +52,9 @@ class RevisionState:
     deleting: bool = False
     suspended: bool = False
 
+    held: bool = False
+    """Whether its queue was told not to run it."""
+
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
 

@@ -35,6 +35,9 @@ class Context:
     recovering: bool = False
     """Whether the operator was started anew and has not measured the job again yet."""
 
+    uncalibrated: str | None = None
+    """That figures of the chips are estimated, and the remedy; None where they are not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -36,7 +36,10 @@ def degraded(job: Job, context: Context) -> Statement | None:
     reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
     if diagnosis is not None and reason is not None:
         return Statement("True", reason, f"{diagnosis.evidence}. What helps: {diagnosis.lever}")
-    return _refused_variant(job) or Statement("False", Reason.HEALTHY, "")
+    refused = _refused_variant(job)
+    if refused is None and context.uncalibrated is not None:
+        return Statement("True", Reason.POOL_UNCALIBRATED, f"pool {revision.placement.pool}: {context.uncalibrated}")
+    return refused or Statement("False", Reason.HEALTHY, "")
 
 
 def _refused_variant(job: Job) -> Statement | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, inf
 from typing import Final
 
 from rightpool.api.action import Action
@@ -12,9 +12,9 @@ from rightpool.api.units import write_unix_time
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import Crash
+from rightpool.planning.migration.revision import Crash, RevisionState
 from rightpool.planning.migration.transitions import COMPLETED
-from rightpool.planning.unended import unended
+from rightpool.planning.unended import UNENDED_SECONDS, first_to_end, unended
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed, pods
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
@@ -91,12 +91,26 @@ def placed(job: Job, context: Context) -> Statement:
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
         return Statement("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
-    began = state.started_at or job.state.revision.created_at
+    began = _began(job.state.revision, state)
     if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
         return Statement(
             "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {_SILENT}"
         )
     return Statement("False", Reason.STARTING, f"{place}: {running}")
+
+
+def placed_until(job: Job, now: float) -> float:
+    """Unix seconds up to which time alone changes nothing of the above; inf where it never does."""
+    revision, state, first = job.state.revision, job.child, first_to_end(job)
+    moments = [] if first is None else [first.since + UNENDED_SECONDS]
+    if revision is not None and state is not None:
+        moments += [] if state.crash is None else [state.crash.at + CRASH_SECONDS]
+        moments += [] if revision.since is not None else [_began(revision, state) + SILENT_SECONDS]
+    return min((moment for moment in moments if moment >= now), default=inf)
+
+
+def _began(revision: Revision, state: RevisionState) -> float:
+    return state.started_at or revision.created_at
 
 
 def _all_run(job: Job) -> bool:

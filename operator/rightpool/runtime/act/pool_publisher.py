@@ -8,12 +8,14 @@ from typing import Any, Final, Literal
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
 from rightpool.api.outcome import MoveOutcome
-from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals
+from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
-from rightpool.hardware.calibration import verdict
+from rightpool.hardware.accelerator import Figures, FigureSource
+from rightpool.hardware.calibration import uncalibrated, verdict
+from rightpool.hardware.chart_values import VALUES
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.evaluate.rejection import RejectionReason
@@ -25,7 +27,10 @@ from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fiel
 from rightpool.runtime.observe.store import Store
 
 _UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVALID_SLICE})
-_ABOUT_PRICE: Final = frozenset({ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED})
+_ABOUT_PRICE: Final = frozenset(
+    {ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED, ProblemKind.PRICE_VALUES_INVALID}
+)
+_ABOUT_FIGURES: Final = frozenset({ProblemKind.CHIP_VALUES_INVALID, ProblemKind.UNCALIBRATED})
 _CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
 _CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
 _FOREIGN: Final = frozenset({"calibration"})  # `rightpool calibrate` applies it
@@ -153,10 +158,12 @@ def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:
 
 def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
-    message = "; ".join(problem.message for problem in problems if problem.kind not in _ABOUT_PRICE)
+    unusable = any(problem.kind in _UNUSABLE for problem in problems)
+    silent = _ABOUT_PRICE if unusable else _ABOUT_PRICE | _ABOUT_FIGURES
+    message = "; ".join(problem.message for problem in problems if problem.kind not in silent)
     if name in fleet.unreadable:
         return PoolConditionType.READY, "False", Reason.INVALID_SPEC, fleet.unreadable[name]
-    if any(problem.kind in _UNUSABLE for problem in problems):
+    if unusable:
         return PoolConditionType.READY, "False", Reason.ACCELERATOR_UNKNOWN, message
     if any(problem.kind in _CONTRADICTORY for problem in problems):
         return PoolConditionType.READY, "False", Reason.PRICE_CONTRADICTORY, message
@@ -180,13 +187,20 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
 def _price(name: str, fleet: PoolInventory) -> _Verdict:
     pool = fleet.inventory.pools.get(name)
     spec = fleet.specs.get(name)
-    doubt = "; ".join(p.message for p in fleet.inventory.problems if p.pool == name and p.kind in _ABOUT_PRICE)
-    if spec is not None and spec.price is not None:
+    problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
+    doubt = "; ".join(problem.message for problem in problems if problem.kind in _ABOUT_PRICE)
+    if spec is not None and spec.price not in (None, PriceSpec()):
         return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_DECLARED, doubt
-    if pool is not None and pool.price.on_demand is not None:
-        message = doubt or f"${pool.price.on_demand:g} for a chip-hour, by the catalog"
-        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_CATALOG, message
-    return PoolConditionType.PRICE_KNOWN, "False", Reason.PRICE_UNKNOWN, doubt or "set spec.price.perChipHour"
+    price = None if pool is None else pool.price
+    if pool is None or price is None or price.source is None:
+        return PoolConditionType.PRICE_KNOWN, "False", Reason.PRICE_UNKNOWN, doubt or "set spec.price.perChipHour"
+    dollars = f"${price.spot if price.on_demand is None else price.on_demand:g} for a chip-hour"
+    if price.source is FigureSource.VALUES:
+        message = f"{dollars}, by catalog.prices of {VALUES}"
+        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_VALUES, message
+    invalid = any(problem.kind is ProblemKind.PRICE_VALUES_INVALID for problem in problems)
+    reason = Reason.VALUES_INVALID if invalid else Reason.PRICE_FROM_CATALOG
+    return PoolConditionType.PRICE_KNOWN, "True", reason, doubt or f"{dollars}, by the catalog"
 
 
 def _figures(name: str, fleet: PoolInventory) -> _Verdict:
@@ -197,12 +211,21 @@ def _figures(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.FIGURES_VERIFIED, "Unknown", Reason.ACCELERATOR_UNKNOWN, lacking
     chip = pool.accelerator
     source = chip.provenance.get("peak_flops", "")
-    if chip.measured is not None:
+    problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
+    invalid = "; ".join(problem.message for problem in problems if problem.kind is ProblemKind.CHIP_VALUES_INVALID)
+    if chip.figures is Figures.MEASURED and chip.measured is not None:
         return PoolConditionType.FIGURES_VERIFIED, "True", Reason.MEASURED, chip.measured.message
-    if chip.declared:
-        message = f"{source} says what {chip.key} can do; predictions rest on it until jobs have run there"
-        return PoolConditionType.FIGURES_VERIFIED, "False", Reason.CHIP_DECLARED, message
-    if chip.verified:
+    if chip.figures is Figures.ESTIMATED:
+        message = "; ".join(filter(None, (invalid, uncalibrated(name, chip))))
+        return PoolConditionType.FIGURES_VERIFIED, "False", Reason.POOL_UNCALIBRATED, message
+    if invalid:
+        return PoolConditionType.FIGURES_VERIFIED, "False", Reason.VALUES_INVALID, invalid
+    if chip.declared is not None:
+        by_values = chip.declared.source is FigureSource.VALUES
+        reason = Reason.CHIP_FROM_VALUES if by_values else Reason.CHIP_DECLARED
+        message = f"{chip.declared.where} says what {chip.key} can do; predictions rest on it until jobs have run there"
+        return PoolConditionType.FIGURES_VERIFIED, "False", reason, message
+    if chip.figures is Figures.VERIFIED:
         return PoolConditionType.FIGURES_VERIFIED, "True", Reason.TWO_SOURCES, source
     message = f"no second source confirms the figures of {chip.key}: {source}"
     return PoolConditionType.FIGURES_VERIFIED, "False", Reason.ONE_SOURCE, message
@@ -216,7 +239,8 @@ def _calibrated(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.CALIBRATED, "Unknown", Reason.CALIBRATION_UNREADABLE, message
     spec = fleet.specs.get(name)
     accelerator = "unknown" if spec is None else spec.accelerator
-    return PoolConditionType.CALIBRATED, *verdict(name, kept, accelerator)
+    pool = fleet.inventory.pools.get(name)
+    return PoolConditionType.CALIBRATED, *verdict(name, kept, accelerator, None if pool is None else pool.accelerator)
 
 
 def _trusted(against: Limit | None, now: float) -> _Verdict:

@@ -148,10 +148,18 @@ class TemplateChecks:
             except InvalidTemplate as error:
                 unbuilt = unbuilt or error.message
                 continue
-            if message is None or self._refusal(job, ref, pools[name]) is not None:
+            if message is None or self._is_refused_anyhow(job, ref, pools[name]):
                 return None  # what is wrong with the template itself is no fault of the variant
             return with_variant(job, vendor, message)
         return with_variant(job, vendor, unbuilt) if own and unbuilt is not None else None
+
+    def _is_refused_anyhow(self, job: Job, ref: Revision, pool: Pool) -> bool:
+        """Whether the API server would not take the template without a variant, either; one that can't be built for
+        this pool, such as for its nodeSelector, says nothing."""
+        try:
+            return self._refusal(job, ref, pool) is not None
+        except InvalidTemplate:
+            return False
 
     def _refusal(self, job: Job, ref: Revision, pool: Pool) -> str | None:
         """Why the API server would not take this child. Raises InvalidTemplate where it can't be built."""

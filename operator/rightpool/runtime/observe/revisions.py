@@ -77,6 +77,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         exists=True,
         deleting=child.deleting,
         suspended=child.state.suspended,
+        held=child.held,
         active=len(active),
         running=running,
         completed=sum(pod.succeeded and pod.owner == child.uid for pod in pods),

@@ -10,11 +10,13 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.kubernetes import Resource
+from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.cluster.errors import Invalid
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.planning.job import Job
 from rightpool.planning.migration.commands import CheckVariants
+from rightpool.planning.migration.revision import VariantRefusal
 from rightpool.planning.migration.transitions import advance
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, changed
@@ -81,6 +83,24 @@ def test_a_mistake_of_the_template_itself_is_no_fault_of_a_variant(world: World)
     assert world.executor.checks.variants_checked(job)
 
 
+def test_a_variant_is_refused_where_the_template_itself_can_not_be_built_for_its_pools(world: World) -> None:
+    """Such as one that asks for nodes of another vendor, which the variant takes back."""
+    refusing(world, "comand")
+    pool = next(name for name, pool in world.pools.items() if pool.accelerator.vendor.name == "NVIDIA")
+    world.pools = {pool: replace(world.pools[pool], node_selector={"stack": "cuda"})}
+    made = variant("NVIDIA", comand=["python"])
+    made["template"]["spec"]["nodeSelector"] = {"stack": None}
+    body = profiled_job()
+    body["spec"]["workload"]["job"]["template"]["spec"]["nodeSelector"] = {"stack": "tpu"}
+    body["spec"]["placement"] = {"variants": [made]}
+    world.cluster.put(PROFILED_JOBS, body)
+    job = world.read()
+    check(world, job)
+    (refusal,) = world.executor.checks.refused_variants(job)
+    assert 'containers[0].comand"' in refusal.message
+    assert world.executor.checks.variants_checked(job)
+
+
 def test_the_variant_in_use_is_not_asked_about(world: World) -> None:
     refusing(world)
     job = read(world, variant())
@@ -105,3 +125,20 @@ def test_a_move_by_a_variant_waits_until_it_was_checked(world: World, checked: b
     moving = changed(job, revision=world.ref, migration=replace(planned, target=target), variants_checked=checked)
     after = advance(moving, None, AUTO, world.clock, MigrationTexts()).state.migration
     assert after is not None and (after.phase is not Phase.PLANNED) is checked
+
+
+@pytest.mark.parametrize("action", [Action.MOVE, Action.START])
+def test_what_was_planned_by_a_variant_that_is_refused_is_given_up(world: World, action: Action) -> None:
+    """Before anything is touched: its child would not be made, and the job would wait for it."""
+    job = read(world, variant())
+    planned = replace(migration(world, Phase.PLANNED), action=action)
+    target = replace(planned.target, vendor="Google", workload_hash=job.variants[0].workload_hash)
+    refused = (VariantRefusal("Google", "unknown field comand"),)
+    moving = changed(
+        job, revision=world.ref, migration=replace(planned, target=target), variants_checked=True,
+        refused_variants=refused,
+    )  # fmt: skip
+    after = advance(moving, None, AUTO, world.clock, MigrationTexts()).state
+    assert after.migration is None and after.revision == world.ref
+    held = after.history[-1]
+    assert (held.outcome, held.reason, held.message) == (Outcome.HELD, "InvalidVariant", "unknown field comand")

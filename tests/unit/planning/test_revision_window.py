@@ -1,0 +1,48 @@
+"""What a window shows while it fills: a new object only where it says something new."""
+
+from collections.abc import Iterator
+
+from rightpool.planning.job import Observed
+from rightpool.planning.revision_window import RevisionWindow
+from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.sample import Field, Sample
+from tests.unit.planning.jobs import NOW, running
+
+INTERVAL = 10.0
+
+
+def seen(rates: list[float]) -> Iterator[Observed]:
+    """What is observed after each reading of these samples a second."""
+    job = running()
+    window = RevisionWindow.of(job, 1)
+    for number, rate in enumerate(rates):
+        at = NOW + INTERVAL * number
+        values = {
+            Field.STEPS: 1000.0 + 20.0 * number,
+            Field.SAMPLES: 64.0 * (1000.0 + 20.0 * number),
+            Field.SAMPLES_PER_SECOND: rate,
+            Field.STEP_SECONDS: 0.5,
+            Field.CHIP_BUSY: 0.4,
+            Field.PODS: 1.0,
+        }
+        window.append(Sample(at, values))
+        yield window.observe(job, None, at)
+
+
+def test_a_window_that_fills_and_says_the_same_is_looked_at_once() -> None:
+    """After a start all windows of a fleet fill. Each reading would have every job judged anew, for the same words."""
+    window = running().spec.profiling.window.total_seconds()
+    filling = list(seen([128.0 + 0.1 * (number % 3) for number in range(int(window / INTERVAL))]))
+    profiles = [one.profile for one in filling if one.profile is not None]
+    warming = [one for one in profiles if one.steadiness is Steadiness.WARMING_UP]
+    assert len(warming) > 5 and not any(one.complete for one in warming)
+    assert all(one is warming[0] for one in warming[1:])
+    assert profiles[-1].complete, "that it is full is new"
+
+
+def test_a_window_that_fills_tells_of_what_has_moved() -> None:
+    steady, *_, moved = seen([128.0] * 4 + [256.0] * 8)
+    assert steady.profile is not None and moved.profile is not None
+    assert not moved.profile.complete
+    before, after = (one.value(Field.SAMPLES_PER_SECOND) for one in (steady.profile, moved.profile))
+    assert before is not None and after is not None and after > 1.5 * before
