@@ -217,5 +217,6 @@ def test_the_nearer_memory_is_to_a_copy_the_more_its_bandwidth_decides() -> None
     zeros, ones = np.zeros(len(busy), np.int64), np.ones(len(busy), np.int64)
     logs = tables.demanded(zeros + HALF, zeros, ones, np.full(len(busy), 0.97), busy) - tables.beyond[HALF, 0, 1]
     assert (np.diff(logs) >= 0.0).all()
-    assert math.log(0.293) < logs[0] < math.log(0.31)
+    # Above the ratio of arithmetic: what was learned of bandwidth, less than the rule has, counts up to a point only.
+    assert math.log(0.293) < logs[0] < math.log(0.33)
     assert logs[-2:] == pytest.approx([math.log(0.688)] * 2, abs=0.05)
