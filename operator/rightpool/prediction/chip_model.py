@@ -22,6 +22,7 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.precision import CLASSES, SINGLE, falls_back, peak
 from rightpool.prediction.scales import Scales
+from rightpool.prediction.spread import TAILS_SD, Misfit, fleet_spread
 
 # The static rule: FLOP/s^0.40 · bandwidth^0.45 · power^0.15.
 STATIC_RULE: Final = (0.40, 0.45, 0.15)
@@ -31,10 +32,11 @@ _UNITS: Final = (1e14, 1e12, 300.0)
 _POWER_FROM: Final = (0.5, 0.5)
 UNPUBLISHED_POWER_SD: Final = 0.4
 # The variance of c_j: anything goes.
-_ANYTHING: Final = 25.0
+ANYTHING: Final = 25.0
 
 _AXES: Final = ("flops", "bandwidth", "power")
-_FALLBACK: Final = "fallback"
+# By class of precision; none of eight bits.
+_FALLBACK: Final = ("fallback/half", "fallback/single")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class ChipModel:
     index: dict[str, int] = field(default_factory=dict)
     observations: int = 0
     """Comparisons of this fleet that it has learned from."""
+    spread: float = 1.0
+    """How much more than usual the jobs of this fleet differ, as a factor."""
 
     def __post_init__(self) -> None:
         if not self.index:
@@ -90,8 +94,9 @@ class ChipModel:
     @classmethod
     def prior(cls, scales: Scales) -> ChipModel:
         """Before anything was measured anywhere: the static rule."""
-        names = [*_AXES, *(f"{axis}/{kind}" for kind in CLASSES for axis in _AXES), _FALLBACK]
-        sd = np.array([scales.exponents] * 3 + [scales.exponents_class] * 3 * len(CLASSES) + [scales.fallback])
+        names = [*_AXES, *(f"{axis}/{kind}" for kind in CLASSES for axis in _AXES), *_FALLBACK]
+        exponents = [scales.exponents] * 3 + [scales.exponents_class] * 3 * len(CLASSES)
+        sd = np.array([*exponents, scales.fallback_half, scales.fallback])
         return cls(scales, tuple(names), np.array([*STATIC_RULE] + [0.0] * (len(names) - 3)), np.diag(sd**2))
 
     # --- unknowns ----------------------------------------------------------------------------------------------------
@@ -116,7 +121,8 @@ class ChipModel:
 
     def of_a_fleet(self) -> ChipModel:
         """What this says of one fleet, which differs from others."""
-        return replace(self, covariance=self.covariance + np.diag(self.deviations()))
+        spread = fleet_spread((), self.scales.fleets)
+        return replace(self, covariance=self.covariance + np.diag(self.deviations()), spread=spread)
 
     def deviations(self) -> Floats:
         """Variances by which the unknowns of one fleet differ from the common ones."""
@@ -135,7 +141,8 @@ class ChipModel:
             row[:3] = x
             begin = self.index[f"flops/{CLASSES[kind]}"]
             row[begin : begin + 3] = x
-            row[self.index[_FALLBACK]] = float(falls_back(chip, kind))
+            if falls_back(chip, kind):
+                row[self.index[_FALLBACK[kind]]] = 1.0
             row[self.index[f"arch:{chip.arch}"]] = 1.0
             row[self.index[f"chip:{chip.key}"]] = 1.0
         return rows
@@ -148,16 +155,29 @@ class ChipModel:
         counted: of the sd of its exponents, the part that its counters leave. awaited: of the sd of its level, the part
         that is left once it is known how long the chip waits.
         """
+        return self.own_variance * self.of_a_usual_job(chips, kind, counted, awaited)
+
+    @property
+    def own_variance(self) -> float:
+        """What variances of a usual job's own are multiplied by: the fleet's spread and the tails."""
+        return (TAILS_SD * self.spread) ** 2
+
+    def of_a_usual_job(
+        self, chips: Sequence[Accelerator], kind: int, counted: float = 1.0, awaited: float = 1.0
+    ) -> Floats:
+        """The same without tails and without what is the fleet's own: the scales as they are."""
         scales = self.scales
         x = np.array([axes(chip, kind) for chip in chips]).reshape(len(chips), 3)
         level = x @ np.array(STATIC_RULE)
         falls = np.array([float(falls_back(chip, kind)) for chip in chips])
         archs, keys = np.array([chip.arch for chip in chips]), np.array([chip.key for chip in chips])
-        rest = scales.rest_single if kind == SINGLE else scales.rest
+        single = kind == SINGLE
+        rest = scales.rest_single if single else scales.rest
+        fallback = scales.job_fallback if single else scales.job_fallback_half
         own: Floats = (counted * scales.job_flops) ** 2 * np.outer(x[:, 0], x[:, 0])
         own += (counted * scales.job_bandwidth) ** 2 * np.outer(x[:, 1], x[:, 1])
         own += (awaited * scales.job_level) ** 2 * np.outer(level, level)
-        own += (awaited * scales.job_fallback) ** 2 * np.outer(falls, falls)
+        own += (awaited * fallback) ** 2 * np.outer(falls, falls)
         own += (counted * scales.job_arch) ** 2 * (archs[:, np.newaxis] == archs)
         own += rest**2 * (keys[:, np.newaxis] == keys)
         return own
@@ -165,12 +185,15 @@ class ChipModel:
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def updated(self, comparisons: Sequence[Comparison]) -> ChipModel:
-        """The posterior after these comparisons, which are independent given what is common to jobs."""
+        """The posterior after these comparisons, which are independent given what is common to jobs.
+
+        They are all of the fleet's: its spread follows from these alone.
+        """
         model = self.including(chip for one in comparisons for chip in one.chips)
         usable = [one for one in comparisons if len(one.chips) > 1]
         size = len(model.names)
         precision, pull = np.zeros((size, size)), np.zeros(size)
-        count = 0
+        learnt: list[tuple[Floats, int, tuple[Accelerator, ...], float, Floats]] = []
         groups: dict[tuple[tuple[tuple[object, ...], ...], int, float], list[Comparison]] = {}
         for one in usable:
             # Pools of one chip have figures of their own where they were measured.
@@ -181,17 +204,22 @@ class ChipModel:
             rows = model.design(chips, kind)
             if np.isnan(rows).any():
                 continue
-            noise = model.of_a_job(chips, kind) + sd**2 * np.eye(len(chips)) + _ANYTHING
+            noise = model.of_a_job(chips, kind) + sd**2 * np.eye(len(chips)) + ANYTHING
             weighed = np.linalg.solve(noise, rows)
             logs = np.array([one.logs for one in alike])
             logs = logs - logs.mean(axis=1, keepdims=True)
             precision += len(alike) * rows.T @ weighed
             pull += weighed.T @ logs.sum(axis=0)
-            count += len(alike)
-        if not count:
+            learnt.append((rows, kind, chips, sd, logs))
+        if not learnt:
             return model
         mean, covariance = _conditioned(model.mean, model.covariance, precision, pull)
-        return replace(model, mean=mean, covariance=covariance, observations=model.observations + count)
+        misfits = [
+            Misfit.of(logs - rows @ mean, model.of_a_usual_job(chips, kind), rows @ covariance @ rows.T, sd**2)
+            for rows, kind, chips, sd, logs in learnt
+        ]
+        spread, count = fleet_spread(misfits, model.scales.fleets), sum(len(logs) for *_, logs in learnt)
+        return replace(model, mean=mean, covariance=covariance, observations=model.observations + count, spread=spread)
 
 
 def _conditioned(mean: Floats, covariance: Floats, precision: Floats, pull: Floats) -> tuple[Floats, Floats]:

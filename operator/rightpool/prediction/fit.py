@@ -2,57 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-from typing import Any
+import statistics
+from dataclasses import astuple, fields, replace
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import minimize
 
-from rightpool.prediction.chip_model import STATIC_RULE
-from rightpool.prediction.published import Evidence
+from rightpool.prediction.chip_model import ANYTHING, STATIC_RULE
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.published import Evidence, Spreads
 from rightpool.prediction.scales import Scales
 
 # Scales are about 0.1 before anything is known of them, within a factor of e.
-_USUAL, _SPREAD = 0.1, 1.0
-STEPS = 400
-RATE = 0.03
+USUAL: Final = 0.1
+# Scales and spreads in turns.
+TURNS: Final = 5
+# Of the log of a source's spread, while it is not known how much they differ.
+_ANY_SPREAD: Final = 0.5
+# All but the last, which is of the spreads that were found.
+_FITTED: Final = len(fields(Scales)) - 1
+_OF_CHIPS: Final = ("arch", "chip", "fleet_chip")
+_OF_JOBS: Final = tuple(one.name for one in fields(Scales) if one.name.startswith(("job_", "rest")))
 
 
-def loss(evidence: Evidence) -> Any:
-    """Minus the log posterior of the logarithms of scales, as a function of them."""
-    a, x = jnp.asarray(evidence.design), jnp.asarray(evidence.x)
-    rest = jnp.asarray(evidence.logs) - x @ jnp.asarray(STATIC_RULE)
-    plain, classes, archs, chips, fallback = map(jnp.asarray, evidence.groups())
-    falls, single = jnp.asarray(evidence.fallback), jnp.asarray(evidence.single)
+def loss(evidence: Evidence, spread: Floats) -> Any:
+    """Minus the log posterior of the logarithms of scales, as a function of them. spread: of the job of each row."""
+    a, x, rest = jnp.asarray(evidence.design), jnp.asarray(evidence.x), jnp.asarray(evidence.rest())
+    governed = jnp.asarray(evidence.governed())
+    level = x @ jnp.asarray(STATIC_RULE)
+    columns = [x[:, 0], x[:, 1], level, jnp.asarray(evidence.fallback), jnp.asarray(evidence.fallback_half)]
+    outer = jnp.array([jnp.outer(column, column) for column in columns])
+    single, spreads = jnp.asarray(evidence.single), jnp.outer(jnp.asarray(spread), jnp.asarray(spread))
     same_job, same_source = jnp.asarray(evidence.same_job), jnp.asarray(evidence.same_source)
     same_arch = jnp.asarray(evidence.same_arch)
-    level = x @ jnp.asarray(STATIC_RULE)
 
     def value(logs: Any) -> Any:
-        v = jnp.exp(2.0 * logs)
-        common = v[0] * plain + v[1] * classes + v[2] * archs + v[3] * chips + v[4] * fallback
-        own = v[5] * plain + v[6] * chips
-        job = v[7] * jnp.outer(x[:, 0], x[:, 0]) + v[8] * jnp.outer(x[:, 1], x[:, 1]) + v[9] * jnp.outer(level, level)
-        job += v[11] * jnp.outer(falls, falls) + 25.0
-        whole = (a * common) @ a.T + same_source * ((a * own) @ a.T) + same_job * job + v[10] * same_arch
-        whole += jnp.diag(jnp.where(single > 0, v[13], v[12]))
+        scales = Scales(*jnp.append(jnp.exp(2.0 * logs), 0.0))  # squared
+        first = jnp.array([scales.exponents, scales.exponents_class, scales.arch, scales.chip])
+        common = jnp.concatenate([first, jnp.array([scales.fallback, scales.fallback_half])]) @ governed
+        fleet = scales.fleet_exponents * governed[0] + scales.fleet_chip * governed[3]
+        jobs = jnp.array([scales.job_flops, scales.job_bandwidth, scales.job_level])
+        jobs = jnp.concatenate([jobs, jnp.array([scales.job_fallback, scales.job_fallback_half])])
+        own = same_job * jnp.tensordot(jobs, outer, 1) + scales.job_arch * same_arch
+        own += jnp.diag(jnp.where(single > 0, scales.rest_single, scales.rest))
+        whole = (a * common) @ a.T + same_source * ((a * fleet) @ a.T) + own * spreads + ANYTHING * same_job
         root = jnp.linalg.cholesky(whole)
         scaled = jax.scipy.linalg.solve_triangular(root, rest, lower=True)
-        usual = 0.5 * jnp.sum(((logs - jnp.log(_USUAL)) / _SPREAD) ** 2)
+        usual = 0.5 * jnp.sum((logs - jnp.log(USUAL)) ** 2)
         return 0.5 * scaled @ scaled + jnp.sum(jnp.log(jnp.diag(root))) + usual
 
     return value
 
 
-def fitted(evidence: Evidence, start: Scales) -> Scales:
-    """The most likely scales, to three digits: Adam from `start`, with a step that shrinks to nothing."""
-    step = jax.jit(jax.value_and_grad(loss(evidence)))
-    logs = jnp.log(jnp.asarray(astuple(start)))
-    first, second = jnp.zeros_like(logs), jnp.zeros_like(logs)
-    for number in range(1, STEPS + 1):
-        _, slope = step(logs)
-        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
-        move = (first / (1 - 0.9**number)) / (jnp.sqrt(second / (1 - 0.99**number)) + 1e-8)
-        logs = logs - RATE * (1.0 - (number - 1) / STEPS) * move
-    return Scales(*(float(f"{value:.3g}") for value in np.exp(np.asarray(logs))))
+def fitted(evidence: Evidence) -> Scales:
+    """The most likely scales, to three digits, of jobs of a usual source."""
+    logs = np.full(_FITTED, np.log(USUAL))
+    found = Spreads(np.ones(len(evidence.logs)), dict.fromkeys(evidence.sources, 1.0))
+    scales = Scales(*np.append(np.exp(logs), _ANY_SPREAD))
+    for _ in range(TURNS):
+        step = jax.jit(jax.value_and_grad(loss(evidence, found.rows)))
+        best = minimize(
+            lambda at, step=step: tuple(np.asarray(one, dtype=np.float64) for one in step(at)),
+            logs,
+            jac=True,
+            method="L-BFGS-B",
+        )
+        logs = best.x
+        scales = Scales(*np.append(np.exp(logs), _ANY_SPREAD))
+        found = Spreads.of(evidence, scales)
+    # Chips and micro-architectures are few, so their scales are uncertain: they count with the root of their mean
+    # square, by Laplace's method. Three exponents say too little of theirs for that.
+    doubt = np.diag(np.linalg.inv(np.asarray(jax.hessian(loss(evidence, found.rows))(logs))))
+    names = [one.name for one in fields(Scales)]
+    uncertain = {name: float(np.exp(logs[at] + doubt[at])) for name in _OF_CHIPS for at in (names.index(name),)}
+    scales = replace(scales, **uncertain)
+    # A usual source is the one in the middle of those that were seen.
+    spreads = [float(np.log(spread)) for spread in found.sources.values()]
+    middle = float(np.exp(statistics.fmean(spreads)))
+    usual = replace(scales, **{name: getattr(scales, name) * middle for name in _OF_JOBS})
+    fleets = statistics.stdev(spreads) if len(spreads) > 1 else _ANY_SPREAD
+    return Scales(*(float(f"{value:.3g}") for value in astuple(replace(usual, fleets=fleets))))

@@ -60,8 +60,9 @@ def peaks(chips: Sequence[Accelerator], kind: int) -> Floats:
 
 
 def falls_back(chip: Accelerator, kind: int) -> bool:
-    """Whether fp32 runs on plain arithmetic units, since the chip has no tf32."""
-    return kind == SINGLE and "tf32" not in chip.peak_flops
+    """Whether fp32 runs on plain arithmetic units, since the chip has no tf32: all of a program of single precision,
+    and what one of half precision keeps in fp32."""
+    return kind != EIGHT and "tf32" not in chip.peak_flops and "fp32" in chip.peak_flops
 
 
 def weights(valid: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:

@@ -20,6 +20,8 @@ class Scales:
     """Of a chip within its micro-architecture."""
     fallback: float
     """Of fp32 on chips that have no tf32."""
+    fallback_half: float
+    """Of programs of half precision there: what they keep in fp32 runs without tf32, too."""
     fleet_exponents: float
     """Of a fleet's own exponents: its stack and its kinds of jobs."""
     fleet_chip: float
@@ -34,7 +36,11 @@ class Scales:
     """Of a job on a micro-architecture."""
     job_fallback: float
     """Of a job of fp32 on chips that have no tf32."""
+    job_fallback_half: float
+    """Of a job of half precision there."""
     rest: float
     """Of a job on a chip, at half precision and less."""
     rest_single: float
     """Of a job on a chip, at single precision."""
+    fleets: float
+    """Of the logarithm of how much more than usual the jobs of a fleet differ."""

@@ -43,7 +43,7 @@ class StepModelPredictor:
 
     __slots__ = ("_among", "_chips")
 
-    version: Final = "step-model-2"
+    version: Final = "step-model-3"
 
     def __init__(self, chips: ChipModel | None = None) -> None:
         self._chips = chips or shipped()

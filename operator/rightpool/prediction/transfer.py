@@ -197,6 +197,7 @@ def job_speeds(model: ChipModel, comparison: Comparison, chips: Sequence[Acceler
     job = known.scales
     own = np.array([job.job_flops**2, job.job_bandwidth**2, 0.0])[:, np.newaxis] * x[:seen].T
     own += job.job_level**2 * np.outer(STATIC_RULE, x[:seen] @ np.array(STATIC_RULE))
+    own *= known.own_variance
     begin = known.index[f"flops/{CLASSES[comparison.kind]}"]
     mean = known.mean[:3] + known.mean[begin : begin + 3]
     common = known.covariance[:3] + known.covariance[begin : begin + 3]
