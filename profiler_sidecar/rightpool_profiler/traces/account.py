@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rightpool_profiler.traces.memory import Memory
-from rightpool_profiler.traces.summary import Named, Summary, Tally
+from rightpool_profiler.traces.summary import Named, Summary, TimeByName
 from rightpool_profiler.traces.sweep import Share, Window
 
 _LISTED: Final = 10
@@ -23,7 +23,7 @@ class Account:
         self._shares: dict[str, Share] = {}
         self._total = self._longest = 0
         self._steps: int | None = None
-        self.operations = Tally(second)
+        self.operations = TimeByName(second)
         """What takes the time."""
 
     def add(

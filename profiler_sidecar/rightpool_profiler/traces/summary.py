@@ -77,7 +77,7 @@ class _Taken:
     timed: list[int] = field(default_factory=lambda: [0, 0])  # time of the operations whose costs are known
 
 
-class Tally:
+class TimeByName:
     """Count, time and costs by name."""
 
     def __init__(self, second: float) -> None:
@@ -99,9 +99,9 @@ class Tally:
                 found.costs[place] += cost
                 found.timed[place] += time
 
-    def by_kind(self) -> "Tally":
+    def by_kind(self) -> "TimeByName":
         """Of all operations, also those that are in no list."""
-        kinds = Tally(self._second)
+        kinds = TimeByName(self._second)
         for name, taken in self._found.items():
             found = kinds._found[kind_of(name)]
             found.count += taken.count

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rightpool import contract
 from rightpool_profiler.traces.kinds import kind_of
 from rightpool_profiler.traces.kineto_summary import summarise
-from rightpool_profiler.traces.summary import Tally
+from rightpool_profiler.traces.summary import TimeByName
 
 # Names as PyTorch 2.11 and JAX 0.11.2 on H100s and H200s, and both on CPUs, have written them.
 _NAMES = {
@@ -77,10 +77,10 @@ def test_names_of_real_operations(kind: str, name: str) -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=90), st.integers(0, 1000))))
 def test_each_operation_is_of_one_kind(operations: list[tuple[str, int]]) -> None:
-    tally = Tally(1.0)
+    times = TimeByName(1.0)
     for name, time in operations:
-        tally.add(name, time)
-    found = tally.by_kind().most(100, 1)
+        times.add(name, time)
+    found = times.by_kind().most(100, 1)
     assert {one.name for one in found} <= set(contract.TRACE_KINDS)
     assert sum(one.count for one in found) == len(operations)
     assert sum(one.share for one in found) == pytest.approx(sum(time for _, time in operations))
