@@ -164,11 +164,11 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number")
 
 
-def _number(message: dict[str, Any], name: str, most: float = _MAX_NUMBER) -> float:
+def _number(message: dict[str, Any], name: str, most: float | None = None) -> float:
     value = message.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Malformed(f"{name}: not a number")
-    if not 0 <= value <= most or not math.isfinite(value):
+    if not 0 <= value <= (_MAX_NUMBER if most is None else most) or not math.isfinite(value):
         raise Malformed(f"{name}: out of range")
     return float(value)
 

@@ -35,7 +35,8 @@ SPECS: Final[dict[str, Body]] = {
     GOLD: _A10G,
     SILENT: _A10G,  # nothing is heard from its pods
     CORDONED: _A10G,
-    CLASH: _A100 | {"chip": _CHIP},  # of a chip that the catalog has: the pool contradicts it
+    # Of a chip that nobody knows, and without its memory, from which the rest would be estimated.
+    CLASH: {"accelerator": "Acme-Two", "chipsPerNode": 8, "chip": {"teraflops": {"bf16": "181"}}},
     OWN: {"accelerator": "Acme-One", "chipsPerNode": 2, "chip": _CHIP},
 }
 FAULTS: Final = {SILENT: '{"silent": true}'}

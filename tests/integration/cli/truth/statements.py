@@ -179,7 +179,7 @@ def of_pools(scene: Scene) -> Statements:
     yield Statement("pools cordoned: chips", cordoned["chips"], cordoned["chips"]["free"] == 0)
     yield Statement("pools cordoned: why", cordoned["problems"], "2 cordoned" in " ".join(cordoned["problems"]))
     yield Statement("pools clash: left out", sorted(pools), CLASH not in pools)
-    yield Statement("pools clash: why", problems.get(CLASH), "remove spec.chip" in problems.get(CLASH, ""))
+    yield Statement("pools clash: why", problems.get(CLASH), "spec.chip.memory" in problems.get(CLASH, ""))
 
 
 def of_recommend(scene: Scene) -> Statements:
