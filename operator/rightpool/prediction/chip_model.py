@@ -22,7 +22,7 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.precision import CLASSES, SINGLE, falls_back, peak
 from rightpool.prediction.scales import Scales
-from rightpool.prediction.spread import TAILS_SD, Misfit, fleet_spread
+from rightpool.prediction.spread import TAILS_SD, Misfit, fleet_spread, oddity
 
 # The static rule: FLOP/s^0.40 · bandwidth^0.45 · power^0.15.
 STATIC_RULE: Final = (0.40, 0.45, 0.15)
@@ -33,6 +33,9 @@ _POWER_FROM: Final = (0.5, 0.5)
 UNPUBLISHED_POWER_SD: Final = 0.4
 # The variance of c_j: anything goes.
 ANYTHING: Final = 25.0
+
+# What is common to jobs, their fleet's spread and how odd each of them is, in turns: they hardly change after these.
+_TURNS: Final = 3
 
 _AXES: Final = ("flops", "bandwidth", "power")
 # By class of precision; none of eight bits.
@@ -187,39 +190,64 @@ class ChipModel:
     def updated(self, comparisons: Sequence[Comparison]) -> ChipModel:
         """The posterior after these comparisons, which are independent given what is common to jobs.
 
-        They are all of the fleet's: its spread follows from these alone.
+        They are all of the fleet's: its spread follows from these alone. A job that is far off counts for less, as its
+        tails have it: what is common, the spread and how odd jobs are follow from each other, in turns.
         """
         model = self.including(chip for one in comparisons for chip in one.chips)
-        usable = [one for one in comparisons if len(one.chips) > 1]
-        size = len(model.names)
-        precision, pull = np.zeros((size, size)), np.zeros(size)
-        learnt: list[tuple[Floats, int, tuple[Accelerator, ...], float, Floats]] = []
+        learnt = model._alike([one for one in comparisons if len(one.chips) > 1])
+        if not learnt:
+            return model
+        size, spread, odd = len(model.names), model.spread, [np.ones(len(one.logs)) for one in learnt]
+        mean, covariance = model.mean, model.covariance
+        for _ in range(_TURNS):
+            precision, pull = np.zeros((size, size)), np.zeros(size)
+            for one, factors in zip(learnt, odd, strict=True):
+                noise = spread**2 * one.own + one.sd**2 * np.eye(len(one.rows)) + ANYTHING
+                weighed, weights = np.linalg.solve(noise, one.rows), factors**-2.0
+                precision += weights.sum() * one.rows.T @ weighed
+                pull += weighed.T @ (weights @ one.logs)
+            mean, covariance = _conditioned(model.mean, model.covariance, precision, pull)
+            misfits = [one.misfit(mean, covariance) for one in learnt]
+            spread = fleet_spread(misfits, model.scales.fleets)
+            odd = [oddity(one.usual() / spread**2, np.array(one.dimensions)) for one in misfits]
+        count = model.observations + sum(len(one.logs) for one in learnt)
+        return replace(model, mean=mean, covariance=covariance, observations=count, spread=spread)
+
+    def _alike(self, comparisons: Iterable[Comparison]) -> list[_Alike]:
+        """Comparisons on the same chips with the same doubt, together; without those whose chips lack figures."""
         groups: dict[tuple[tuple[tuple[object, ...], ...], int, float], list[Comparison]] = {}
-        for one in usable:
+        for one in comparisons:
             # Pools of one chip have figures of their own where they were measured.
             figures = tuple((chip.key, peak(chip, one.kind), chip.memory_bandwidth) for chip in one.chips)
             groups.setdefault((figures, one.kind, one.sd), []).append(one)
+        found = []
         for (_, kind, sd), alike in groups.items():
             chips = alike[0].chips
-            rows = model.design(chips, kind)
+            rows = self.design(chips, kind)
             if np.isnan(rows).any():
                 continue
-            noise = model.of_a_job(chips, kind) + sd**2 * np.eye(len(chips)) + ANYTHING
-            weighed = np.linalg.solve(noise, rows)
             logs = np.array([one.logs for one in alike])
             logs = logs - logs.mean(axis=1, keepdims=True)
-            precision += len(alike) * rows.T @ weighed
-            pull += weighed.T @ logs.sum(axis=0)
-            learnt.append((rows, kind, chips, sd, logs))
-        if not learnt:
-            return model
-        mean, covariance = _conditioned(model.mean, model.covariance, precision, pull)
-        misfits = [
-            Misfit.of(logs - rows @ mean, model.of_a_usual_job(chips, kind), rows @ covariance @ rows.T, sd**2)
-            for rows, kind, chips, sd, logs in learnt
-        ]
-        spread, count = fleet_spread(misfits, model.scales.fleets), sum(len(logs) for *_, logs in learnt)
-        return replace(model, mean=mean, covariance=covariance, observations=model.observations + count, spread=spread)
+            found.append(_Alike(rows, self.of_a_usual_job(chips, kind), sd, logs))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Jobs of one class of precision on the same chips."""
+
+    rows: Floats
+    """A row a chip, a column an unknown."""
+    own: Floats
+    """Covariance of what is a usual job's own."""
+    sd: float
+    """What each rate may be off beside the model."""
+    logs: Floats
+    """Logarithms of rates, a row a job, less its mean."""
+
+    def misfit(self, mean: Floats, covariance: Floats) -> Misfit:
+        """What these jobs are off by, with this posterior of what is common."""
+        return Misfit.of(self.logs - self.rows @ mean, self.own, self.rows @ covariance @ self.rows.T, self.sd**2)
 
 
 def _conditioned(mean: Floats, covariance: Floats, precision: Floats, pull: Floats) -> tuple[Floats, Floats]:
