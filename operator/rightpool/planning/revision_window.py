@@ -37,7 +37,9 @@ class RevisionWindow:
     """What is kept in memory of the Revision that a job runs as. There is one writer."""
 
     key: RevisionKey
+    """Which Revision it is."""
     window: Window
+    """Its samples, the oldest dropped."""
     track: Track
     """The counter of work, and what of it counts."""
     pods: int

@@ -74,6 +74,7 @@ class Evaluated:
     """One job's part of an evaluation."""
 
     evaluation: Evaluation
+    """Of the whole fleet, which this is a part of."""
     job: Job
     """As it was evaluated."""
     intent: Intent
