@@ -90,6 +90,9 @@ class Observed(NamedTuple):
     refused_variants: tuple[VariantRefusal, ...] = ()
     """Those that it would not take."""
 
+    error: str | None = None
+    """How the operator failed to look at the job; None where it did not. The rest is then what was seen before."""
+
 
 NOT_OBSERVED: Final = Observed()
 

@@ -166,13 +166,14 @@ class Stepper:
         fleet: Fleet,
     ) -> Step:
         """Advance the state machine, and draft the status where it is to be written. A state machine that fails stops
-        this job and no other."""
+        this job and no other; that of a job that could not be looked at takes no step."""
         now = fleet.now
-        problem: str | None = None
+        problem = job.observed.error
         after = job
         try:
-            after = advance(job, assessment, fleet.policy, now, _WORDS)
-            self._problems.pop(job.uid, None)
+            if problem is None:
+                after = advance(job, assessment, fleet.policy, now, _WORDS)
+                self._problems.pop(job.uid, None)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             if self._problems.get(job.uid) != problem:

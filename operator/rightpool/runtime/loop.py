@@ -267,6 +267,8 @@ class Planner:
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
+            if job.observed.error is not None:
+                self._parts.metrics.job_errors.labels("observe").inc()
             try:
                 self._metrics_recorder.decided(job, assessment, fleet.now)
                 yield stepper.step(live[key], job, assessment, fleet)
@@ -282,6 +284,7 @@ class Planner:
         moving = False
         deadline = time.monotonic() + CARRY_OUT_SECONDS
         self._await(0.0)  # what took longer than its own cycle
+        self._parts.executor.checks.begin()
         while not self._stop.is_set():
             with self._timer.phase("step"):
                 batch = list(islice(steps, BATCH))
@@ -328,7 +331,9 @@ class Planner:
                 seen = Observed(
                     revisions=seen.revisions,
                     checkpoint_at=seen.checkpoint_at,
+                    template_checked=seen.template_checked,
                     variants_checked=seen.variants_checked,
+                    error=seen.error,
                 )
                 job = replace(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
