@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Final
 
+from rightpool.api.altered import altered
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.calibration import uncalibrated
@@ -247,7 +248,7 @@ def _books_alone(job: Job, after: Job) -> bool:
         return False
     return (
         _BESIDE_BOOKS(one) == _BESIDE_BOOKS(two)
-        and replace(two.revision, cost_per_hour=one.revision.cost_per_hour) == one.revision
+        and altered(two.revision, cost_per_hour=one.revision.cost_per_hour) == one.revision
     )
 
 

@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
@@ -301,7 +302,7 @@ class Planner:
 
     def _await(self, timeout: float) -> None:
         """Wait for what is being carried out, seconds; what is not done by then stays in `_busy`."""
-        wait(list(self._busy.values()), timeout=timeout)
+        wait([future for future in self._busy.values() if not future.done()], timeout=timeout)
         self._busy = {uid: future for uid, future in self._busy.items() if not future.done()}
 
     def _submit(self, step: Step, pools: Mapping[str, Pool], now: float) -> bool:
@@ -335,7 +336,7 @@ class Planner:
                     variants_checked=seen.variants_checked,
                     error=seen.error,
                 )
-                job = replace(written.job, observed=seen)
+                job = altered(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:
                 parts.executor.carry_out(job, command, pools, term)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
+from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import Taint
 from rightpool.planning.job import NOT_OBSERVED, Job, JobKey, Observed
@@ -116,7 +116,7 @@ class Observer:
         last = self._seen.get(job.key)
         same = last is not None and last.stored is stored and last.job.observed == observed
         return _Seen(
-            stored, measured, last.job if last is not None and same else replace(job, observed=observed), until
+            stored, measured, last.job if last is not None and same else altered(job, observed=observed), until
         )
 
     def _failed(self, stored: StoredJob, error: str, now: float) -> _Seen:
@@ -126,7 +126,7 @@ class Observer:
         observed = last.job.observed if last is not None and known else NOT_OBSERVED
         if observed.error != error:
             logger.exception("the job can't be looked at", extra={"job": str(stored.job.key)})
-        return _Seen(stored, NOT_OBSERVED, replace(stored.job, observed=observed._replace(error=error)), now)
+        return _Seen(stored, NOT_OBSERVED, altered(stored.job, observed=observed._replace(error=error)), now)
 
     def _threat(
         self, job: Job, revisions: Mapping[int, RevisionState], drained: Mapping[str, tuple[Taint, ...]]
