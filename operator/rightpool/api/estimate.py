@@ -98,7 +98,7 @@ class Estimate(Record):
         return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis, self.shared)
 
     def reciprocal(self, numerator: float) -> Estimate:
-        """numerator / X, with nothing shared and no basis of its own: to compare two reciprocals, or to explain one, take
+        """numerator / X, with nothing shared and no basis of its own: to compare two reciprocals, or explain one, take
         what they are reciprocals of."""
         return Estimate(numerator / self.median, self.sd)
 

@@ -89,9 +89,11 @@ class Explanation:
     job: Job
     """The same with the recorded profile, and what its pods show."""
     assessment: Assessment
+    """The decision, taken anew from what was read."""
     pools: Mapping[str, Pool]
     """By name."""
     policy: PlacementPolicySpec
+    """That of the cluster, or the defaults where there is none."""
     now: float
     """Unix seconds."""
     notes: tuple[str, ...]
