@@ -53,7 +53,7 @@ screenshots: $(VENV)/.dev ## pictures of the page and the dashboards for `make d
 	@PYTHONPATH=$(PYTHONPATH):. $(BIN)/python -m tools.screenshots
 
 .PHONY: fit
-fit: $(VENV)/.dev ## fit the chip model from the published throughput in RIGHTPOOL_SHARED; the same data, the same file
+fit: $(VENV)/.dev ## fit the models of chips and sizes from the published throughput in RIGHTPOOL_SHARED; the same data, the same file
 	@$(BIN)/python -m tools.fit
 
 .PHONY: fuzz

@@ -7,12 +7,17 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.chip_cases import Fleets, asked, workload
 from benchmarks.scored import Scored
-from benchmarks.size_cases import rates_by_size
 from rightpool.hardware.catalog import Catalog
+from rightpool.prediction.chip_data import shipped
+from rightpool.prediction.spread import NU
+from tools.fit.scaling import rates_by_size
 from tools.fit.throughput import Work
 
 
@@ -29,6 +34,27 @@ def median_of_others(works: Sequence[Work]) -> list[Scored]:
             others = [value for other, value in known if other != name]
             if others:
                 found.append(Scored(source, there, statistics.median(others), math.nan, ratio))
+    return found
+
+
+def drawn(works: Sequence[Work], draw: np.random.Generator) -> list[Work]:
+    """The same workloads of the same sources on the same chips, with rates as the model takes them to be: what is
+    common to all, what is a source's own, and what is a job's, with its tails."""
+    model = shipped().including(chip for work in works for chip in work.comparison.chips)
+    own = model.deviations()
+    common = draw.multivariate_normal(model.mean, model.covariance - np.diag(own), method="eigh")
+    sources = {}
+    for name in sorted({work.source for work in works}):
+        spread = math.exp(draw.normal(0.0, model.scales.fleets))
+        sources[name] = (common + draw.normal(0.0, np.sqrt(own)), spread)
+    found = []
+    for work in works:
+        chips, kind = work.comparison.chips, work.comparison.kind
+        fleet, spread = sources[work.source]
+        tail = spread * math.sqrt(NU / draw.chisquare(NU))
+        job = draw.multivariate_normal(np.zeros(len(chips)), model.of_a_usual_job(chips, kind), method="eigh")
+        logs = model.design(chips, kind) @ fleet + tail * job
+        found.append(replace(work, comparison=replace(work.comparison, logs=tuple(logs.tolist()))))
     return found
 
 

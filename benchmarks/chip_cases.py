@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.choices import chosen_chips
@@ -194,9 +194,16 @@ def _chosen(cases: ChipCases, work: Work, ratios: dict[str, dict[str, dict[str, 
             else:
                 chosen = here if name.startswith("stay") else max(ahead, key=lambda key: (ahead[key], key))
             cases.choices[name].append(1.0 - math.exp(worth[chosen] - best))
-            for one, other in itertools.combinations(prices, 2):
-                if abs(worth[one] - worth[other]) > 0.02:
-                    cases.order[name].append((ahead[one] > ahead[other]) == (worth[one] > worth[other]))
+            cases.order[name] += in_order(worth, ahead)
+
+
+def in_order(worth: Mapping[str, float], ahead: Mapping[str, float]) -> list[bool]:
+    """Whether pairs of chips are in the right order, by logarithms of samples a dollar; pairs within 2% do not count.
+
+    worth: what was measured. ahead: what was predicted, up to a constant.
+    """
+    pairs = [pair for pair in itertools.combinations(worth, 2) if abs(worth[pair[0]] - worth[pair[1]]) > 0.02]
+    return [(ahead[one] > ahead[other]) == (worth[one] > worth[other]) for one, other in pairs]
 
 
 def choice_lines(cases: ChipCases) -> list[Line]:

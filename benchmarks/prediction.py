@@ -25,10 +25,10 @@ from textwrap import wrap
 
 import numpy as np
 
-from benchmarks.ablations import median_of_others, other_sources, repeated_rows
-from benchmarks.chip_cases import chip_cases, choice_lines
-from benchmarks.scored import INTERVAL, Bar, Line, Question, Scored, answers, pool, profile, quantiles, summed
-from benchmarks.size_cases import blind, ddp, gains_late, scalings, slices, two_sizes
+from benchmarks.ablations import drawn, median_of_others, other_sources, repeated_rows
+from benchmarks.chip_cases import OURS, chip_cases, choice_lines
+from benchmarks.scored import INTERVAL, Bar, Line, Question, Scored, answers, coverage, pool, profile, quantiles, summed
+from benchmarks.size_cases import blind, ddp, slices, two_sizes
 from rightpool.api.placement import Placement
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.chip_data import shipped
@@ -37,7 +37,9 @@ from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.step_model import StepModelPredictor
-from tools.fit.throughput import published
+from tools.fit.scaling import Scaling, gains_late, scalings
+from tools.fit.sizes import fitted_sizes
+from tools.fit.throughput import Work, published
 
 # What must be reached: design of prediction, and what was asked of this benchmark.
 ONE = Bar(0.105, 0.36)
@@ -74,18 +76,52 @@ def throughput_lines(train: Path, test: Path, quick: bool) -> list[Line]:
         if not quick:
             lines += summed("ablation: median ratio of other jobs", median_of_others(asked.works), judged=False)
             lines += summed("ablation: other sources alone", other_sources(learnt.works, asked.works), judged=False)
+            lines += drawn_lines(asked.works)
     predictor = StepModelPredictor()
     found = scalings(test, catalog, unknown)
-    lines += summed("size, two sizes seen, one node", two_sizes(predictor, found, False), SIZES)
+    lines += summed("size, two sizes seen, one node", two_sizes(found, False).scored(predictor), SIZES)
     usual = [scaling for scaling in found if not gains_late(scaling)]
-    lines += summed("size, two sizes seen, one node, no late gains", two_sizes(predictor, usual, False))
-    lines += summed("size, two sizes seen, across nodes", two_sizes(predictor, found, True))
-    lines += summed("blind 1 to 8", blind(predictor, found), BLIND)
-    lines += summed("blind 1 to 2 and 4", blind(predictor, found, (2, 4)))
+    lines += summed("size, two sizes seen, one node, no late gains", two_sizes(usual, False).scored(predictor))
+    lines += summed("size, two sizes seen, across nodes", two_sizes(found, True).scored(predictor))
+    lines += summed("blind 1 to 8", blind(found).scored(predictor), BLIND)
+    lines += summed("blind 1 to 2 and 4", blind(found, (2, 4)).scored(predictor))
     if not quick:
         lines += summed("ablation: rows that are repeated", list(repeated_rows(test, catalog)), judged=False)
+        lines += other_sizes(found)
     lines += [Line("left out", name, rows) for name, rows in sorted(unknown.items())]
     return lines
+
+
+def drawn_lines(works: Sequence[Work]) -> list[Line]:
+    """What predictions reach where the model is right: rates are drawn from it, for the same rows."""
+    rows = drawn(works, np.random.default_rng(0))
+    cases, lines = chip_cases(rows, rows, quick=True), []
+    parts = (("one pool seen", cases.one), ("two pools seen", cases.two), ("same family", cases.family))
+    for name, scored in parts:
+        case = f"ablation: rates from the model, {name}"
+        groups = [line for line in coverage(case, scored) if line.ok is not None and "lowest" not in line.source]
+        lines += summed(case, scored, split=False, judged=False)[:1]
+        if groups:
+            reached = sum(bool(line.ok) for line in groups) / len(groups)
+            lines.append(Line(f"{case}, groups with 75-90%", "all", len(groups), coverage=reached))
+    order = cases.order[OURS]
+    lines.append(
+        Line("ablation: rates from the model, pairs in order", "all", len(order), order=sum(order) / len(order))
+    )
+    return lines
+
+
+def other_sizes(found: Sequence[Scaling]) -> list[Line]:
+    """Sizes, with what links and bytes do not tell fitted on the other sources alone."""
+    parts: dict[str, list[Scored]] = {"two sizes seen, one node": [], "blind 1 to 8": []}
+    for source in sorted({scaling.source for scaling in found}):
+        mine, others = ([one for one in found if (one.source == source) is own] for own in (True, False))
+        if others:
+            predictor = StepModelPredictor(sizes=fitted_sizes(others))
+            for name, case in zip(parts, (two_sizes(mine, False), blind(mine)), strict=True):
+                parts[name] += case.scored(predictor)
+    cases = {f"ablation: scales of other sources, {name}": scored for name, scored in parts.items()}
+    return [line for case, scored in cases.items() for line in summed(case, scored, judged=False)]
 
 
 def _precision(blind: Sequence[Scored], known: Sequence[Scored]) -> list[Line]:

@@ -15,7 +15,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.pool import LinkKind
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.pool import Pool
-from rightpool.prediction.features import features
+from rightpool.prediction.features import Features, features
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations, Missing, Predictor
 from rightpool.profiles.profile import Profile, Reading, Steadiness
@@ -186,22 +186,42 @@ def pool(name: str, chip: Accelerator, per_node: int = 8, inside: Link | None = 
     return Pool(name, chip, per_node, "nvidia.com/gpu", {}, inside or chip.intra_link, between, price, 4096, 4096)
 
 
-def answers(
-    predictor: Predictor, pools: Iterable[Pool], questions: Sequence[Question]
-) -> list[list[tuple[float, float] | None]]:
-    """(log rate, sd) of each target of each question, None where it is not predicted; all in one call."""
-    machines = Machines.of(pools)
-    jobs = features(
-        [question.profile for question in questions],
-        [question.here for question in questions],
-        [question.batch for question in questions],
-        machines,
-        {number: question.seen for number, question in enumerate(questions) if question.seen},
-    )
-    rows = [(number, target) for number, question in enumerate(questions) for target in question.targets]
-    prediction = predictor.predict(jobs, machines, Destinations.of(rows, machines))
-    found: list[list[tuple[float, float] | None]] = [[] for _ in questions]
-    for row, (number, _) in enumerate(rows):
-        missing = int(prediction.missing[row]) != Missing.NOTHING
-        found[number].append(None if missing else (math.log(float(prediction.median[row])), float(prediction.sd[row])))
-    return found
+Answers = list[list[tuple[float, float] | None]]
+"""(log rate, sd) of each target of each question, None where it is not predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """Questions as a model takes them, to be asked of several."""
+
+    jobs: Features
+    machines: Machines
+    rows: Destinations
+
+    @classmethod
+    def of(cls, pools: Iterable[Pool], questions: Sequence[Question]) -> Posed:
+        """All at once."""
+        machines = Machines.of(pools)
+        jobs = features(
+            [question.profile for question in questions],
+            [question.here for question in questions],
+            [question.batch for question in questions],
+            machines,
+            {number: question.seen for number, question in enumerate(questions) if question.seen},
+        )
+        rows = [(number, target) for number, question in enumerate(questions) for target in question.targets]
+        return cls(jobs, machines, Destinations.of(rows, machines))
+
+    def answers(self, predictor: Predictor) -> Answers:
+        """In one call."""
+        prediction = predictor.predict(self.jobs, self.machines, self.rows)
+        found: Answers = [[] for _ in self.jobs.chips]
+        columns = zip(self.rows.job, prediction.missing, prediction.median, prediction.sd, strict=True)
+        for job, missing, median, sd in columns:
+            found[job].append((math.log(median), float(sd)) if missing == Missing.NOTHING else None)
+        return found
+
+
+def answers(predictor: Predictor, pools: Iterable[Pool], questions: Sequence[Question]) -> Answers:
+    """Of questions that are asked once."""
+    return Posed.of(pools, questions).answers(predictor)

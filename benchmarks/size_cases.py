@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
-import statistics
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.scored import Question, Scored, answers, pool, profile
+from benchmarks.scored import Posed, Question, Scored, answers, pool, profile
 from rightpool.api.placement import Placement
 from rightpool.api.pool import LinkKind
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.prediction.predictor import Predictor
 from rightpool.profiles.sample import Field
 from rightpool.profiles.traits import ModelTraits
-from tools.fit.throughput import measured, named, number
-
-Row = dict[str, str]
-
-
-def table(path: Path) -> list[Row]:
-    """A CSV file with a header; empty where it is not there."""
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+from tools.fit.scaling import Row, Scaling, table
+from tools.fit.throughput import measured, number
 
 
 def _measured(path: Path, *columns: str) -> list[Row]:
@@ -45,127 +33,70 @@ def _shown(row: Row, columns: dict[Field, tuple[str, float]]) -> dict[Field, flo
     return {name: value * columns[name][1] for name, value in found.items() if value is not None}
 
 
-@dataclass(slots=True)
-class Scaling:
-    """Throughput of the same work by the number of chips, the batch of each chip the same."""
-
-    source: str
-    chip: Accelerator
-    rates: dict[int, float]
-
-
-LATE_GAIN = 0.15
-
-
-def gains_late(scaling: Scaling) -> bool:
-    """Whether a later doubling within a node gains more than the one before it, by more than LATE_GAIN in the exponent
-    of the chips: sharing costs do not fall, so one of the rates is of something else, or off."""
-    sizes = [size for size in scaling.rates if size <= 8]
-    rates = scaling.rates
-    slopes = [math.log(rates[b] / rates[a]) / math.log(b / a) for a, b in itertools.pairwise(sizes)]
-    return any(later - earlier > LATE_GAIN for earlier, later in itertools.pairwise(slopes))
-
-
-def rates_by_size(
-    directory: Path, catalog: Catalog, unknown: Counter[str]
-) -> tuple[dict[tuple[str, ...], dict[int, list[float]]], dict[str, Accelerator]]:
-    """Rates by (source, chip, what else tells jobs apart) and by number of chips, and the chips by key. What the
-    catalog lacks is counted."""
-    found: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    chips: dict[str, Accelerator] = {}
-    for source, key, gpu, size, text in _rows(directory):
-        chip, rate, count = named(catalog, gpu), measured(text), int(size) if size.isdecimal() else 0
-        if chip is None:
-            unknown[f"{gpu} is not in the catalog"] += 1
-        elif rate is None or count < 1:
-            unknown[f"no number for the rate or size in {source}"] += 1
-        else:
-            chips[chip.key] = chip
-            found[source, chip.key, *key][count].append(rate)
-    return found, chips
-
-
-def scalings(directory: Path, catalog: Catalog, unknown: Counter[str]) -> list[Scaling]:
-    """All that the files of the directory have at several sizes."""
-    found, chips = rates_by_size(directory, catalog, unknown)
-    made = []
-    for (source, chip_key, *_), sizes in found.items():
-        if len(sizes) > 1:
-            rates = {count: statistics.median(rates) for count, rates in sorted(sizes.items())}
-            made.append(Scaling(source, chips[chip_key], rates))
-    return made
-
-
-def _rows(directory: Path) -> Iterator[tuple[str, tuple[str, ...], str, str, str]]:
-    for row in table(directory / "lambda_train.csv"):
-        # Their eight-chip rows of this model are super-linear: a measuring error of the source.
-        if row["mode"] == "train" and not row["model"].startswith("bert_base"):
-            key = (row["stack"], row["model"], row["precision"])
-            yield "lambda", key, row["gpu"], row["count"], row["throughput"]
-    for row in table(directory / "nvidia_dle.csv"):
-        if row["section"] == "train" and row["throughput"] and row["count"].isdigit():
-            columns = ("model", "task", "config", "batch_per_gpu", "precision", "column", "src")
-            yield "dle", tuple(row[name] for name in columns), row["gpu"], row["count"], row["throughput"]
-    for row in table(directory / "mpt_llmfoundry.csv"):
-        parts = ("model", "seq_len", "micro_batch", "precision", "sharding", "act_ckpt")
-        yield "mpt", tuple(row[part] for part in parts), row["gpu"], row["count"], row["tokens_per_s"]
-
-
 def _placed(chip: Accelerator, count: int) -> Placement:
     """Eight chips a pod; the slices of a TPU are what they are."""
     pods = max(1, count // 8)
     return Placement(chip.key.lower(), count, pods)
 
 
-def two_sizes(predictor: Predictor, found: Sequence[Scaling], across: bool) -> list[Scored]:
-    """Two sizes seen, any third, within one node (or across); beside linear growth from the nearest."""
-    questions, truths = [], []
-    pools = {scaling.chip.key: pool(scaling.chip.key.lower(), scaling.chip) for scaling in found}
-    for scaling in found:
-        for here, before in itertools.permutations(scaling.rates, 2):
-            if here < before:
-                continue
-            targets = [n for n in scaling.rates if n not in (here, before) and (max(n, here) > 8) is across]
-            for target in targets:
-                seen = {_placed(scaling.chip, before): scaling.rates[before]}
-                questions.append(
-                    Question(
-                        profile(here, scaling.rates[here]),
-                        _placed(scaling.chip, here),
-                        (_placed(scaling.chip, target),),
-                        seen,
-                    )
-                )
-                truths.append((scaling, here, target))
-    return list(_scored(predictor, pools.values(), questions, truths))
+@dataclass(frozen=True, slots=True)
+class SizeCase:
+    """Sizes to predict from others, to be asked of several models."""
+
+    posed: Posed
+    truths: list[tuple[Scaling, int, int]]
+    """What each question is of: from so many chips to so many."""
+
+    @classmethod
+    def of(cls, found: Sequence[Scaling], asked: Iterable[tuple[Scaling, int, int | None, int]]) -> SizeCase:
+        """asked: of which, from which size, the other one that was seen, and which is asked for."""
+        pools = {scaling.chip.key: pool(scaling.chip.key.lower(), scaling.chip) for scaling in found}
+        questions, truths = [], []
+        for scaling, here, before, target in asked:
+            seen = {} if before is None else {_placed(scaling.chip, before): scaling.rates[before]}
+            made = profile(here, scaling.rates[here])
+            place = _placed(scaling.chip, here)
+            questions.append(Question(made, place, (_placed(scaling.chip, target),), seen))
+            truths.append((scaling, here, target))
+        return cls(Posed.of(pools.values(), questions), truths)
+
+    def scored(self, predictor: Predictor) -> list[Scored]:
+        """What a model predicts, beside linear growth."""
+        made = []
+        for (scaling, here, target), (answer,) in zip(self.truths, self.posed.answers(predictor), strict=True):
+            if answer is not None:
+                linear = math.log(scaling.rates[here] * target / here)
+                truth = math.log(scaling.rates[target])
+                key = f"{scaling.chip.key} {scaling.chip.intra_link.kind.value}"
+                made.append(Scored(scaling.source, key, *answer, truth, {"linear": linear}))
+        return made
 
 
-def blind(predictor: Predictor, found: Sequence[Scaling], sizes: Sequence[int] = (8,)) -> list[Scored]:
-    """From one chip to others of a node; beside linear growth."""
-    questions, truths = [], []
-    pools = {scaling.chip.key: pool(scaling.chip.key.lower(), scaling.chip) for scaling in found}
-    for scaling in found:
-        for target in sizes:
-            if 1 in scaling.rates and target in scaling.rates:
-                made = profile(1, scaling.rates[1])
-                questions.append(Question(made, _placed(scaling.chip, 1), (_placed(scaling.chip, target),)))
-                truths.append((scaling, 1, target))
-    return list(_scored(predictor, pools.values(), questions, truths))
+def two_sizes(found: Sequence[Scaling], across: bool) -> SizeCase:
+    """Two sizes seen, the larger one now, and any third, within one node or across."""
+    return SizeCase.of(
+        found,
+        (
+            (scaling, here, before, target)
+            for scaling in found
+            for before, here in itertools.combinations(scaling.rates, 2)
+            for target in scaling.rates
+            if target not in (here, before) and (max(target, here) > 8) is across
+        ),
+    )
 
 
-def _scored(
-    predictor: Predictor,
-    pools: Iterable[Pool],
-    questions: Sequence[Question],
-    truths: Sequence[tuple[Scaling, int, int]],
-) -> Iterator[Scored]:
-    found = answers(predictor, list(pools), questions)
-    for (scaling, here, target), (answer,) in zip(truths, found, strict=True):
-        if answer is not None:
-            linear = math.log(scaling.rates[here] * target / here)
-            truth = math.log(scaling.rates[target])
-            key = f"{scaling.chip.key} {scaling.chip.intra_link.kind.value}"
-            yield Scored(scaling.source, key, *answer, truth, {"linear": linear})
+def blind(found: Sequence[Scaling], sizes: Sequence[int] = (8,)) -> SizeCase:
+    """From one chip to others of a node."""
+    return SizeCase.of(
+        found,
+        (
+            (scaling, 1, None, target)
+            for scaling in found
+            for target in sizes
+            if 1 in scaling.rates and target in scaling.rates
+        ),
+    )
 
 
 # --- slices of one chip ----------------------------------------------------------------------------------------------

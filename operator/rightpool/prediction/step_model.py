@@ -15,6 +15,7 @@ from rightpool.prediction.grounds import described
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
 from rightpool.prediction.predictor import Destinations, Missing, Origin, Prediction
+from rightpool.prediction.size_scales import SizeScales, shipped_sizes
 from rightpool.prediction.step_time import SizeModel, growth, step_times
 from rightpool.prediction.transfer import COUNTED, WEIGHT_SHIFT, Transfer, eased, job_speeds
 
@@ -34,19 +35,19 @@ ARITHMETIC_SD: Final = 0.25
 
 
 class StepModelPredictor:
-    """The present implementation of `Predictor`. Without a chip model it has the one that ships."""
+    """The present implementation of `Predictor`. Without a chip model or scales of sizes it has those that ship."""
 
-    __slots__ = ("_among", "_chips")
+    __slots__ = ("_among", "_chips", "_sizes")
 
-    version: Final = "step-model-3"
+    version: Final = "step-model-4"
 
-    def __init__(self, chips: ChipModel | None = None) -> None:
-        self._chips = chips or shipped()
+    def __init__(self, chips: ChipModel | None = None, sizes: SizeScales | None = None) -> None:
+        self._chips, self._sizes = chips or shipped(), sizes or shipped_sizes()
         self._among: tuple[list[Accelerator], Transfer] | None = None  # of the last call: a fleet's chips seldom change
 
     def of_fleet(self, experience: Sequence[Comparison]) -> "StepModelPredictor":
         """The same model after what the fleet's own moves have shown."""
-        return type(self)(self._chips.updated(experience)) if experience else self
+        return type(self)(self._chips.updated(experience), self._sizes) if experience else self
 
     def predict(self, jobs: Features, machines: Machines, targets: Destinations) -> Prediction:
         """Every target's throughput."""
@@ -58,7 +59,7 @@ class StepModelPredictor:
         tables = self._tables([pool.accelerator for pool in machines.pools])
         speed, doubt = _speeds(jobs, tables, targets)
         elsewhere = targets.pool != home
-        sizes = SizeModel.of(jobs, machines)
+        sizes = SizeModel.of(jobs, machines, self._sizes)
         pools_seen = self._several(jobs, machines, targets, sizes, tables, speed, doubt)
         without_fault, fault_sd = _without_fault(jobs, targets)
         speed = np.where(elsewhere, speed, 0.0) + without_fault

@@ -26,12 +26,10 @@ from rightpool.prediction.layout import seconds_per_byte
 from rightpool.prediction.loading import forms, loaded, loader_chances
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
+from rightpool.prediction.size_scales import SizeScales
 
-# Bytes to sum a second of work on the chip: lognormal, fitted on 1 → 2, 4, 8 chips of some 500 published jobs. With
-# parameters and the length of a step known, what is left are buckets, dtypes on the wire and the links' real rates.
-VOLUME: Final = 0.9e9
-VOLUME_SD: Final = 1.9
 VOLUMES: Final = (1e2, 1e14)  # what a program says beyond these is a defect
+# With parameters and the length of a step known: buckets, dtypes on the wire and the links' real rates are left.
 KNOWN_VOLUME_SD: Final = 0.35
 # What exposed communication by itself says of them, and the least of it that a trace resolves.
 EXPOSED_VOLUME_SD: Final = 0.4
@@ -55,15 +53,17 @@ DOUBLING: Final = 0.2
 
 _NODES: Final = tuple((step, loss, first * second) for step, first in _STEPS for loss, second in _LOSSES)
 
-# Two sizes of one job differ by this much in ways that nothing here tells, and more with each doubling.
-SIZE_SD: Final = 0.03
-DOUBLING_SD: Final = 0.04
+# Two sizes of one job differ by this much in ways that nothing here tells: rows of published rates that are alike in
+# all that is known of them differ by 1.2% in the median. And as much again for each doubling away from what was seen.
+SIZE_SD: Final = 0.02
+# Of what the last doubling lacked, or of the slope beside the model, this much for each doubling away from what was
+# seen: whether the next one lacks as much, less or more, nothing tells. A fit on published rates would have it at 1.6,
+# which makes a job that reports such a size far less sure than one that does not.
+LACKING: Final = 0.5
+# What a measured rate is off by itself: of a small difference from the last doubling half may be this.
+RATE_SD: Final = 0.03
 # Crossing from one group of chips to several for the first time: nothing observed speaks of the new fabric.
 NEW_FABRIC_SD: Final = 0.25
-# What rates at other sizes say beside the model: a slope in log2 of the chips. It is small, unless what was seen is
-# large: then the model does not know the job, and what was seen goes on.
-SLOPE_SD: Final = 0.03
-SEEN_SD: Final = 0.03
 
 # Chip time against the chip's share of the batch: exponents 0.62–0.85 were seen on one chip for 4- to 8-fold changes,
 # because optimizer steps and small kernels do not shrink with the batch.
@@ -109,14 +109,14 @@ class SizeModel:
     """Whether it was seen on several groups."""
 
     @classmethod
-    def of(cls, jobs: Features, machines: Machines) -> "SizeModel":
+    def of(cls, jobs: Features, machines: Machines, scales: SizeScales) -> "SizeModel":
         """Of all jobs of a fleet."""
         known = ~np.isnan(jobs.volume)
         passes = np.where(known | ~(jobs.shares.comm_known & (jobs.chips > 1)), PASSES, 0.0)
         copied = np.nan_to_num(jobs.volume) * _copies(passes, jobs.chips, machines.memory[jobs.pool])
         work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed) - copied, 0.05)
-        volume = np.log(np.clip(np.where(known, jobs.volume / work, VOLUME), *VOLUMES))
-        volume_sd = np.where(known, KNOWN_VOLUME_SD, VOLUME_SD)
+        volume = np.log(np.clip(np.where(known, jobs.volume / work, scales.volume), *VOLUMES))
+        volume_sd = np.where(known, KNOWN_VOLUME_SD, scales.volume_sd)
         observed = np.flatnonzero(jobs.shares.comm_known & (jobs.chips > 1))
         if observed.size:
             implied, implied_sd = _implied_log_volume(jobs, machines, passes, observed), EXPOSED_VOLUME_SD
@@ -145,20 +145,23 @@ class SizeModel:
         steps = _times(jobs, machines, model, rows, np.ones(len(alike)))
         nodes = np.log([forms(jobs.shares, job, time, load)[0] for time, _ in steps]).transpose(2, 0, 1)
         joint = logs[:, :, np.newaxis] + np.log(np.maximum(loader.T, 1e-30))[:, np.newaxis, :]
-        np.add.at(joint, job, -0.5 * ((nodes - rest[:, np.newaxis, np.newaxis]) / SEEN_SD) ** 2)
+        np.add.at(joint, job, -0.5 * ((nodes - rest[:, np.newaxis, np.newaxis]) / scales.seen) ** 2)
         chances = _normalised(joint.reshape(len(size), -1)).reshape(joint.shape)
         left = rest - (chances[job] * nodes).sum(axis=(1, 2))
         distance = np.log2(rows.chips / jobs.chips[job])
+        # The first step over other links paid for these, too: it says less of a slope.
+        other_links = (rows.groups > 1) != (jobs.groups[job] > 1)
+        counts = np.where(other_links, 1.0 / (1.0 + (NEW_FABRIC_SD / scales.seen) ** 2), 1.0)
         weight, pull = np.zeros(len(size)), np.zeros(len(size))
-        np.add.at(weight, job, distance**2)
-        np.add.at(pull, job, distance * left)
+        np.add.at(weight, job, counts * distance**2)
+        np.add.at(pull, job, counts * distance * left)
         least, most = size.copy(), size.copy()
         np.minimum.at(least, job, np.log2(rows.chips))
         np.maximum.at(most, job, np.log2(rows.chips))
         wide = model.wide.copy()
         wide[job[rows.groups > 1]] = True
-        likely = np.maximum(SLOPE_SD, np.abs(pull) / np.maximum(weight, 1e-9))
-        slope = pull / (weight + (SEEN_SD / likely) ** 2)
+        likely = np.maximum(scales.slope, np.abs(pull) / np.maximum(weight, 1e-9))
+        slope = pull / (weight + (scales.seen / likely) ** 2)
         last = LastDoubling.of(jobs, machines, rows, most)
         # Those of other jobs stay as they are to the last digit: no job's estimate depends on who else is evaluated.
         chance, measured = _normalised(logs), np.unique(job)
@@ -188,12 +191,13 @@ def step_times(jobs: Features, machines: Machines, sizes: SizeModel, rows: Desti
         own, to = job[resized], np.log2(rows.chips[resized])
         least, most = sizes.reach[0][own], sizes.reach[1][own]
         beyond = np.maximum(np.maximum(least - to, to - most), 0.0)
+        # Between two sizes that were seen doubt grows from either, as that of a bridge.
+        between = np.maximum((to - least) * (most - to), 0.0) / np.maximum(most - least, 1.0)
         # What copies take shows at sizes that were seen, and is the less known the further from them.
         unseen[resized] = beyond / np.abs(to - np.log2(before[resized]))
-        # Half of what the last doubling lacked: whether the next one lacks as much, less or more, nothing tells.
         lacked = np.where(to > most, np.nan_to_num(np.log(2.0) - sizes.last.gain[own]), 0.0)
-        doubt = DOUBLING_SD + 0.5 * np.maximum(np.abs(sizes.slope[own]), lacked)
-        variance[resized] = SIZE_SD**2 + (doubt * beyond) ** 2
+        doubt = SIZE_SD + LACKING * np.maximum(np.abs(sizes.slope[own]), lacked)
+        variance[resized] = SIZE_SD**2 + doubt**2 * (beyond**2 + between)
         fixed = resized[jobs.keeps_batch[own]]
         variance[fixed] += (BATCH_EXPONENT_SD * np.log(before[fixed] / rows.chips[fixed])) ** 2
     variance += np.where((rows.groups > 1) & ~sizes.wide[job], NEW_FABRIC_SD**2, 0.0)
@@ -262,8 +266,8 @@ def _diminished(
     doublings = np.log2(there.chips / chips)
     gain = (np.log(growth(jobs, there) / growth(jobs, smaller)) - log[chosen] + begin) / doublings
     more = np.maximum(gain - last.gain[there.job], 0.0)
-    noise = 2.0 * (SEEN_SD / last.doublings[there.job]) ** 2
-    longer[chosen] = doublings * more / (1.0 + noise / np.maximum(more, SLOPE_SD) ** 2)
+    noise = 2.0 * (RATE_SD / last.doublings[there.job]) ** 2
+    longer[chosen] = doublings * more / (1.0 + noise / np.maximum(more, RATE_SD) ** 2)
     return longer
 
 
