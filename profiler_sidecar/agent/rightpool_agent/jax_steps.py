@@ -200,7 +200,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             if alone and not (layout.trains and steps and steps > 1):
                 _keep(function, None)
                 return None
-            # A loop along data that no compiled function holds may be one over time, as in the first call of a recurrent
+            # Outside of compiled functions a loop along data may be one over time, as in the first call of a recurrent
             # network: what it carries has to come in again to be parameters.
             doubtful = alone and any(len(shape) > 1 for shape in turns.scanned)
             track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
