@@ -101,6 +101,21 @@ def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> 
     command.stderr.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full, as Linux has it")
+def test_a_disk_that_is_full_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = subprocess.run(
+            [sys.executable, "-m", "rightpool.cli.main", "completion", "bash"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    message = "rightpool completion: not all is written: No space left on device\n"
+    assert (command.returncode, command.stderr) == (1, message)
+
+
 def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> int:
         raise BrokenPipeError("of a socket")
