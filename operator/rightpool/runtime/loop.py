@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
@@ -283,6 +284,8 @@ class Planner:
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
+            if job.observed.error is not None:
+                self._parts.metrics.job_errors.labels("observe").inc()
             try:
                 self._metrics_recorder.decided(job, assessment, fleet.now)
                 yield stepper.step(live[key], job, assessment, fleet)
@@ -298,6 +301,7 @@ class Planner:
         moving = False
         deadline = time.monotonic() + CARRY_OUT_SECONDS
         self._await(0.0)  # what took longer than its own cycle
+        self._parts.executor.checks.begin()
         while not self._stop.is_set():
             with self._timer.phase("step"):
                 batch = list(islice(steps, BATCH))
@@ -314,7 +318,7 @@ class Planner:
 
     def _await(self, timeout: float) -> None:
         """Wait for what is being carried out, seconds; what is not done by then stays in `_busy`."""
-        wait(list(self._busy.values()), timeout=timeout)
+        wait([future for future in self._busy.values() if not future.done()], timeout=timeout)
         self._busy = {uid: future for uid, future in self._busy.items() if not future.done()}
 
     def _submit(self, step: Step, pools: Mapping[str, Pool], now: float) -> bool:
@@ -344,9 +348,11 @@ class Planner:
                 seen = Observed(
                     revisions=seen.revisions,
                     checkpoint_at=seen.checkpoint_at,
+                    template_checked=seen.template_checked,
                     variants_checked=seen.variants_checked,
+                    error=seen.error,
                 )
-                job = replace(written.job, observed=seen)
+                job = altered(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:
                 parts.executor.carry_out(job, command, pools, term)
