@@ -7,6 +7,7 @@ is imported, so that `rightpool pools` does not load the modules of the operator
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import select
@@ -51,8 +52,14 @@ def run_command(tokens: Sequence[str]) -> int:
     except BrokenPipeError:
         if not _unread():
             raise  # of a connection, and no command may hide that
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _drop_output()
+        print(f"rightpool: not all is written: {error.strerror}", file=sys.stderr)
+        return 1
     return status
 
 
@@ -76,6 +83,11 @@ class _PrintVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(f"rightpool {_version()}")
         parser.exit()
+
+
+def _drop_output() -> None:
+    """What is not written yet goes nowhere: else the interpreter fails at it once more, at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unread() -> bool:

@@ -104,6 +104,21 @@ def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> 
     command.stderr.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full, as Linux has it")
+def test_a_disk_that_is_full_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = subprocess.run(
+            [sys.executable, "-m", "rightpool.cli.main", "completion", "bash"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    message = "rightpool: not all is written: No space left on device\n"
+    assert (command.returncode, command.stderr) == (1, message)
+
+
 @pytest.mark.parametrize(
     ("moment", "status"), [("while it loads", 130), ("while it runs", 130), ("after it", -signal.SIGINT)]
 )
