@@ -97,8 +97,8 @@ class Estimate(Record):
         return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis + basis, self.shared)
 
     def reciprocal(self, numerator: float) -> Estimate:
-        """numerator / X, with nothing shared: to compare two reciprocals, compare what they are reciprocals of."""
-        return Estimate(numerator / self.median, self.sd, self.basis)
+        """numerator / X, without its basis and what it shares: compare what two reciprocals are reciprocals of."""
+        return Estimate(numerator / self.median, self.sd)
 
     def probability_above(self, threshold: float) -> float:
         """P(X > threshold)."""
