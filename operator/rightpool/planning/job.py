@@ -28,7 +28,9 @@ class JobKey(NamedTuple):
     """Namespace and name. A tuple, because it is hashed some thirty times for each job in each cycle."""
 
     namespace: str
+    """Where the ProfiledJob is."""
     name: str
+    """Of the ProfiledJob."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

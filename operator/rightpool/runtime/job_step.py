@@ -126,6 +126,7 @@ class Stepper:
     """Keeps what one cycle must know of the last, by uid."""
 
     policy: WritePolicy = field(default_factory=WritePolicy)
+    """When what a status says is worth a write."""
     _problems: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
     _leading_since: float = 0.0

@@ -71,21 +71,37 @@ class Parts:
     """What the planner works with."""
 
     client: ClusterClient
+    """Speaks to the API server."""
     store: Store
+    """What the watches have seen of the cluster."""
     relister: Relister
+    """Lists everything again from time to time, in case a watch has lost something."""
     elector: LeaseElector
+    """Knows whether this process leads."""
     fence: Fence
+    """Compares commands with fresh state right before they are sent."""
     executor: Executor
+    """Carries commands out."""
     windows: RevisionWindows
+    """What was measured of each job."""
     usage: ChipUsage
+    """Counts the chips that pods of other people request."""
     pool_publisher: PoolPublisher
+    """Writes the statuses of AcceleratorPools."""
     policy_publisher: PolicyPublisher
+    """Writes the status of the PlacementPolicy."""
     recorder: EventRecorder
+    """Sends Events."""
     catalog: Catalog
+    """Figures and prices of chips."""
     decide: Decide
+    """Decides for a whole fleet."""
     metrics: OperatorMetrics
+    """Those that the operator serves."""
     books: ChargebackBooks
+    """What teams are charged, in ConfigMaps."""
     health: Health
+    """What the probes answer by."""
 
 
 class Planner:

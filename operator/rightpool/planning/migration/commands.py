@@ -14,6 +14,7 @@ class EnsureRevision:
     """The child of this Revision exists. Never while another Revision has pods."""
 
     ref: Revision
+    """Where it runs, and by which template."""
     suspend: bool = False
     """Whether it is to have no pods."""
 
@@ -23,6 +24,7 @@ class EndRevision:
     """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime."""
 
     revision: int
+    """Its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class RequestCheckpoint:
     """The sidecars of this Revision are asked for a save, under the migration's id (repeats are one request)."""
 
     revision: int
+    """Its number."""
     id: str
     """Of the request: repeats under it are one request."""
 
@@ -42,6 +45,7 @@ class RequestTrace:
     """The sidecars of this Revision are asked for a trace, or how far it is (repeats are one request)."""
 
     revision: int
+    """Its number."""
     id: str
     """As the user named the request: repeats under it are one request."""
     rank: int | None
