@@ -39,9 +39,9 @@ from tests.unit.planning.jobs import DAY, NOW, assess, changed, running, spec
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
-STATE: Final = 11 * 1024
+STATE: Final = 23 * 512
 """Bytes of JSON of what the operator goes on from, the newest trace aside, which has a bound of its own."""
-STATUS: Final = 27 * 512
+STATUS: Final = 28 * 512
 """With what it says to people as well: conditions, profile, recommendation."""
 
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
