@@ -15,11 +15,12 @@ from rightpool.prediction.spread import NU, TAILS_SD
 from rightpool.prediction.step_model import StepModelPredictor
 from tools.fit.scaling import Scaling
 
-START = SizeScales(volume=1e9, volume_sd=1.0, slope=0.1, seen=0.1)
+START = SizeScales(slope=0.05, seen=0.05)
 # Of predictions; more of them no longer move the second digit.
 EVALUATIONS = 300
-# Scales are within this factor of where they start.
-WITHIN = 20.0
+# Scales are within this factor of where they start: some published rates are erratic, and a fit that follows them would
+# take what a job itself has shown at another size for noise.
+WITHIN = 2.0
 
 
 def fitted_sizes(scalings: Sequence[Scaling]) -> SizeScales:

@@ -15,10 +15,6 @@ from typing import Any
 class SizeScales:
     """Hyper-parameters of step_time.py."""
 
-    volume: float
-    """Bytes to sum for a second of work on a chip: median over jobs, where nothing tells of them."""
-    volume_sd: float
-    """How much jobs differ in these."""
     slope: float
     """Of a job's slope beside the model, for each doubling of its chips."""
     seen: float

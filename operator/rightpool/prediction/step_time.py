@@ -28,6 +28,10 @@ from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.size_scales import SizeScales
 
+# Bytes to sum a second of work on the chip: lognormal, from 1 → 2, 4, 8 chips of some 500 published jobs. Wider than
+# most of them need: a job that shows much communication is believed.
+VOLUME: Final = 0.9e9
+VOLUME_SD: Final = 1.9
 VOLUMES: Final = (1e2, 1e14)  # what a program says beyond these is a defect
 # With parameters and the length of a step known: buckets, dtypes on the wire and the links' real rates are left.
 KNOWN_VOLUME_SD: Final = 0.35
@@ -115,8 +119,8 @@ class SizeModel:
         passes = np.where(known | ~(jobs.shares.comm_known & (jobs.chips > 1)), PASSES, 0.0)
         copied = np.nan_to_num(jobs.volume) * _copies(passes, jobs.chips, machines.memory[jobs.pool])
         work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed) - copied, 0.05)
-        volume = np.log(np.clip(np.where(known, jobs.volume / work, scales.volume), *VOLUMES))
-        volume_sd = np.where(known, KNOWN_VOLUME_SD, scales.volume_sd)
+        volume = np.log(np.clip(np.where(known, jobs.volume / work, VOLUME), *VOLUMES))
+        volume_sd = np.where(known, KNOWN_VOLUME_SD, VOLUME_SD)
         observed = np.flatnonzero(jobs.shares.comm_known & (jobs.chips > 1))
         if observed.size:
             implied, implied_sd = _implied_log_volume(jobs, machines, passes, observed), EXPOSED_VOLUME_SD

@@ -25,7 +25,6 @@ from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
-from rightpool.prediction.size_scales import shipped_sizes
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field, Quality
@@ -40,7 +39,6 @@ POOLS = [
 MACHINES = Machines.of(POOLS)
 SIZES = (1, 2, 4, 8)
 JOBS = 1500
-SIZE_SCALES = shipped_sizes()
 # Bytes are one of three values and the loss one of four, and what was seen is matched with those.
 NODES = 0.06
 
@@ -98,7 +96,7 @@ def step(volume: float, waiting: float, chips: int, where: Pool) -> tuple[float,
 def drawn(draw: np.random.Generator) -> Known:
     """A job as the model takes jobs to be: bytes, waiting for each other, loaders; and what a profiler would see."""
     chips, home, there = int(draw.choice(SIZES)), POOLS[draw.integers(len(POOLS))], POOLS[draw.integers(len(POOLS))]
-    volume = SIZE_SCALES.volume * math.exp(SIZE_SCALES.volume_sd * draw.normal())
+    volume = 0.9e9 * math.exp(1.9 * draw.normal())
     waiting = float(draw.choice([0.01, 0.06, 0.15, 0.35], p=[0.55, 0.25, 0.14, 0.06]))
     whole, busy = step(volume, waiting, chips, home)
     idle = 0.6 * draw.random() ** 3

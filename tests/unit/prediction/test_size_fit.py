@@ -43,6 +43,7 @@ def test_the_same_rates_give_the_same_scales(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_doubtful_in_the_rates_is_in_the_scales(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "EVALUATIONS", 120)
+    monkeypatch.setattr(sizes, "WITHIN", 20.0)
     steady, erratic = fitted_sizes(jobs(0.005)), fitted_sizes(jobs(0.15))
     assert erratic.seen > 1.5 * steady.seen
 
