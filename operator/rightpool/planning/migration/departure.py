@@ -9,7 +9,7 @@ from rightpool.api.action import Action
 from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.planning.accounting.accounting import departed
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import awaits_check
@@ -170,6 +170,7 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
             healthy_baseline=healthy * seen.rate / before if healthy is not None and before else None,
             baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
+            baseline_rates=() if variation is None else variation.recent[-min(seen.windows, MAX_BASELINE_RATES) :],
         )
     return with_phase(job, migration, Phase.DRAINING, now)
 
