@@ -40,7 +40,7 @@ RIGHT: Final = (0.85, 1.0)
 WRONG: Final = (0.75, 0.6)
 WAITS: Final = (1, 6, 12, 18)
 # While it is looked at, and the last time.
-LIMITS: Final = ((2.58, 0.84), (2.58, 0.5), (2.58, 0.25), (1.64, 0.25))
+LIMITS: Final = ((2.58, 0.5), (2.58, 0.25), (1.64, 0.25))
 SPEC: Final = ProfiledJobSpec(workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "main"}]}})))
 HERE: Final = Revision(1, Placement("here", 4, 1), cost_per_hour=12.0)
 THERE: Final = Revision(2, Placement("there", 4, 1), cost_per_hour=12.0)
