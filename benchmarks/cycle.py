@@ -208,7 +208,7 @@ def planner_of(
         relister=cluster,
         elector=cluster,
         fence=fence,
-        executor=Executor(cluster, store, fence, children, sidecars, metrics),
+        executor=Executor(cluster, store, fence, children, sidecars, metrics, clock=lambda: clock["now"]),
         windows=RevisionWindows(reader or Readings(), patience=600.0),
         usage=ChipUsage(cluster, interval=60.0),
         pool_publisher=PoolPublisher(cluster, store, statuses),

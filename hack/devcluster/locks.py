@@ -2,7 +2,9 @@
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -12,4 +14,26 @@ def held(path: Path, *, shared: bool = False) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def held_by_name(path: Path, waiting: Callable[[str], None]) -> Iterator[None]:
+    """Wait for the lock and hold it. `waiting` is told who holds it, again when that is another one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = ""
+    with path.open("a") as lock:  # it must not truncate the file, where the holder stands
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = path.read_text()
+                if holder and holder != told:  # it is empty for a moment, before the holder writes it
+                    waiting(holder)
+                    told = holder
+                time.sleep(0.2)
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} in {Path.cwd()}")
+        lock.flush()
         yield

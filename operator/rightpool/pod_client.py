@@ -35,8 +35,11 @@ class PodRequest:
     path: str
     """With the query."""
     method: str = "GET"
+    """Of HTTP, in capitals."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Beside those that HTTP needs."""
     body: bytes | None = None
+    """None for an empty one."""
     accepted: Container[int] = (200,)
     """The status codes that are an answer; any other is a failure."""
 

@@ -34,7 +34,9 @@ class Request:
     """One request. `at` is Unix time."""
 
     id: str
+    """As the operator names it: repeats under it are one request."""
     at: float
+    """When it came."""
 
 
 class Checkpoints:

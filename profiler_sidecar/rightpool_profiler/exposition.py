@@ -54,8 +54,11 @@ class Sample:
     """One value of one metric."""
 
     metric: str
+    """Its name, as the contract has it."""
     labels: Mapping[str, str]
+    """Values by name."""
     value: float
+    """In the unit that the metric's name ends with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,13 @@ class Histogram:
     """A histogram without labels: counts per bucket, the last one beyond all bounds."""
 
     metric: str
+    """Its name, as the contract has it."""
     bounds: Sequence[float]
+    """Upper ends of the buckets, ascending, n of them."""
     counts: Sequence[int]
+    """Of each bucket by itself, n + 1 of them."""
     total: float
+    """Sum of all values, in their unit."""
 
 
 def render(samples: Iterable[Sample], histograms: Iterable[Histogram] = ()) -> str:

@@ -42,22 +42,39 @@ class Chip:
     """One reading of one chip. Ratios 0–1, bytes, watts, joules; None if the chip lacks the counter."""
 
     uuid: str
+    """Tells it from all others, as its driver or framework does."""
     ratios: dict[str, float] = field(default_factory=dict)
+    """By the names in `RATIOS`."""
     memory_used: float | None = None
+    """By all programs on the chip."""
     memory_total: float | None = None
+    """As large as the chip's memory is."""
     power: float | None = None
+    """What the board draws."""
     power_limit: float | None = None
+    """What the driver lets the board draw."""
     energy: float | None = None
-    temperature: float | None = None  # Celsius
-    xid: float | None = None  # the highest critical one so far; 0 for none
-    repair: float | None = None  # of memory: 0 none, 1 waits for a reset, 2 failed
+    """Since the driver was loaded."""
+    temperature: float | None = None
+    """Celsius."""
+    xid: float | None = None
+    """The highest critical one so far; 0 for none."""
+    repair: float | None = None
+    """Of memory: 0 none, 1 waits for a reset, 2 failed."""
     name: str | None = None
+    """The product, as the driver names it."""
     sharing: str | None = None
+    """How it is divided: mig, mps or none; None where that is not known."""
     rank: int | None = None
+    """Of the process that uses it; None where that is not known."""
     pipes: dict[str, float] = field(default_factory=dict)
+    """Activity of the pipes beside the matrix units, by name."""
     throttle: dict[str, bool] = field(default_factory=dict)
+    """Whether its clocks are held down now, by the driver's reason."""
     errors: dict[str, float] = field(default_factory=dict)
-    links: dict[tuple[str, str], float] = field(default_factory=dict)  # bytes since the agent began
+    """Counts since the driver was loaded, by kind."""
+    links: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Bytes since the agent began, by kind of link and direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +82,17 @@ class Model:
     """What a process says of its model; None if it does not say."""
 
     precision: str | None = None
+    """One of `PRECISIONS`: what matrix products are computed in."""
     parameter_dtype: str | None = None
-    parameters: int | None = None  # of the whole model
+    """What parameters are kept in."""
+    parameters: int | None = None
+    """How many, of the whole model."""
     parameter_bytes: int | None = None
-    degrees: tuple[tuple[str, int], ...] = ()  # of parallelism, by name
-    step_flops: float | None = None  # of one optimizer step, of this process
+    """What those take, of the whole model."""
+    degrees: tuple[tuple[str, int], ...] = ()
+    """Of parallelism, by the names in `DEGREES`."""
+    step_flops: float | None = None
+    """Of one optimizer step, of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +100,57 @@ class Report:
     """One process' counters since its start."""
 
     pid: int
-    start: int  # clock ticks from boot: with the pid, the identity of the process
+    """In the pod."""
+    start: int
+    """Clock ticks from boot: with the pid, the identity of the process."""
     rank: int
-    at: float  # the process' monotonic clock, seconds
+    """Its number among the processes of the program."""
+    at: float
+    """The process' monotonic clock, seconds."""
     framework: str
+    """One of `FRAMEWORKS`."""
     steps: int
-    seconds: float  # the sum of all step times that `counts` counts
+    """Optimizer steps."""
+    seconds: float
+    """The sum of all step times that `counts` counts."""
     counts: tuple[int, ...]
-    cpu: float  # CPU seconds
+    """Steps by their time: one number a bucket of `BUCKETS`, and one beyond."""
+    cpu: float
+    """CPU time of the process and of its ended children, seconds."""
     samples: int | None = None
+    """Samples that it has trained on; None where they are not seen."""
     input_seconds: float | None = None
+    """Time that it waited for data; None where no loader is seen."""
     memory: float | None = None
+    """Bytes of the host's memory that are resident; None where the system does not tell."""
     memory_limit: float | None = None
+    """Bytes of the host's memory that the container may have; None without a limit."""
     platform: str | None = None
-    saved: float | None = None  # Unix time of the newest complete checkpoint
+    """What it computes on, such as cpu, gpu or tpu; None where that is not known."""
+    saved: float | None = None
+    """Unix time of the newest complete checkpoint; None where none was seen."""
     save_seconds: float | None = None
-    world: int = 1  # processes of the program that this one is a rank of
-    hooks: str | None = None  # which of the agent's hooks failed their self-test; None: all are in place
-    command: tuple[str, str] | None = None  # (id, state) of the last checkpoint request served
-    trace: tuple[str, str] | None = None  # (id, state) of the last trace that was asked for
+    """How long the program waited for that checkpoint."""
+    world: int = 1
+    """Processes of the program that this one is a rank of."""
+    hooks: str | None = None
+    """Which of the agent's hooks failed their self-test; None: all are in place."""
+    command: tuple[str, str] | None = None
+    """Id and state of the last checkpoint request served; None before the first."""
+    trace: tuple[str, str] | None = None
+    """Id and state of the last trace that was asked for; None before the first."""
     chips: tuple[Chip, ...] = ()
+    """Those that the process uses."""
     model: Model | None = None
-    opaque: bool = False  # it makes steps, and nobody knows how many
-    derived: bool = False  # steps are told from backward passes, since no optimizer was seen
-    memory_retries: int | None = None  # allocations that had to free cached memory first
-    compile_seconds: float | None = None  # in which torch.compile or XLA compiled
+    """None where the process says nothing of it."""
+    opaque: bool = False
+    """Whether it makes steps, and nobody knows how many."""
+    derived: bool = False
+    """Whether steps are told from backward passes, since no optimizer was seen."""
+    memory_retries: int | None = None
+    """Allocations that had to free cached memory first; None where they are not counted."""
+    compile_seconds: float | None = None
+    """Time in which torch.compile or XLA compiled; None where it is not seen."""
 
     @property
     def key(self) -> tuple[int, int]:

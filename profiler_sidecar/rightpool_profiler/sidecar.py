@@ -30,13 +30,21 @@ class Settings:
     """Settings that the operator passes by environment variables."""
 
     shared: Path
+    """Folder of the socket and of files that the agent hands over."""
     kept: Path
+    """Folder of traces that outlive a restart of the sidecar."""
     token_sha256: str
+    """Of the token that requests have to bring, in hexadecimal; empty: none is accepted."""
     interval: float
+    """Seconds between two reports of a process."""
     chips: int
+    """How many the pod has."""
     mode: Mode
+    """How the program is asked for a checkpoint."""
     signal: str
+    """Its name, where a signal is what asks."""
     port: int = contract.SIDECAR_PORT
+    """That is listened on, of TCP."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:

@@ -1,33 +1,20 @@
-"""The state of this pod, aggregated from the reports of its processes.
+"""The state of this pod, aggregated from the reports of its processes."""
 
-Every process counts for itself and from zero. The pod's counters are made of their increments, so they outlive
-processes and never decrease. Of the ranks of one program steps come from one, the leader, because all of them step
-together: a leader that takes over from another rank counts on from where that one was. Programs that are no ranks of
-anything, one after the other or side by side, each count. Samples come from all, because each rank consumes its own;
-where one that steps does not know its own, those of the pod are missing, and the page says so: the operator must not
-take those of other pods for the job's.
-"""
-
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median_low
 from typing import Any, Final
 
 from rightpool import contract
 from rightpool_profiler.chips import Chips
+from rightpool_profiler.counters import Counters, has_stepped, uncounted
 from rightpool_profiler.exposition import Histogram, Sample
-from rightpool_profiler.inputs import Inputs
 from rightpool_profiler.report import BUCKETS, MAX_CHIPS, Chip, Malformed, Report
+from rightpool_profiler.step_shares import StepShares
 from rightpool_profiler.window import Window
 
 MAX_PROCESSES: Final = 256
 SILENT_AFTER: Final = 15.0  # seconds without a report: the process has ended or hangs
-_TICKS: Final = 100  # of Report.start in a second
-_LAUNCH: Final = 60 * _TICKS  # all ranks of one program start within this time
-_TRACE_LASTS: Final = 600.0  # seconds for which the shares of a trace are valid
 _FUTURE: Final = 5.0  # seconds by which a checkpoint's time may be ahead of this clock
-_BATCHES: Final = 31  # the last step of an epoch is smaller, and most reports have none
 _CPU_CHIP: Final = "cpu"
 _LIBTPU: Final = (0, 0)  # in place of the process that reads a chip
 _MEASURED: Final = contract.QUALITY_MEASURED
@@ -38,7 +25,6 @@ _DERIVED: Final = contract.QUALITY_DERIVED
 class _Process:
     report: Report
     heard: float
-    samples: int = 0  # the last it knew: those are counted
     cpu_rate: float | None = None  # CPU seconds per second
     compiling: float | None = None  # share of the time since the report before the last
 
@@ -49,20 +35,12 @@ class State:
     def __init__(self, interval: float, chips: int) -> None:
         self._count = max(1, chips)
         self._processes: dict[tuple[int, int], _Process] = {}
-        self._steps = 0
-        self._counted: Report | None = None  # the last report of the leader whose steps were counted
-        self._position = 0  # how many of its steps are counted
-        self._seconds = 0.0
-        self._buckets = [0] * (len(BUCKETS) + 1)
-        self._samples: int | None = None
-        self._samples_lost = False  # a process that is forgotten made steps, and did not know what it consumed
-        self._batches: dict[tuple[int, int], deque[int]] = {}  # samples of a step, in the last reports of a process
-        self._inputs = Inputs(interval)
+        self._counters = Counters()
+        self._shares = StepShares(interval)
         self._cpu = Window(interval)
         self._memory = Window(interval)
         self._compiling = Window(interval)
         self._chips = Chips(interval, MAX_CHIPS)
-        self._shares: dict[tuple[int, int] | int, tuple[float, dict[str, float]]] = {}
         self._saved: tuple[float, float | None] | None = None
         self._libtpu: bool | None = None  # whether it answers; None where it never did
         self.taken = 0
@@ -74,34 +52,19 @@ class State:
         if process is None:
             self._make_room(now)
             if report.world > 1 and self._leader(now) is None:
-                self._counted = None  # the previous program has ended
+                self._counters.begin_program()
             process = self._processes[report.key] = _Process(_zero(report), now)
         before = process.report
         if report.opaque:  # the agent sends no counters; those so far stay
             report = replace(report, steps=before.steps, seconds=before.seconds, counts=before.counts)
-        counters = zip(
-            (report.steps, report.seconds, *report.counts), (before.steps, before.seconds, *before.counts), strict=True
-        )
-        fewer = report.samples is not None and report.samples < process.samples
-        if fewer or any(new < old for new, old in counters):
-            raise Malformed("counters run backwards")
-        if report.world > 1:
-            self._count_steps(process, report, now)
-        else:
-            self._steps += report.steps - before.steps
-            self._take_times(before, report)
-        if report.samples is not None:
-            samples, steps = report.samples - process.samples, report.steps - before.steps
-            self._samples = (self._samples or 0) + samples
-            process.samples = report.samples
-            if before.samples is not None and steps > 0 and samples > 0:
-                self._batches.setdefault(report.key, deque(maxlen=_BATCHES)).append(round(samples / steps))
+        self._counters.check(before, report)
+        self._counters.add(before, report, self._leader(now) in (None, report.key))
         if process.heard < now and report.at > before.at and report.cpu >= before.cpu:
             process.cpu_rate = (report.cpu - before.cpu) / (report.at - before.at)
         process.compiling = _compiling(before, report)
         if report.input_seconds is not None and report.seconds > before.seconds:
             waited = max(0.0, report.input_seconds - (before.input_seconds or 0.0))
-            self._inputs.add(report.key, waited, report.seconds - before.seconds, now)
+            self._shares.inputs.add(report.key, waited, report.seconds - before.seconds, now)
         process.report, process.heard = report, now
         for chip in report.chips:
             self._chips.add(report.key, chip, now)
@@ -112,23 +75,6 @@ class State:
         newest = self._saved[0] if self._saved else 0.0
         if report.saved is not None and newest <= report.saved <= unix + _FUTURE:
             self._saved = (report.saved, report.save_seconds)
-
-    def _count_steps(self, process: _Process, report: Report, now: float) -> None:
-        if self._leader(now) not in (None, report.key):
-            return
-        before, last = process.report, self._counted
-        if last is None or not (last.key == report.key or _together(last, report)):
-            self._position = before.steps
-        self._counted = report
-        if before.steps >= self._position:  # its steps are not counted yet
-            self._take_times(before, report)
-        self._steps += max(0, report.steps - self._position)
-        self._position = max(self._position, report.steps)
-
-    def _take_times(self, before: Report, report: Report) -> None:
-        self._seconds += report.seconds - before.seconds
-        for index, count in enumerate(report.counts):
-            self._buckets[index] += count - before.counts[index]
 
     def _leader(self, now: float) -> tuple[int, int] | None:
         """The living process with the lowest rank of those that are ranks of a program."""
@@ -142,10 +88,9 @@ class State:
         key, oldest = min(self._processes.items(), key=lambda item: item[1].heard)
         if now - oldest.heard <= SILENT_AFTER:
             raise Malformed(f"more than {MAX_PROCESSES} processes")
-        self._samples_lost = self._samples_lost or _uncounted(oldest.report)
         del self._processes[key]
-        self._batches.pop(key, None)
-        self._inputs.forget(key)
+        self._counters.forget(oldest.report)
+        self._shares.inputs.forget(key)
 
     def _living(self, now: float) -> list[_Process]:
         return [one for one in self._processes.values() if now - one.heard <= SILENT_AFTER]
@@ -182,34 +127,7 @@ class State:
 
     def add_shares(self, pid: int, shares: dict[str, float], now: float) -> None:
         """Add the shares of a step from a trace of process `pid`."""
-        if len(self._shares) >= MAX_PROCESSES:
-            self._shares.clear()
-        self._shares[pid] = (now, shares)
-
-    def shares(self, now: float) -> dict[str, float]:
-        """Shares of a step by part: from traces, and input wait if the program's loader is measured."""
-        if not self._living(now):
-            return {}
-        traced = [shares for at, shares in self._shares.values() if now - at <= _TRACE_LASTS]
-        found = {part: sum(one[part] for one in traced) / len(traced) for part in traced[0]} if traced else {}
-        leader = min(self._living(now), key=lambda one: (one.report.rank, one.report.start, one.report.pid))
-        _add_input(found, self._inputs.share(leader.report.key, now))
-        return found
-
-    def shares_by_rank(self, now: float) -> dict[int, dict[str, float]]:
-        """Shares of a step of each living rank; one entry where ranks are not known."""
-        living = [one.report for one in self._living(now)]
-        if len({report.rank for report in living}) < len(living) or len(living) < 2:
-            shares = self.shares(now)
-            return {0: shares} if shares else {}
-        found = {}
-        for report in living:
-            at, traced = self._shares.get(report.pid, (-_TRACE_LASTS - now, {}))
-            shares = dict(traced) if now - at <= _TRACE_LASTS else {}
-            _add_input(shares, self._inputs.share(report.key, now))
-            if shares:
-                found[report.rank] = shares
-        return dict(sorted(found.items()))
+        self._shares.add(pid, shares, now)
 
     @property
     def saved(self) -> float | None:
@@ -233,7 +151,7 @@ class State:
             for one in self._living(now)
             if one.report.trace is not None and (one.report.trace[0], one.report.rank) == (identity, rank)
         ]
-        found = max(serving, key=_steps, default=None)
+        found = max(serving, key=has_stepped, default=None)
         return None if found is None or found.trace is None else (found.pid, found.trace[1])
 
     def ranks(self, now: float) -> frozenset[int]:
@@ -247,7 +165,7 @@ class State:
         settled: where nobody does, nobody who does is waited for.
         """
         living = [one.report for one in self._living(now)]
-        worlds = {report.world for report in living if _steps(report)}
+        worlds = {report.world for report in living if has_stepped(report)}
         if not worlds and settled:
             worlds = {report.world for report in living}
         if not worlds:
@@ -257,7 +175,7 @@ class State:
 
     def stepping(self, now: float) -> bool:
         """Whether a living process has made a step, counted or not."""
-        return any(_steps(one.report) for one in self._living(now))
+        return any(has_stepped(one.report) for one in self._living(now))
 
     def sources(self, now: float) -> dict[str, bool]:
         """Each source that ever delivered values, and whether it does now."""
@@ -271,8 +189,9 @@ class State:
                 found[name] = found.get(name, False) or alive
         if self._libtpu is not None:
             found["libtpu"] = self._libtpu and self.on_tpu(now)
-        if self._shares:
-            found["xla-trace"] = any(now - at <= _TRACE_LASTS for at, _ in self._shares.values())
+        traced = self._shares.traced(now)
+        if traced is not None:
+            found["xla-trace"] = traced
         return found
 
     def exposition(self, now: float) -> tuple[list[Sample], list[Histogram]]:
@@ -304,14 +223,15 @@ class State:
         reports = stepping or [one.report for one in self._processes.values() if one.report.steps > 0]
         inferred = any(report.derived for report in reports)
         counted = _DERIVED if inferred else _MEASURED
-        if self._steps:
-            samples.append(Sample(contract.STEPS, {}, self._steps))
-            histograms.append(Histogram(contract.STEP_SECONDS, BUCKETS, tuple(self._buckets), self._seconds))
+        sums = self._counters
+        if sums.steps:
+            samples.append(Sample(contract.STEPS, {}, sums.steps))
+            histograms.append(Histogram(contract.STEP_SECONDS, BUCKETS, tuple(sums.buckets), sums.seconds))
             quality[contract.STEPS] = quality[contract.STEP_SECONDS] = counted
-        if self._samples_lost or any(_uncounted(one.report) for one in self._processes.values()):
+        if sums.samples_lost or any(uncounted(one.report) for one in self._processes.values()):
             quality[contract.SAMPLES] = contract.QUALITY_MISSING
-        elif self._samples is not None:
-            samples.append(Sample(contract.SAMPLES, {}, self._samples))
+        elif sums.samples is not None:
+            samples.append(Sample(contract.SAMPLES, {}, sums.samples))
             quality[contract.SAMPLES] = counted
         for sample in self._model(now):
             samples.append(sample)
@@ -324,7 +244,7 @@ class State:
         if compiling is not None:
             samples.append(Sample(contract.COMPILE, {}, compiling))
             quality[contract.COMPILE] = _MEASURED
-        by_rank = self.shares_by_rank(now)
+        by_rank = self._shares.by_rank([one.report for one in self._living(now)], now)
         for rank, shares in by_rank.items():
             labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
             for part, share in shares.items():
@@ -348,11 +268,12 @@ class State:
         """What the leading process says of the model, and the samples that all processes take in a step."""
         living = self._living(now)
         found = []
-        batches = [median_low(self._batches[one.report.key]) for one in living if one.report.key in self._batches]
-        takes = [one for one in living if one.report.samples is not None or _uncounted(one.report)]
+        known = [self._counters.batch(one.report.key) for one in living]
+        batches = [batch for batch in known if batch is not None]
+        takes = [one for one in living if one.report.samples is not None or uncounted(one.report)]
         if batches and len(batches) == len(takes):
             found.append(Sample(contract.STEP_SAMPLES, {}, sum(batches)))
-        flops = _step_flops([one.report for one in living if _steps(one.report)])
+        flops = _step_flops([one.report for one in living if has_stepped(one.report)])
         if flops is not None:
             found.append(Sample(contract.STEP_FLOPS, {}, flops))
         saying = [one.report for one in living if one.report.model is not None]
@@ -391,31 +312,11 @@ class State:
         return found
 
 
-def _add_input(shares: dict[str, float], waited: float | None) -> None:
-    """Put the wait for data into shares of a step. In a trace of the device this wait is idle time."""
-    if waited is None:
-        return
-    if contract.PART_IDLE in shares:
-        waited = min(waited, shares[contract.PART_IDLE])
-        shares[contract.PART_IDLE] -= waited
-    shares[contract.PART_INPUT] = waited
-
-
 def _compiling(before: Report, report: Report) -> float | None:
     """Share of the time between two reports in which a process compiled; None where it does not say, or never did."""
     if before.compile_seconds is None or not report.compile_seconds or report.at <= before.at:
         return None
     return min(1.0, max(0.0, report.compile_seconds - before.compile_seconds) / (report.at - before.at))
-
-
-def _uncounted(report: Report) -> bool:
-    """Whether a process makes steps, and does not know what it consumes."""
-    return report.samples is None and (report.steps > 0 or report.opaque)
-
-
-def _steps(report: Report) -> bool:
-    """Whether a process has made a step, counted or not."""
-    return report.steps > 0 or report.opaque
 
 
 def _step_flops(stepping: list[Report]) -> float | None:
@@ -424,11 +325,6 @@ def _step_flops(stepping: list[Report]) -> float | None:
     known = [report.model.step_flops for report in stepping if report.model and report.model.step_flops]
     ranks = all(report.world > 1 for report in stepping) or len(stepping) == 1
     return sum(known) if ranks and known and len(known) == len(stepping) else None
-
-
-def _together(one: Report, other: Report) -> bool:
-    """Whether two processes are ranks of one program, which make the same steps."""
-    return one.rank != other.rank and abs(one.start - other.start) <= _LAUNCH
 
 
 def _zero(report: Report) -> Report:

@@ -1,11 +1,13 @@
 """`python -m tools.suite [PART…]`: these parts, or all of them; see tools.suite.parts.
 
-The last line is `N passed, N failed`. Exit code 0 only if nothing failed.
+The last line is `N passed, N failed`. Exit code 0 only if nothing failed. One suite at a time uses the clusters of this
+machine; another one waits for its end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -13,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from devcluster import host
-from devcluster.spec import TEST
+from devcluster import host, locks
+from devcluster.spec import TEST, state_home
 from tools.suite.lanes import COMMON, Suite, selected
 from tools.suite.parts import BUILD, LANES, Lane
 from tools.suite.results import failures, table, tail, total
@@ -32,7 +34,9 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}; there are: {', '.join(parts)}")
     os.chdir(ROOT)
-    lanes = [_with_existing_cluster(lane) for lane in selected(LANES, names)]
+    lanes = selected(LANES, names)
+    if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):  # an existing cluster is neither started nor removed
+        lanes = [Lane(lane.parts) for lane in lanes]
     rooted = [part.name for lane in lanes for part in lane.rooted]
     if rooted and not host.is_root():
         others = [part.name for lane in lanes for part in lane.parts if part.name not in (*rooted, BUILD)]
@@ -40,6 +44,26 @@ def main() -> int:
         alternative = f", or python -m tools.suite {' '.join(others)}" if others else ""
         print(f"without root there is `make lint unit`{alternative}", file=sys.stderr)
         return 1
+    try:
+        with _clusters_reserved(lanes):
+            return _run([_with_existing_cluster(lane) for lane in lanes])
+    except KeyboardInterrupt:  # while it waited; later, interrupts are handled
+        return 130
+
+
+def _clusters_reserved(lanes: list[Lane]) -> contextlib.AbstractContextManager[None]:
+    """The clusters have the same names everywhere: two suites would use and remove those of each other."""
+    if not any(lane.clustered for lane in lanes):
+        return contextlib.nullcontext()
+
+    def tell(holder: str) -> None:
+        print(f"suite: {holder} uses the test clusters of this machine; waiting for its end", flush=True)
+
+    return locks.held_by_name(state_home() / "suite.lock", tell)
+
+
+def _run(lanes: list[Lane]) -> int:
+    """The exit code."""
     suite = Suite(lanes, FOLDER, lambda text: print(text, flush=True))
     # Set explicitly: a shell's background job ignores SIGINT, and child processes would inherit that although tests
     # interrupt them.
@@ -62,11 +86,8 @@ def main() -> int:
 
 
 def _with_existing_cluster(lane: Lane) -> Lane:
-    """The lane without start and removal of a cluster that exists already."""
-    theirs = os.environ.get("RIGHTPOOL_TEST_KUBECONFIG")
-    if not lane.up or theirs:
-        return Lane(lane.parts)
-    return Lane(lane.parts, lane.up, () if TEST.kubeconfig.exists() else lane.down)
+    """The lane without removal of a cluster that exists already. To be asked when no other suite can have made it."""
+    return Lane(lane.parts, lane.up, () if lane.up and TEST.kubeconfig.exists() else lane.down)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ class Lane:
         """Parts that need root. A common cluster has real pods, too."""
         return tuple(part for part in self.parts if part.root or self.up)
 
+    @property
+    def clustered(self) -> bool:
+        """Whether it starts clusters. A part that has some of its own removes them by its cleanup."""
+        return bool(self.up) or any(part.cleanup for part in self.parts)
+
 
 def _script(name: str, *arguments: str) -> Command:
     """A program of the virtual environment, whether active or not."""

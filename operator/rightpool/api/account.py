@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from rightpool.api.altered import altered
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.record import Record
 from rightpool.api.units import (
@@ -97,7 +98,7 @@ class Account(Record):
                 dollars=counterfactual.dollars + counterfactual.per_hour * hours,
                 spent_before=counterfactual.spent_before + (0.0 if counted else spent),
             )
-        return replace(
+        return altered(
             self,
             spent=self.spent + spent,
             saved=self.saved + self.saving_per_hour * hours,

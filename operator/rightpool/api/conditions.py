@@ -82,6 +82,7 @@ class Reason(StrEnum):
     MEASURED = "Measured"  # the window is covered and every field that the decision needs was measured
     WARMING_UP = "WarmingUp"  # the step time is not steady yet, or the window is not full
     CONTRADICTORY_TELEMETRY = "ContradictoryTelemetry"  # measured, without counters that contradict each other
+    PEAK_EXCEEDED = "ModelFlopsAbovePeak"  # measured; FLOPs of the model are more than the chips can do
     NO_TELEMETRY = "NoTelemetry"  # no reading of the running pods yet
     STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing

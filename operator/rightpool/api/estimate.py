@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from rightpool.api.ground import Grounds
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity, write_quantity
@@ -70,7 +71,7 @@ class Estimate(Record):
     sd: Quantity
     """Standard deviation of the natural logarithm. 0: measured, without doubt."""
 
-    basis: Annotated[tuple[str, ...], Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
+    basis: Annotated[Grounds, Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
     """What it was derived from."""
 
     shared: Annotated[
@@ -92,13 +93,14 @@ class Estimate(Record):
         """90th percentile."""
         return self.median * math.exp(Z80 * self.sd)
 
-    def times(self, factor: float, sd: float = 0.0, *basis: str) -> Estimate:
+    def times(self, factor: float, sd: float = 0.0) -> Estimate:
         """The product with an independent lognormal factor."""
-        return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis + basis, self.shared)
+        return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis, self.shared)
 
     def reciprocal(self, numerator: float) -> Estimate:
-        """numerator / X, with nothing shared: to compare two reciprocals, compare what they are reciprocals of."""
-        return Estimate(numerator / self.median, self.sd, self.basis)
+        """numerator / X, with nothing shared and no basis of its own: to compare two reciprocals, or explain one, take
+        what they are reciprocals of."""
+        return Estimate(numerator / self.median, self.sd)
 
     def probability_above(self, threshold: float) -> float:
         """P(X > threshold)."""

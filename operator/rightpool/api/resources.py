@@ -29,11 +29,13 @@ class PrinterColumn:
     """A column of `kubectl get`."""
 
     name: str
+    """Its heading."""
     path: str
     """JSONPath of the value, from the object."""
     type: str = "string"
     """As OpenAPI names it: string, integer, number, boolean or date."""
     description: str = ""
+    """What `kubectl explain` and a reader of the CRD are told of it; empty for nothing."""
     wide: bool = False
     """Whether it needs `-o wide`."""
 
@@ -43,7 +45,9 @@ class Scale:
     """JSONPaths of the scale subresource."""
 
     spec_replicas: str
+    """Of the number that `kubectl scale` writes."""
     status_replicas: str
+    """Of the number that runs now."""
     selector: str
     """Of the field with the label selector of the pods, as text."""
 
@@ -63,6 +67,7 @@ class CustomResource:
     namespaced: bool
     """Whether its objects belong to a namespace."""
     description: str
+    """One sentence, which the CRD's schema begins with."""
     spec: type[BaseModel]
     """The model of `spec`."""
     status: type[BaseModel] | type[Record]

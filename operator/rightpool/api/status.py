@@ -39,7 +39,7 @@ class ModelStatus(Record):
     """Parameters that are trained."""
 
     parameter_bytes: int | None = None
-    """Their bytes."""
+    """Memory that these take, bytes."""
 
     batch: int | None = None
     """Samples of one optimizer step, all replicas together."""

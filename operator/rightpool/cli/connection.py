@@ -33,6 +33,7 @@ class Connection:
     """A cluster and a namespace."""
 
     client: ClusterClient
+    """Speaks to the API server with the rights of the user."""
     namespace: str
     """That of the option, else of the context."""
     context: str = ""

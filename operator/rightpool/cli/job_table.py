@@ -26,12 +26,15 @@ class Line:
     """One job. Money is in dollars; None means unknown."""
 
     namespace: str
+    """Where the ProfiledJob is."""
     name: str
+    """Of the ProfiledJob."""
     state: str
     """In a word or two, as column STATE has it."""
     pool: str | None
     """Where it is; None while it has no place."""
     chips: int | None
+    """How many it has, of all pods; None while it has no place."""
     capacity: str | None
     """On-demand or spot."""
     throughput: float | None

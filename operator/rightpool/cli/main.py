@@ -11,9 +11,10 @@ import gc
 import importlib
 import os
 import select
+import signal
 import sys
 from collections.abc import Collection, Sequence
-from typing import Final, Protocol, cast
+from typing import Final, NoReturn, Protocol, cast
 
 from rightpool.contract import GROUP, VERSION
 
@@ -37,6 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 # Of what is read of a fleet next to nothing is garbage in circles. With Python's own thresholds, looking for it takes a
 # fifth of `top` at 1,000 jobs, and a third of a first plan of 10,000.
 _THRESHOLDS: Final = (50_000, 20, 100)
+_INTERRUPTED: Final = 130
 
 
 class Command(Protocol):
@@ -47,22 +49,33 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status: 0 success, 1 error, 2 wrong arguments."""
+    """Run a command; the exit status: 0 success, 1 error, 2 wrong arguments, 130 interrupted."""
     gc.set_threshold(*_THRESHOLDS)
     tokens = list(sys.argv[1:] if argv is None else argv)
     chosen = next((token for token in tokens if token in COMMANDS), None)
-    arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
     try:
+        arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
         status = _load(arguments.command).run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:
         if not _unread():
             raise  # of a connection, and no command may hide that
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
+
+
+def program() -> NoReturn:
+    """Run a command as this process, and end with its exit status."""
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt of what Python does at its end prints no traceback
+    if status == _INTERRUPTED:
+        # Where KeyboardInterrupt has passed through `exec` of a text, by which dataclasses are made, `python -m` ends
+        # itself by SIGINT whatever the exit status, although the exception was caught.
+        os._exit(status)
+    sys.exit(status)
 
 
 def command_parser(known: Collection[str]) -> argparse.ArgumentParser:
@@ -109,4 +122,4 @@ def _load(name: str) -> Command:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

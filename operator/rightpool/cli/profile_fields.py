@@ -148,7 +148,7 @@ def missing_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
     yield from unmeasured_fields(found)
     reasons = {
         "scalingEfficiency": (recorded.scaling_efficiency, "the throughput of one chip is not known"),
-        _MFU: (recorded.model_flops_utilization, unknown_flops_text(found.job)),
+        _MFU: (recorded.model_flops_utilization, unknown_flops_text(found.job, found.assessment.current)),
         "goodput": (found.stored.status.state.account.goodput, "the job's rate is not known yet"),
     }
     for name, (value, reason) in reasons.items():

@@ -28,6 +28,7 @@ class Roof:
     """What one chip of a pool can do at most: min(flops, bandwidth · intensity)."""
 
     pool: str
+    """The AcceleratorPool's name."""
     accelerator: str
     """The catalog's key of the chip."""
     flops: float
@@ -52,6 +53,7 @@ class RooflinePoint:
     """What the job does on one chip, its waiting included."""
 
     pool: str
+    """The name of the AcceleratorPool that the chip is of."""
     where: str
     """The placement, for a reader."""
     intensity: float

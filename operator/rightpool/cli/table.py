@@ -29,6 +29,7 @@ class Column:
     """A column of a table."""
 
     title: str
+    """The heading, in capitals."""
     right: bool = False
     """Whether it is right-aligned, as numbers are."""
     wraps: bool = False

@@ -62,6 +62,7 @@ class PoolProblem:
     pool: str | None
     """None for nodes that belong to no pool."""
     message: str
+    """What is wrong, with the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,13 @@ class ClusterView:
     """Reads objects on request, and stores them."""
 
     client: ClusterClient
+    """Speaks to the API server with the rights of the user."""
     namespace: str
     """The namespace of the command."""
     catalog: Catalog = field(default_factory=load_catalog)
     """With the chart's values once `fleet` or `read_values` was called."""
     store: Store = field(default_factory=Store)
+    """What was read so far."""
     notes: list[str] = field(default_factory=list)
     """What could not be read, and what is assumed instead."""
 

@@ -54,9 +54,11 @@ class Request:
     """A request to the API server."""
 
     method: str
+    """Of HTTP, in capitals."""
     path: str
     """From the root of the server, without the query."""
     query: Mapping[str, str] = field(default_factory=dict)
+    """Parameters, not encoded yet."""
     body: Body | None = None
     """Sent as JSON; None: no body."""
     content: str = JSON_CONTENT

@@ -53,7 +53,9 @@ class Price:
     """Dollars for one chip-hour; None where unknown (unknown is never free)."""
 
     on_demand: float | None = None
+    """Of capacity that is kept until it is given back."""
     spot: float | None = None
+    """Of capacity that may be taken away."""
     interruptions: float | None = None
     """How often a day spot capacity is taken away; None where the pool does not say it."""
 

@@ -16,6 +16,7 @@ class Taint:
     """A taint as in `spec.taints` of a node."""
 
     key: str
+    """What a toleration has to name."""
     effect: str
     """NoSchedule, PreferNoSchedule or NoExecute."""
     value: str = ""

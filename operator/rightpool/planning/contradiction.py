@@ -45,6 +45,7 @@ class MisplacedMigration:
     """The phase of a migration says that the job is at one Revision, and the placement says another."""
 
     phase: Phase
+    """As it is stored."""
     revision: int
     """Number of the Revision where the phase says that the job is."""
     placed: int

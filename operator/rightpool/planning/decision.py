@@ -97,6 +97,7 @@ class Held:
     """A decision that has to wait."""
 
     limit: Limit
+    """What has to end first."""
     decision: "Decision"
     """What is done after that."""
 

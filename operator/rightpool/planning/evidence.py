@@ -32,6 +32,7 @@ class PoolGone:
     """The pool of the current Revision can't be used."""
 
     pool: str
+    """Name that the Revision's placement has."""
 
     problem: str | None
     """Why, as its conditions say; None where there is no such pool any more."""
@@ -46,6 +47,7 @@ class Restart:
     """The job does not start where it was placed."""
 
     here: Placement
+    """Where it was placed."""
     obstacle: str | None
     """Why, by its pods; None where they do not say."""
 
@@ -55,6 +57,7 @@ class Gathering:
     """Nodes are kept free for the job, which has waited for long, until its placement fits."""
 
     placement: Placement
+    """What it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class Suspected(Limit):
 
     reason = Reason.POOL_SUSPECTED
     pool: str
+    """Name of the AcceleratorPool."""
     chip: str | None
     """The catalog's key, where moves to all pools of the chip were counted; else None."""
     own: bool
@@ -150,6 +154,7 @@ class Unproven(Limit):
 
     reason = Reason.POOL_UNPROVEN
     pool: str
+    """Name of the AcceleratorPool."""
 
 
 @dataclass(frozen=True, slots=True)

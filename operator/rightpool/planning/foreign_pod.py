@@ -19,6 +19,7 @@ class ForeignPod:
     """In its labels."""
 
     name: str
+    """Of the pod."""
 
 
 def foreign_pod(job: Job) -> ForeignPod | None:

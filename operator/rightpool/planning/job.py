@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from rightpool.api.altered import altered
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
@@ -27,7 +28,9 @@ class JobKey(NamedTuple):
     """Namespace and name. A tuple, because it is hashed some thirty times for each job in each cycle."""
 
     namespace: str
+    """Where the ProfiledJob is."""
     name: str
+    """Of the ProfiledJob."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -89,6 +92,9 @@ class Observed(NamedTuple):
 
     refused_variants: tuple[VariantRefusal, ...] = ()
     """Those that it would not take."""
+
+    error: str | None = None
+    """How the operator failed to look at the job; None where it did not. The rest is then what was seen before."""
 
 
 NOT_OBSERVED: Final = Observed()
@@ -182,7 +188,7 @@ class Job:
 
     def with_state(self, state: JobState) -> "Job":
         """The same job with this persisted state."""
-        return replace(self, state=state)
+        return altered(self, state=state)
 
     def revision(self, number: int) -> RevisionState:
         """What is seen of a Revision; a Revision without a child is one that does not exist."""

@@ -13,6 +13,7 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.planning.job import NOT_OBSERVED, Job, Observed
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.likeness import alike, expected_range
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import Field, RevisionKey, Sample
@@ -36,7 +37,9 @@ class RevisionWindow:
     """What is kept in memory of the Revision that a job runs as. There is one writer."""
 
     key: RevisionKey
+    """Which Revision it is."""
     window: Window
+    """Its samples, the oldest dropped."""
     track: Track
     """The counter of work, and what of it counts."""
     pods: int
@@ -180,6 +183,8 @@ class RevisionWindow:
             warm=self.warm or _long_there(job, self.key.revision, now),
         )
         self.warm = self.warm or profile.steadiness is Steadiness.STEADY
+        if throttling(profile) != NOT_THROTTLED:
+            self.track.throttled_at = now
         throughput = profile.throughput
         if profile.complete and throughput is not None and now >= self.passes_at:
             self.variation = counted(

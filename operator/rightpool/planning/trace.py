@@ -22,6 +22,9 @@ LONGEST_ALL_SECONDS: Final = 2100.0
 PAUSE_SECONDS: Final = 30.0
 """Between the end of one trace of a job and the next: tracing slows the program down."""
 
+_REFUSED: Final = frozenset({TraceReason.INVALID_REQUEST, TraceReason.NO_PROFILER, TraceReason.NOT_RUNNING})
+"""Of requests that no program was asked to serve: after them there is no pause."""
+
 _NEARLY_ALL: Final = 0.995  # beyond it a share of two decimals says nothing about what is left
 
 _IN_PLACE: Final = frozenset({Phase.PLANNED, Phase.WARMING_UP, Phase.VERIFYING})
@@ -42,7 +45,8 @@ def with_trace(job: Job, now: float, words: Words) -> Job:
         return job if after is trace else job.with_state(replace(job.state, trace=after))
     if request is None or (trace is not None and trace.answers(request)):
         return job
-    if trace is not None and trace.finished_at is not None and now - trace.finished_at < PAUSE_SECONDS:
+    ended = None if trace is None or trace.reason in _REFUSED else trace.finished_at
+    if ended is not None and now - ended < PAUSE_SECONDS:
         return job
     return job.with_state(replace(job.state, trace=_begun(job, request, now, words)))
 

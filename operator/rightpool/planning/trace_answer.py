@@ -10,6 +10,7 @@ class RankTrace:
     """What became of one rank."""
 
     rank: int
+    """Its number, among all pods."""
     reason: TraceReason | None = None
     """Why there is no trace of it. None where there is one."""
     message: str = ""
@@ -31,6 +32,7 @@ class PodTrace:
     rank: int | None
     """The rank that is asked for; None: all."""
     state: TraceState
+    """How far the request is."""
     reason: TraceReason | None = None
     """Why it has failed; None where it has not."""
     message: str = ""
@@ -54,6 +56,7 @@ class TraceAnswer:
     rank: int | None
     """The rank that is asked for; None: all."""
     state: TraceState
+    """How far the request is, all pods together."""
     pod: str | None = None
     """That has the rank; of all ranks that which `summary` is of. None before it is known."""
     reason: TraceReason | None = None

@@ -22,6 +22,7 @@ class Unended:
     """What of a Revision has not ended."""
 
     revision: int
+    """Its number."""
 
     since: float
     """Unix seconds when it was to be gone."""

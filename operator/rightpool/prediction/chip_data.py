@@ -30,7 +30,8 @@ def write(model: ChipModel, provenance: Mapping[str, Any]) -> str:
     head = json.dumps({key: body[key] for key in ("provenance", "scales")}, indent=1)[:-2]
     rows = ",\n  ".join(json.dumps(row) for row in lower)
     names, mean = json.dumps(body["names"]), json.dumps(body["mean"])
-    return f'{head},\n "names": {names},\n "mean": {mean},\n "covariance": [\n  {rows}\n ]\n}}\n'
+    lines = [f"{head},", f' "names": {names},', f' "mean": {mean},', ' "covariance": [', f"  {rows}", " ]", "}", ""]
+    return "\n".join(lines)
 
 
 def read(text: str) -> ChipModel:

@@ -78,10 +78,15 @@ class ChipModel:
     """The posterior of what is common to all jobs. `names` are its unknowns; mean and covariance are in their order."""
 
     scales: Scales
+    """How far rates deviate, for each cause."""
     names: tuple[str, ...]
+    """Of the unknowns, such as `flops` or `chip:A100-80GB`; n of them."""
     mean: Floats
+    """Shape (n,): logarithms, or exponents of a chip's figures."""
     covariance: Floats
+    """Shape (n, n), of the same."""
     index: dict[str, int] = field(default_factory=dict)
+    """Place in the columns, by name."""
     observations: int = 0
     """Comparisons of this fleet that it has learned from."""
     spread: float = 1.0

@@ -14,7 +14,7 @@ HOUR: Final = 3600.0
 def cost_per_million(throughput: Estimate, dollars_per_hour: float) -> Estimate:
     """Dollars for a million units. Lognormal like the throughput; at no price, 0 without doubt."""
     if dollars_per_hour <= 0.0:
-        return Estimate(0.0, 0.0, throughput.basis)
+        return Estimate(0.0, 0.0)
     return throughput.reciprocal(dollars_per_hour * MILLION / HOUR)
 
 

@@ -29,7 +29,9 @@ class SourcedComparison:
     """A comparison and who published it."""
 
     source: str
+    """Name of the publication."""
     comparison: Comparison
+    """Rates that it gives for one job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Evidence:
     same_job: Floats
     """1 for two rows of one job; so below."""
     same_source: Floats
+    """Shape (rows, rows), as all of these."""
     same_arch: Floats
     """Within a job."""
 

@@ -5,16 +5,16 @@ from typing import Final
 
 import numpy as np
 
-from rightpool.api.estimate import WINDOW, Loadings
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.chip_model import STATIC_RULE, ChipModel, Comparison
-from rightpool.prediction.columns import Bools, Codes, Floats
+from rightpool.prediction.columns import Floats
 from rightpool.prediction.combination import measured_weight
 from rightpool.prediction.features import Features
+from rightpool.prediction.grounds import described
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
-from rightpool.prediction.predictor import Describe, Destinations, Missing, Origin, Prediction
+from rightpool.prediction.predictor import Destinations, Missing, Origin, Prediction
 from rightpool.prediction.step_time import SizeModel, growth, step_times
 from rightpool.prediction.transfer import COUNTED, WEIGHT_SHIFT, Transfer, eased, job_speeds
 
@@ -31,11 +31,6 @@ FURTHEST: Final = 3.0
 # Of how much faster arithmetic is, what a job gains by it where no counter tells: the static rule at one bandwidth.
 ARITHMETIC: Final = STATIC_RULE[0] + STATIC_RULE[2]
 ARITHMETIC_SD: Final = 0.25
-
-HOST: Final = "host"
-
-_MEASURED_NOW: Final = int(Origin.MEASURED_NOW)
-_MEASURED_BEFORE: Final = int(Origin.MEASURED_BEFORE)
 
 
 class StepModelPredictor:
@@ -104,7 +99,7 @@ class StepModelPredictor:
             healthy=healthy,
             missing=missing.astype(np.int8),
             origin=origin.astype(np.int8),
-            describe=_described(
+            describe=described(
                 jobs, machines, targets, origin.astype(np.int8), chip, host, other_host, pools_seen, self._chips
             ),
         )
@@ -223,93 +218,3 @@ def _with_experience(targets: Destinations, median: Floats, variance: Floats) ->
     known = np.where(np.isnan(median), targets.seen, median)
     log = weight * np.log(targets.seen) + (1.0 - weight) * np.log(known)
     return np.exp(log), targets.seen_sd * np.sqrt(weight)
-
-
-def _described(
-    jobs: Features,
-    machines: Machines,
-    targets: Destinations,
-    origin: Codes,
-    chip: Floats,
-    host: Floats,
-    other_host: Bools,
-    pools_seen: dict[int, int],
-    model: ChipModel,
-) -> Describe:
-    def describe(row: int) -> tuple[tuple[str, ...], Loadings]:
-        source = int(origin[row])
-        job, pool = int(targets.job[row]), int(targets.pool[row])
-        window = (WINDOW, float(jobs.noise[job]))
-        if source == _MEASURED_BEFORE:
-            return ("measured there before",), (window,)
-        if source == _MEASURED_NOW:
-            return ("measured now",), (window,)
-        home = int(jobs.pool[job])
-        basis = (*_step_basis(jobs, job), *_link_basis(jobs, machines, targets, row))
-        if pool == home:
-            return basis, (window,)
-        basis = (*basis, *_chip_basis(jobs, machines, job, pool, pools_seen.get(job, 1), model))
-        if targets.other_program[row]:
-            basis = (*basis, "another program there")
-        if jobs.throttling[job] > 0.0:
-            basis = (*basis, f"throttled here at {np.exp(-jobs.throttling[job]):.0%} of healthy clocks")
-        if other_host[row]:
-            basis = (*basis, "another kind of host")
-        there = machines.pools[pool]
-        return basis, (window, ("chips of " + there.name, float(chip[row])), (HOST, float(host[row])))
-
-    return describe
-
-
-def _step_basis(jobs: Features, job: int) -> tuple[str, ...]:
-    shares = jobs.shares
-    basis = ["measured chip activity" if shares.busy_known[job] else "chip activity unknown"]
-    if jobs.chips[job] > 1:
-        basis.insert(0, "measured communication" if shares.comm_known[job] else "usual communication")
-    if shares.counted[job]:
-        demand = shares.memory_active[job] / (shares.memory_active[job] + shares.sm_active[job])
-        basis.append(f"measured demand, {demand:.0%} of it memory traffic")
-    elif not np.isnan(shares.weight[job]):
-        basis.append("measured arithmetic and memory traffic")
-    return tuple(basis)
-
-
-def _link_basis(jobs: Features, machines: Machines, targets: Destinations, row: int) -> tuple[str, ...]:
-    job, pool = int(targets.job[row]), int(targets.pool[row])
-    if targets.chips[row] == 1:
-        return ()
-    basis = []
-    here, there = machines.pools[int(jobs.pool[job])], machines.pools[pool]
-    if jobs.chips[job] > 1 and here.intra_link.kind != there.intra_link.kind:
-        basis.append(f"boundary {here.intra_link.kind.value} to {there.intra_link.kind.value}")
-    if targets.groups[row] > 1 and jobs.groups[job] == 1:
-        basis.append(f"boundary {there.intra_link.kind.value} to {there.inter_link.kind.value}")
-    if targets.chips[row] != jobs.chips[job]:
-        seen = jobs.seen
-        alike = (seen.job == job) & (machines.chip[seen.pool] == machines.chip[jobs.pool[job]])
-        count = len({int(jobs.chips[job]), *seen.chips[alike].tolist()})
-        basis.append(f"{count} sizes seen" if count > 1 else "one size seen")
-    return tuple(basis)
-
-
-def _chip_basis(
-    jobs: Features, machines: Machines, job: int, pool: int, seen: int, model: ChipModel
-) -> tuple[str, ...]:
-    here, there = machines.pools[int(jobs.pool[job])].accelerator, machines.pools[pool].accelerator
-    if here.key == there.key:
-        return (f"the same chip, {here.key}",)
-    known = [chip.key for chip in (here, there) if f"chip:{chip.key}" in model.index]
-    rule = f"specifications of {here.key} and {there.key}"
-    basis = [rule, f"published throughput of {' and '.join(known)}"] if known else [rule]
-    if seen > 1:
-        basis.append(f"{seen} kinds of chips observed")
-    if int(jobs.kind[job]) == UNKNOWN_PRECISION:
-        common = [kind for kind in (HALF, SINGLE) if peak(here, kind) and peak(there, kind)]
-        if len(common) > 1:
-            basis.append("precision unknown")
-    if model.observations:
-        basis.append(f"{model.observations} comparisons of this fleet")
-    return tuple(basis)
-
-
-__all__ = ["StepModelPredictor"]

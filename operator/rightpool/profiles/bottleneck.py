@@ -54,10 +54,15 @@ class Case:
     """What is known when a job is diagnosed."""
 
     profile: Profile
+    """Of the window to be diagnosed."""
     accelerator: Accelerator
+    """The chip, with the figures of its data sheet."""
     link: Link
+    """What chips of the job communicate over."""
     attainable: Attainable
+    """Shares of its peaks that programs reach on the chip."""
     before: Bottleneck | None
+    """The class of the last diagnosis, for hysteresis; None for the first."""
 
     def value(self, field: Field) -> float | None:
         """The value of a field; None if it is missing."""

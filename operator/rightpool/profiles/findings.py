@@ -85,6 +85,7 @@ class ClocksHeldDown(Finding):
     """Celsius; None where it is not measured."""
 
     watts: float | None
+    """Power of one chip; None where it is not measured."""
     limit: float | None
     """Watts that the driver enforces, else those of the data sheet."""
 
@@ -144,6 +145,7 @@ class RankComputesMore(Finding):
     """Compute units of one chip are active while those of another one wait."""
 
     chips: int
+    """How many the job has."""
     most: float
     """Activity of the chip that does most."""
 
@@ -156,6 +158,7 @@ class RankIdles(Finding):
     """A chip idles where the others are busy."""
 
     chips: int
+    """How many the job has."""
     slowest: float
     """Busy time of that chip."""
 
@@ -179,6 +182,7 @@ class NothingRuns(Finding):
     """No step was made, and chips did nothing."""
 
     chips: int
+    """How many the job has."""
     busy: float
     """Share of the time."""
 
@@ -188,6 +192,7 @@ class ChipsUnused(Finding):
     """Nothing ever ran on some chips of a pod."""
 
     unused: float
+    """How many those are."""
     of: int
     """Chips of the pod."""
 
@@ -202,6 +207,7 @@ class WaitsForInput(Finding):
     """Chips are idle, most of it for data."""
 
     chips: int
+    """How many the job has."""
     idle: float
     """Share of the step."""
 
@@ -214,6 +220,7 @@ class WaitsForHost(Finding):
     """Chips are idle, and not for data."""
 
     chips: int
+    """How many the job has."""
     idle: float
     """Share of the step."""
 
@@ -229,6 +236,7 @@ class WaitsForLink(Finding):
     """Communication is exposed."""
 
     chips: int
+    """How many the job has."""
     exposed: float
     """Share of the step."""
 
@@ -302,7 +310,9 @@ class ComputesNothing(Finding):
     """The chip is busy and its compute units are not."""
 
     chip: str
+    """Its key in the catalog."""
     busy: float
+    """Share of the time in which anything ran."""
     active: float
     """Activity of the compute units."""
 
@@ -312,6 +322,7 @@ class NothingCounted(Finding):
     """Chips are busy, and no counter tells of any roof."""
 
     chips: int
+    """How many the job has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +330,9 @@ class CommunicationUnknown(Finding):
     """No roof is near, and exposed communication is not measured."""
 
     chips: int
+    """How many the job has."""
     roofs: Roofs
+    """How near it comes to those that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +340,7 @@ class OneRoofCounted(Finding):
     """The roof that is counted is not near; another one may be."""
 
     roofs: Roofs
+    """How near it comes to the one that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +348,7 @@ class LaunchesUnknown(Finding):
     """No roof is near, and the activity of compute units is not measured."""
 
     roofs: Roofs
+    """How near it comes to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,10 +356,12 @@ class KernelsSparse(Finding):
     """No roof is near, and compute units have nothing to do for most of the time."""
 
     chip: str
+    """Its key in the catalog."""
     active: float
     """Activity of the compute units."""
 
     roofs: Roofs
+    """How near it comes to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +369,12 @@ class NoRoofNear(Finding):
     """No roof is near, and compute units wait for a part of the time."""
 
     chip: str
+    """Its key in the catalog."""
     active: float
     """Activity of the compute units."""
 
     roofs: Roofs
+    """How near it comes to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +382,7 @@ class KernelsWait(Finding):
     """No roof is near, and compute units always have work: they wait within the chip."""
 
     chip: str
+    """Its key in the catalog."""
     active: float
     """Activity of the compute units."""
 
@@ -370,6 +390,7 @@ class KernelsWait(Finding):
     """Share of their slots in use; None where that is not counted."""
 
     roofs: Roofs
+    """How near it comes to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,11 +398,14 @@ class OtherUnitsCompute(Finding):
     """Compute units always have work, and pipes beside the matrix units are not counted."""
 
     chip: str
+    """Its key in the catalog."""
     active: float
     """Activity of the compute units."""
 
     roofs: Roofs
+    """How near it comes to those that are counted."""
     arithmetic: Arithmetic
+    """What helps depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,8 +413,11 @@ class ArithmeticNear(Finding):
     """Arithmetic is the nearest roof."""
 
     chip: str
+    """Its key in the catalog."""
     roofs: Roofs
+    """How near it comes to them."""
     arithmetic: Arithmetic
+    """What helps depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,4 +425,6 @@ class BandwidthNear(Finding):
     """The memory's bandwidth is the nearest roof."""
 
     chip: str
+    """Its key in the catalog."""
     roofs: Roofs
+    """How near it comes to them."""

@@ -92,9 +92,11 @@ class RevisionKey(NamedTuple):
     """Identifies a Revision."""
 
     namespace: str
+    """Where the ProfiledJob is."""
     job: str
     """Name of the ProfiledJob."""
     revision: int
+    """Its number, from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,18 @@ _READ: Final = {
 class Track:
     """One Revision's work since the first reading. There is one writer."""
 
-    __slots__ = ("_at", "_before", "_count", "_counts", "_saved", "continues", "counter", "first", "unit")
+    __slots__ = (
+        "_at",
+        "_before",
+        "_count",
+        "_counts",
+        "_saved",
+        "continues",
+        "counter",
+        "first",
+        "throttled_at",
+        "unit",
+    )
 
     def __init__(self, unit: WorkUnit = WorkUnit.SAMPLES, *, continues: float = 0.0) -> None:
         self.unit = unit
@@ -50,6 +61,8 @@ class Track:
         """The newest reading of the counter; None before the first."""
         self.first: float | None = None
         """The first reading of the counter."""
+        self.throttled_at = -math.inf
+        """Unix seconds until which a fault held down the clocks of the chips; -inf where none did."""
 
     def add(self, sample: Sample, expected_pods: int) -> None:
         """Add a reading. One without all pods, or older than the newest, is skipped."""
@@ -121,6 +134,12 @@ class Track:
     def newest(self) -> float | None:
         """Unix seconds of the newest reading; None without any."""
         return self._at[-1] if self._at else None
+
+    @property
+    def healthy_since(self) -> float:
+        """Unix seconds of the oldest point that no fault was seen at or after; inf where there is none."""
+        place = bisect_left(self._at, self.throttled_at)
+        return self._at[place] if place < len(self._at) else math.inf
 
     @property
     def total(self) -> float:

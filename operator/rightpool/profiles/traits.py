@@ -47,7 +47,7 @@ class ModelTraits:
     """Parameters that are trained, of the whole model, whatever it is divided over."""
 
     parameter_bytes: int | None = None
-    """Their bytes."""
+    """Memory that these take, bytes."""
 
     batch: int | None = None
     """Samples of one optimizer step, all processes together."""

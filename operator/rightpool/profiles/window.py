@@ -53,7 +53,9 @@ class Bounds:
     layout: _Layout
     """Which cell is which field."""
     low: array[float]
+    """A row."""
     high: array[float]
+    """A row."""
 
 
 class Window:

@@ -1,11 +1,14 @@
-"""Why the model FLOPs utilization of a job is not known, in words."""
+"""Why the model FLOPs utilization of a job is not known, or can't be what it is computed to be, in words."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rightpool.planning.evaluate.flops import FlopsGap, flops_gap
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.evaluate.flops import FlopsGap, PeakExceeded, flops_gap
 from rightpool.planning.job import Job
+from rightpool.reporting.wording import number, share
 
 _TEXTS: Final = {
     FlopsGap.NOT_MEASURED: "the job was not measured",
@@ -16,7 +19,26 @@ _TEXTS: Final = {
 }
 
 
-def unknown_flops_text(job: Job) -> str:
-    """What is missing, with the remedy."""
+def unknown_flops_text(job: Job, current: Candidate | None) -> str:
+    """What is missing or wrong, with the remedy. current: the job where it is."""
+    if current is not None and current.peak_exceeded is not None:
+        return peak_exceeded_text(job, current.peak_exceeded)
     profile = job.observed.profile
     return _TEXTS[flops_gap(job)].format(precision=None if profile is None else profile.traits.precision)
+
+
+def peak_exceeded_text(job: Job, found: PeakExceeded) -> str:
+    """What can't be so, and which fields may be wrong."""
+    profile = job.observed.profile
+    counted = "the FLOPs that the profiler counts for a step are wrong: say "
+    if profile is not None and profile.unit is WorkUnit.STEPS:
+        wrong = f"{counted}spec.progress.samplesPerStep and flopsPerSample"
+    elif job.spec.flops_per_sample is None:
+        wrong = f"{counted}those of a sample in spec.progress.flopsPerSample"
+    else:
+        wrong = "spec.progress.flopsPerSample is too high: it counts no recomputation, and no sparsity"
+    return (
+        f"modelFlopsUtilization would be {share(found.flops / found.peak)}: {number(found.flops / 1e12)} TFLOP/s of a "
+        f"chip in {found.precision}, and {found.chip} does {number(found.peak / 1e12)}. Either {wrong}; or the chips "
+        f"are others: correct spec.accelerator, or spec.chip.teraflops, of AcceleratorPool {found.pool}"
+    )

@@ -16,6 +16,7 @@ class Offer:
     here: Placement
     """Where the job is."""
     recommendation: Recommendation
+    """As the status has it."""
     dollars_per_hour: float | None
     """What the work of an hour would cost less there. None where that is not known."""
 

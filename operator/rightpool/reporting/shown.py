@@ -36,15 +36,17 @@ def verdicts_of(job: Job, assessment: Assessment, now: float) -> Verdicts | None
 
 
 def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
-    """Which targets are missed, or probably will be. Several may be, and a rejection names one."""
+    """Which targets are missed, or probably will be, and whether FLOPs contradict the chips. Several may be so, and a
+    rejection names one."""
     targets = job.spec.targets
     scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
     poor = scaling is not None and wanted is not None and scaling < float(wanted)
     unknown = targets.min_model_flops_utilization is not None and (current is None or current.flops_utilization is None)
+    impossible = current is not None and current.peak_exceeded is not None
     if targets.deadline is None and targets.budget is None:
-        return poor, unknown
+        return poor, unknown, impossible
     rest = forecast(job, None if current is None else current.throughput, now)
-    return poor, unknown, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+    return poor, unknown, impossible, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
 
 
 def evidence_of(assessment: Assessment | None) -> Evidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
+from rightpool.api.altered import altered
 from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
 from rightpool.api.migration import Phase
 from rightpool.api.quantities import format_cents, format_duration, format_money
@@ -106,7 +107,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         profile = before.profile  # a restart of the operator does not make the numbers wrong
     account = job.state.account.settled(context.now)
     progress = job.state.progress if job.state.finished is not None else progress_of(job, context.now)
-    account = replace(account, cost_per_million=per_million, goodput=goodput(account, progress))
+    account = altered(account, cost_per_million=per_million, goodput=goodput(account, progress))
     if progress is not None and progress.since is None:
         progress = None
     outlook = before.outlook if still else _outlook(job, context)
@@ -118,7 +119,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         replicas=0 if ref is None else job.revision(ref.revision).running,
         selector=f"{LABEL_JOB}={job.key.name}",
         profile=profile,
-        state=replace(job.state, account=account, progress=progress),
+        state=altered(job.state, account=account, progress=progress),
         outlook=outlook,
         recommendation=recommendation,
         columns=columns,

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
-from rightpool.api.conditions import ConditionType, find_condition
+from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
@@ -32,7 +32,7 @@ _UNREADABLE = ProfiledJobSpec(
 )
 
 _NO_STATE: Final = JobState()
-_TERMINAL: Final = (ConditionType.COMPLETED, ConditionType.FAILED)
+_TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
 
@@ -100,9 +100,12 @@ def packed(status: Mapping[str, Any]) -> bytes:
     return zlib.compress(to_json(status), 1)
 
 
-def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once: bool = False) -> StoredJob:
+def read_job(
+    body: Mapping[str, Any], previous: StoredJob | None = None, *, once: bool = False, own: bool = False
+) -> StoredJob:
     """previous: the same object's last reading, whose parsed spec is reused where the spec has not changed. once: for
-    a command that reads each job once and ends: time matters more than memory."""
+    a command that reads each job once and ends: time matters more than memory. own: the answer to a write of our own,
+    on an object that had been read: only what is gone on from is parsed again."""
     about = body["metadata"]
     generation = int(about.get("generation") or 0)
     key = JobKey(str(about.get("namespace")), str(about["name"]))
@@ -125,9 +128,12 @@ def read_job(body: Mapping[str, Any], previous: StoredJob | None = None, *, once
     status: Mapping[str, Any] = body.get("status") or {}
     kept = None
     try:
-        read = ProfiledJobStatus.from_dict(status)
-        state = _state(read)
-        kept = (status, replace(read, state=state)) if once else None
+        if own and previous is not None and previous.job.unreadable is None:
+            state = _ended(JobState.from_dict(status), status)
+        else:
+            read = ProfiledJobStatus.from_dict(status)
+            state = _ended(read.state, status)
+            kept = (status, replace(read, state=state)) if once else None
     except (ValueError, TypeError, ArithmeticError) as error:
         unreadable = (
             f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
@@ -177,13 +183,11 @@ def _team(labels: Mapping[str, Any]) -> str:
     return sys.intern(str(labels.get(LABEL_TEAM) or labels.get("team") or ""))
 
 
-def _state(status: ProfiledJobStatus) -> JobState:
-    """What is persisted. That a job has ended is in the conditions alone."""
-    for kind in _TERMINAL:
-        condition = find_condition(status.conditions, kind)
-        if condition is not None and condition.status == "True":
-            return replace(status.state, finished=kind.value)
-    return status.state
+def _ended(state: JobState, status: Mapping[str, Any]) -> JobState:
+    """The state, with the end of the job, which is in the conditions alone."""
+    true = {condition["type"] for condition in status.get("conditions") or () if condition["status"] == "True"}
+    kind = next((kind for kind in _TERMINAL if kind in true), None)
+    return state if kind is None else replace(state, finished=kind)
 
 
 def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:

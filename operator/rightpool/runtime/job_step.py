@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Final
 
+from rightpool.api.altered import altered
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.calibration import uncalibrated
@@ -125,6 +126,7 @@ class Stepper:
     """Keeps what one cycle must know of the last, by uid."""
 
     policy: WritePolicy = field(default_factory=WritePolicy)
+    """When what a status says is worth a write."""
     _problems: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
     _leading_since: float = 0.0
@@ -166,13 +168,14 @@ class Stepper:
         fleet: Fleet,
     ) -> Step:
         """Advance the state machine, and draft the status where it is to be written. A state machine that fails stops
-        this job and no other."""
+        this job and no other; that of a job that could not be looked at takes no step."""
         now = fleet.now
-        problem: str | None = None
+        problem = job.observed.error
         after = job
         try:
-            after = advance(job, assessment, fleet.policy, now, _WORDS)
-            self._problems.pop(job.uid, None)
+            if problem is None:
+                after = advance(job, assessment, fleet.policy, now, _WORDS)
+                self._problems.pop(job.uid, None)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             if self._problems.get(job.uid) != problem:
@@ -246,7 +249,7 @@ def _books_alone(job: Job, after: Job) -> bool:
         return False
     return (
         _BESIDE_BOOKS(one) == _BESIDE_BOOKS(two)
-        and replace(two.revision, cost_per_hour=one.revision.cost_per_hour) == one.revision
+        and altered(two.revision, cost_per_hour=one.revision.cost_per_hour) == one.revision
     )
 
 

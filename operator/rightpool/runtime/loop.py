@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
@@ -70,21 +71,37 @@ class Parts:
     """What the planner works with."""
 
     client: ClusterClient
+    """Speaks to the API server."""
     store: Store
+    """What the watches have seen of the cluster."""
     relister: Relister
+    """Lists everything again from time to time, in case a watch has lost something."""
     elector: LeaseElector
+    """Knows whether this process leads."""
     fence: Fence
+    """Compares commands with fresh state right before they are sent."""
     executor: Executor
+    """Carries commands out."""
     windows: RevisionWindows
+    """What was measured of each job."""
     usage: ChipUsage
+    """Counts the chips that pods of other people request."""
     pool_publisher: PoolPublisher
+    """Writes the statuses of AcceleratorPools."""
     policy_publisher: PolicyPublisher
+    """Writes the status of the PlacementPolicy."""
     recorder: EventRecorder
+    """Sends Events."""
     catalog: Catalog
+    """Figures and prices of chips."""
     decide: Decide
+    """Decides for a whole fleet."""
     metrics: OperatorMetrics
+    """Those that the operator serves."""
     books: ChargebackBooks
+    """What teams are charged, in ConfigMaps."""
     health: Health
+    """What the probes answer by."""
 
 
 class Planner:
@@ -267,6 +284,8 @@ class Planner:
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
+            if job.observed.error is not None:
+                self._parts.metrics.job_errors.labels("observe").inc()
             try:
                 self._metrics_recorder.decided(job, assessment, fleet.now)
                 yield stepper.step(live[key], job, assessment, fleet)
@@ -282,6 +301,7 @@ class Planner:
         moving = False
         deadline = time.monotonic() + CARRY_OUT_SECONDS
         self._await(0.0)  # what took longer than its own cycle
+        self._parts.executor.checks.begin()
         while not self._stop.is_set():
             with self._timer.phase("step"):
                 batch = list(islice(steps, BATCH))
@@ -298,7 +318,7 @@ class Planner:
 
     def _await(self, timeout: float) -> None:
         """Wait for what is being carried out, seconds; what is not done by then stays in `_busy`."""
-        wait(list(self._busy.values()), timeout=timeout)
+        wait([future for future in self._busy.values() if not future.done()], timeout=timeout)
         self._busy = {uid: future for uid, future in self._busy.items() if not future.done()}
 
     def _submit(self, step: Step, pools: Mapping[str, Pool], now: float) -> bool:
@@ -328,9 +348,11 @@ class Planner:
                 seen = Observed(
                     revisions=seen.revisions,
                     checkpoint_at=seen.checkpoint_at,
+                    template_checked=seen.template_checked,
                     variants_checked=seen.variants_checked,
+                    error=seen.error,
                 )
-                job = replace(written.job, observed=seen)
+                job = altered(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:
                 parts.executor.carry_out(job, command, pools, term)

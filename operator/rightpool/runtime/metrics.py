@@ -18,7 +18,7 @@ _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 SLOWER, FASTER = SIDES = ("slower", "faster")  # than predicted
 COMMAND_RESULTS = ("done", "refused", "conflict", "unavailable", "error")
 WRITE_RESULTS = ("written", "refused", "conflict", "unavailable", "error")
-ERROR_PHASES = ("status", "execute")
+ERROR_PHASES = ("observe", "status", "execute")
 _ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
 
 

@@ -6,13 +6,14 @@ was made from it sees so at once, and ten thousand jobs at rest cost a few micro
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
+from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import Taint
-from rightpool.planning.job import Job, JobKey, Observed
+from rightpool.planning.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.threat import Threat
 from rightpool.reporting.stored_job import StoredJob
@@ -24,6 +25,8 @@ from rightpool.runtime.observe.windows import RevisionWindows
 
 LOOK_SECONDS: Final = 300.0
 """A job is looked at again about this often, whatever was heard."""
+
+logger = logging.getLogger(__name__)
 
 
 class _Seen(NamedTuple):
@@ -68,17 +71,20 @@ class Observer:
             revision = stored.job.state.revision
             name = None if revision is None else revision.placement.pool
             accelerator = None if name is None else accelerators.get(name)
-            measured = self._windows.of(stored.job, accelerator, now)
             last = before.get(key)
-            if (
-                last is None
-                or last.stored is not stored
-                or last.measured is not measured
-                or key in self._news
-                or now >= last.until
-            ):
-                problem = None if name is None else why_unusable(name, inventory)
-                last = self._look(stored, measured, problem, drained, now)
+            try:
+                measured = self._windows.of(stored.job, accelerator, now)
+                if (
+                    last is None
+                    or last.stored is not stored
+                    or last.measured is not measured
+                    or key in self._news
+                    or now >= last.until
+                ):
+                    problem = None if name is None else why_unusable(name, inventory)
+                    last = self._look(stored, measured, problem, drained, now)
+            except Exception as error:
+                last = self._failed(stored, f"{type(error).__name__}: {error}", now)
             seen[key] = last
             jobs[key] = last.job
         self._seen, self._surroundings = seen, surroundings
@@ -110,8 +116,17 @@ class Observer:
         last = self._seen.get(job.key)
         same = last is not None and last.stored is stored and last.job.observed == observed
         return _Seen(
-            stored, measured, last.job if last is not None and same else replace(job, observed=observed), until
+            stored, measured, last.job if last is not None and same else altered(job, observed=observed), until
         )
+
+    def _failed(self, stored: StoredJob, error: str, now: float) -> _Seen:
+        """The job as it was seen last, which is looked at again in the next cycle. Others go on."""
+        last = self._seen.get(stored.job.key)
+        known = last is not None and last.stored.job.uid == stored.job.uid
+        observed = last.job.observed if last is not None and known else NOT_OBSERVED
+        if observed.error != error:
+            logger.exception("the job can't be looked at", extra={"job": str(stored.job.key)})
+        return _Seen(stored, NOT_OBSERVED, altered(stored.job, observed=observed._replace(error=error)), now)
 
     def _threat(
         self, job: Job, revisions: Mapping[int, RevisionState], drained: Mapping[str, tuple[Taint, ...]]

@@ -28,7 +28,9 @@ class SimulatedChild:
     """The child of one Revision."""
 
     revision: int
+    """Its number."""
     placement: Placement
+    """Where its pods run, or wait for chips."""
     created_at: float
     """Unix seconds; so the others."""
     nodes: tuple[int, ...] | None = None
@@ -40,6 +42,7 @@ class SimulatedChild:
     save_asked_at: float | None = None
     """None where no save is asked for."""
     succeeded: bool = False
+    """Whether it has done all that the job consumes."""
     steps: float = 0.0
     """That it has made."""
 

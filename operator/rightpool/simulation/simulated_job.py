@@ -61,6 +61,7 @@ class SimulatedJob:
     children: dict[int, SimulatedChild] = field(default_factory=dict)
     """By number of the Revision."""
     truth: Truth = field(default_factory=Truth)
+    """What the operator can't see."""
     window: RevisionWindow | None = None
     """What the operator would have measured; None before the first pod."""
     saved_at: float | None = None

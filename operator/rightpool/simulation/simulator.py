@@ -33,15 +33,21 @@ class Simulator:
     """A fleet in virtual time."""
 
     pools: Mapping[str, SimulatedPool]
+    """By name."""
     policy: PlacementPolicySpec
+    """That of the cluster."""
     predictor: Predictor
+    """Predicts throughput, as in the operator."""
     allocator: Allocator
+    """Gives chips to jobs, as in the operator."""
     words: Words
+    """Makes the messages that a state has in it."""
     now: float
     """Unix seconds."""
     watch: Watch | None = None
     """Called where a step changes a job: with the job before and after it, and the time."""
     jobs: dict[JobKey, SimulatedJob] = field(default_factory=dict)
+    """Those that are there, by namespace and name."""
     outcomes: Outcomes = field(default_factory=dict)
     """How moves to each pool ended, as the statuses of the pools keep it."""
     _plan: Plan | None = None

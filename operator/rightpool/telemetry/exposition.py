@@ -35,7 +35,9 @@ class Series:
     metric: str
     """Its name."""
     labels: Mapping[str, str]
+    """Values by name."""
     value: float
+    """In the unit that the metric's name ends with."""
 
 
 def parse(page: str) -> list[Series]:

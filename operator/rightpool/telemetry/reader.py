@@ -12,6 +12,7 @@ class Target:
     """A Revision to be read."""
 
     key: RevisionKey
+    """Which Revision it is."""
     pods: tuple[tuple[str, str], ...]
     """Name and IP of each pod that has an IP."""
     interval: float

@@ -11,7 +11,9 @@ class Owner:
     """Identifies a ProfiledJob in the cluster."""
 
     namespace: str
+    """Where the ProfiledJob is."""
     name: str
+    """Of the ProfiledJob."""
     uid: str
     """Tells it from an earlier one of the name."""
 

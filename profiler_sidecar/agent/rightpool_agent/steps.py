@@ -43,6 +43,7 @@ _SLOW = 1.5  # times the usual step
 _MIN_CALLS = 3  # a function called fewer times is set-up
 _NO_TRAINER = 30.0  # seconds until something that trains nothing may be the step
 _BESIDE = 0.5  # of the step's calls: what computes so often is no evaluation
+_EARLY = 100  # calls of what was taken for the step at first: more are a phase of the program
 _LIGHT = 0.25  # of the heaviest: what carries less than that is a helper beside it
 
 
@@ -214,26 +215,33 @@ class StepLog:
         current = self.dominant
         if current is None:
             self.dominant = best
-        elif best is not current and (
-            rank > current.rank or current.state < _LIGHT * most or best.carried > _SWITCH * current.carried
-        ):
+            return
+        lesser = rank > current.rank or current.state < _LIGHT * most
+        if best is not current and (lesser or best.carried > _SWITCH * current.carried):
             # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best
             self.steps = max(self.steps, best.calls)
             self.seconds = max(self.seconds, best.seconds)
             self.counts = [max(pair) for pair in zip(self.counts, best.counts)]
-            best.taken = (best.calls, best.seconds, list(best.counts))
+            # What was merely called first gave totals that the step has yet to reach.
+            early = lesser and current.calls <= _EARLY
+            best.taken = (
+                (self.steps, self.seconds, list(self.counts))
+                if early
+                else (best.calls, best.seconds, list(best.counts))
+            )
 
     def _take(self) -> None:
         track = self.dominant
         if track is None:
             return
         calls, seconds, counts = track.taken
-        self.steps += track.calls - calls
-        self.seconds += track.seconds - seconds
+        self.steps += max(0, track.calls - calls)
+        self.seconds += max(0.0, track.seconds - seconds)
         for index, count in enumerate(track.counts):
-            self.counts[index] += count - counts[index]
-        track.taken = (track.calls, track.seconds, list(track.counts))
+            self.counts[index] += max(0, count - counts[index])
+        most = [max(pair) for pair in zip(track.counts, counts)]
+        track.taken = (max(track.calls, calls), max(track.seconds, seconds), most)
         source = self._source()
         if source is not None:
             self.samples = max(self.samples, source.rows)

@@ -36,10 +36,13 @@ class RankAnswer:
     """What became of one rank."""
 
     rank: int
+    """Its number, among all pods."""
     state: str
     """contract.TRACE_CAPTURED or contract.TRACE_FAILED."""
     reason: str = ""
+    """Why it failed, in one CamelCase word; empty where it did not."""
     message: str = ""
+    """The same in a sentence."""
     result: Mapping[str, Any] = field(default_factory=dict)
     """`summary`, `bytes` of the trace, `packed` bytes and `sha256` of its gzip; of one that was captured."""
 
@@ -68,12 +71,15 @@ class Answer:
     """What became of a request so far."""
 
     id: str
+    """As the user named the request."""
     rank: int | None
     """The rank that is asked for; None for all of this pod."""
     state: str
     """One of contract.TRACE_STATES: captured if there is the trace of one rank at least."""
     reason: str = ""
+    """Why it failed, in one CamelCase word; empty where it did not."""
     message: str = ""
+    """The same in a sentence, or what is waited for."""
     world: int | None = None
     """Ranks of the program, in all pods, as its processes say."""
     ranks: tuple[RankAnswer, ...] = ()

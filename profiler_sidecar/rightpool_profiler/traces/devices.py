@@ -40,6 +40,7 @@ class Program:
     """A compiled program, as the trace names it."""
 
     name: str
+    """As its compiler made it, such as jit_step."""
     identity: int | None
     """Tells two of one name apart, where the trace does."""
 
@@ -64,8 +65,10 @@ class Device:
 
     lanes: list[Spans] = field(default_factory=list)
     """With each: the label, the part, and the pair by which the end of a collective is found."""
-    runs: dict[tuple[Program, int], int] = field(default_factory=dict)  # (program, run) → start
-    busy: dict[Program, int] = field(default_factory=lambda: defaultdict(int))  # program → time
+    runs: dict[tuple[Program, int], int] = field(default_factory=dict)
+    """When each run began, by program and number of the run."""
+    busy: dict[Program, int] = field(default_factory=lambda: defaultdict(int))
+    """How long operations of each program took, added."""
     extent: Window | None = None
     """From the first to the last moment of work."""
     works: bool = False

@@ -44,9 +44,13 @@ class Reading:
     """A trace that the agent has written, to be read in a thread."""
 
     id: str
+    """As the user named the request."""
     asked: int | None
+    """The rank that the request names; None for all."""
     rank: int
+    """Whose trace it is."""
     source: Path
+    """The file that the agent has written."""
     room: int
     """Bytes that its gzip may have."""
 

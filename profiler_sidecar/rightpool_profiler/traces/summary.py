@@ -18,8 +18,11 @@ class Named:
     """What one kind of operation takes."""
 
     name: str
+    """As the trace has it."""
     count: int
+    """How often it ran."""
     share: float
+    """Of the time that was traced, 0–1."""
     exposed: float | None = None
     """Of a collective: the share during which nothing is computed."""
     flops: float | None = None
@@ -40,10 +43,13 @@ class Summary:
     on: str
     """`device` or `host`: whose time it is."""
     seconds: float
+    """Length of the time that was traced."""
     steps: int | None
     """Of the program; None where the trace does not say."""
     parts: dict[str, float]
+    """Share of each part of `sweep`, by its name."""
     collectives: list[Named] = field(default_factory=list)
+    """By their names: what communication between chips takes."""
     operations: list[Named] = field(default_factory=list)
     """By the time that they take themselves: kernels and copies of a device, else operators of the host, or those of
     XLA."""

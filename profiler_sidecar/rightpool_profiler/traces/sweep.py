@@ -36,7 +36,9 @@ class Share:
     """Of the spans with one number: two at the same time count once."""
 
     count: int = 0
+    """How many spans there are."""
     time: int = 0
+    """In the unit of the spans."""
     exposed: int = 0
     """In which nothing goes on that covers it."""
 

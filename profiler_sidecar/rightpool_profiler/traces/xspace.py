@@ -33,9 +33,13 @@ class Event:
     """One span on a line. Times are picoseconds since the line's start epoch, made absolute."""
 
     name: str
+    """Of the operation or step."""
     start: int
+    """When it began."""
     end: int
+    """When it was over."""
     stats: Mapping[str, Value]
+    """What else the trace says of it, by name."""
 
 
 _NO_STATS: Final[Mapping[str, Value]] = {}
@@ -46,7 +50,9 @@ class Line:
     """One thread of the host, or one stream or unit of a device."""
 
     name: str
+    """Such as `XLA Ops` or that of a thread."""
     events: list[Event] = field(default_factory=list)
+    """In the order of the file."""
     epoch: int = 0
     """Picoseconds: of this line's events."""
 
@@ -56,7 +62,9 @@ class Plane:
     """The host, or one device."""
 
     name: str
+    """Such as `/device:GPU:0` or `/host:CPU`."""
     lines: list[Line] = field(default_factory=list)
+    """In the order of the file."""
 
 
 @dataclass(slots=True)
@@ -64,6 +72,7 @@ class Head:
     """A plane without its events."""
 
     plane: Plane
+    """With its lines, of which none has events yet."""
     names: dict[int, str] = field(default_factory=dict)
     """Of events."""
     statistics: dict[int, str] = field(default_factory=dict)

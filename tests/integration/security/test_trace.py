@@ -235,9 +235,9 @@ def test_the_annotation_is_served_once(site: Site) -> None:
 def test_hostile_values_are_refused_once(site: Site) -> None:
     for value in ("../../etc/passwd", "x" * 100_000, 'a"; rm -rf /', "now:-1"):
         site.kubectl("annotate", "profiledjob", JOB, f"--namespace={NAMESPACE}", f"{ANNOTATION_TRACE}-")
-        taken = site.status().get("since")
+        taken = site.status()["id"]
         site.annotate(f"{ANNOTATION_TRACE}={value}")
-        eventually(lambda taken=taken: site.status().get("since") != taken, lambda: str(site.status()), SECONDS)  # type: ignore[misc]
+        eventually(lambda taken=taken: site.status()["id"] != taken, lambda: str(site.status()), SECONDS)  # type: ignore[misc]
         trace = site.status()
         assert (trace["state"], trace["reason"]) == ("Failed", "InvalidRequest"), trace
         assert trace["id"].startswith("invalid-") and len(json.dumps(trace)) < 1000

@@ -14,6 +14,7 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
+from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Migration, Phase
@@ -54,11 +55,17 @@ def revisions(draw: st.DrawFn) -> Revision:
 
 
 loadings = st.dictionaries(st.sampled_from(("window", "host", "chips of a10g")), st.floats(-2, 2))
+grounds = st.builds(
+    Ground,
+    kind=st.sampled_from(GroundKind),
+    names=st.none() | st.lists(words, min_size=1, max_size=2).map(tuple),
+    number=st.none() | rates,
+)
 estimates = st.builds(
     Estimate,
     rates | st.just(0.0),
     st.floats(0, 2),
-    basis=st.lists(words, max_size=3).map(tuple),
+    basis=st.lists(grounds, max_size=3).map(tuple),
     shared=loadings.map(lambda made: tuple(sorted(made.items()))),
 )
 counterfactuals = st.builds(
@@ -236,7 +243,7 @@ def close(one: object, two: object, name: str = "") -> bool:
 def test_nothing_of_an_estimate_is_lost(estimate: Estimate) -> None:
     body = estimate.to_dict()
     back = Estimate.from_dict(body)
-    assert back.basis == estimate.basis
+    assert [(one.kind, one.names) for one in back.basis] == [(one.kind, one.names) for one in estimate.basis]
     assert [name for name, _ in back.shared] == [name for name, _ in estimate.shared]
     assert close(estimate, back)
     assert math.isclose(float(body["low"]), estimate.low, rel_tol=3e-5)
@@ -244,15 +251,27 @@ def test_nothing_of_an_estimate_is_lost(estimate: Estimate) -> None:
 
 
 def test_an_estimate_on_the_wire() -> None:
-    estimate = Estimate(1150.0, 0.1, ("measured now",), (("chips of a10g", 0.05), ("window", 0.02)))
+    estimate = Estimate(
+        1150.0,
+        0.1,
+        (Ground(GroundKind.BOUNDARY, ("NVLink", "PCIe")), Ground(GroundKind.DEMAND, number=0.71)),
+        (("chips of a10g", 0.05), ("window", 0.02)),
+    )
     assert estimate.to_dict() == {
         "median": "1150",
         "low": "1011.67",
         "high": "1307.24",
         "sd": "0.1",
-        "basis": ["measured now"],
+        "basis": [{"kind": "Boundary", "names": ["NVLink", "PCIe"]}, {"kind": "Demand", "number": "0.71"}],
         "shared": {"chips of a10g": "0.05", "window": "0.02"},
     }
+
+
+@pytest.mark.parametrize("ground", ["measured now", {"kind": "OfALaterVersion"}, {"names": ["a"]}, 7, None])
+def test_a_ground_that_is_not_known_is_left_out_of_an_estimate(ground: object) -> None:
+    """It only explains. The number that a running move is judged by is there without it."""
+    body = {"median": "1150", "sd": "0.1", "basis": [ground, {"kind": "MeasuredNow"}]}
+    assert Estimate.from_dict(body) == Estimate(1150.0, 0.1, (Ground(GroundKind.MEASURED_NOW),))
 
 
 def test_chips_that_cost_nothing_have_an_estimate_too() -> None:

@@ -60,6 +60,25 @@ def test_names_of_pods_stay_within_their_limit() -> None:
     assert len(job["metadata"]["generateName"]) + 5 + 6 <= 63
 
 
+TWO_CHIPS = """
+import argparse, json
+from rightpool.cli.calibrate import benchmark
+benchmark.REPEATS, benchmark.measured_copy = 2, lambda framework: None
+print(json.dumps(benchmark.with_torch(argparse.Namespace(platform="cpu", dtypes=[], chips=2))))
+"""
+
+
+def test_two_calibrations_on_one_host_do_not_meet() -> None:
+    command = [sys.executable, "-c", TWO_CHIPS]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in processes:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        found = json.loads(out)
+        assert found["errors"] == {}
+        assert [one["chips"] for one in found["allReduce"]] == [2] and found["allReduce"][0]["median"] > 0.0
+
+
 def test_the_program_is_passed_as_text_and_refuses_what_it_cannot_do() -> None:
     """As the container runs it: `python3 -c TEXT`, without our packages."""
     command = [sys.executable, "-I", "-S", "-c", program(), "--json", "--platform", "cpu"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,36 @@ def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> 
     command.stdout.close()
     assert (command.stderr.read(), command.wait()) == (b"", 0)
     command.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("moment", "status"), [("while it loads", 130), ("while it runs", 130), ("after it", -signal.SIGINT)]
+)
+def test_an_interrupt_prints_nothing(tmp_path: Path, moment: str, status: int) -> None:
+    """The first two come while a text is executed, as dataclasses are made: `python -m` then ends by the signal."""
+    interrupt = "import os, signal; exec('os.kill(os.getpid(), signal.SIGINT)')"
+    (tmp_path / "sleeper.py").write_text(
+        f"def interrupt(now):\n    if now == {moment!r}:\n        {interrupt}\n"
+        "def add_arguments(parser):\n    pass\n"
+        "def run(arguments):\n    interrupt('while it runs')\n    return 0\n"
+        "interrupt('while it loads')\n"
+    )
+    (tmp_path / "start.py").write_text(
+        "import atexit, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # pytest may run in the background of a shell
+        f"{moment == 'after it'} and atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+        "from rightpool.cli import main\n"
+        "main.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
+        "main.program()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "start", "sleep"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(tmp_path)]))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (status, "")
 
 
 def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:

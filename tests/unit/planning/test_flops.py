@@ -18,10 +18,11 @@ from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.findings import NothingCounted
 from rightpool.profiles.traits import ModelTraits
-from rightpool.reporting.conditions.context import Context
-from rightpool.reporting.conditions.measured import efficient
+from rightpool.reporting.conditions.context import Context, Statement
+from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.targets import targets_met
 from rightpool.reporting.flops_texts import unknown_flops_text
+from rightpool.reporting.shown import verdicts_of
 from tests.unit.planning.jobs import NOW, POOLS, changed, decision_and_text, in_steps, judged, running, spec
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP
 
@@ -67,7 +68,7 @@ def test_steps_count_by_the_flops_of_a_step() -> None:
     counted = ModelTraits(precision="bf16", step_flops=PER_SAMPLE)
     assert utilization(in_steps(job(counted))) == pytest.approx(0.25)
     made = in_steps(job(progress=QUARTER))
-    assert utilization(made) is None and "samplesPerStep" in unknown_flops_text(made)
+    assert utilization(made) is None and "samplesPerStep" in unknown_flops_text(made, judged(made).current)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +81,8 @@ def test_steps_count_by_the_flops_of_a_step() -> None:
     ],
 )
 def test_where_something_is_not_known_it_is_absent_and_said_what(made: Job, lacking: str) -> None:
-    assert lacking in unknown_flops_text(made)
     current = judged(made).current
+    assert lacking in unknown_flops_text(made, current)
     assert current is None or current.flops_utilization is None
 
 
@@ -89,6 +90,38 @@ def test_the_peak_is_that_of_the_very_precision() -> None:
     chip = replace(A100_CHIP, peak_flops={"fp32": 1.0, "tf32": 8.0, "bf16": 16.0})
     assert [dense_peak(chip, name) for name in ("fp32", "tf32", "bf16", "fp8", None)] == [1.0, 8.0, 16.0, None, None]
     assert dense_peak(replace(chip, peak_flops={"fp32": 1.0}), "tf32") == 1.0, "as a chip without tf32 computes it"
+
+
+IMPOSSIBLE = {"flopsPerSample": "1.56e12"}  # 390 TFLOP/s of each chip
+
+
+def profiled_of(made: Job) -> Statement:
+    return profiled(made, Context(judged(made), POOLS["a100"].price, True, NOW))
+
+
+def test_more_than_the_peak_is_missing_and_told() -> None:
+    made = job(progress=IMPOSSIBLE, targets={"minModelFlopsUtilization": "0.9"}, elasticity={"minChips": 1})
+    assessment = judged(made)
+    assert [each.flops_utilization for each in assessment.candidates] == [None] * len(assessment.candidates)
+    assert all(each.peak_exceeded is None for each in assessment.candidates), "that is known of where it is"
+    assert conditions(made, assessment)[0] == ("Unknown", Reason.FLOPS_UNKNOWN)
+    found = profiled_of(made)
+    assert (found.status, found.reason) == ("True", Reason.PEAK_EXCEEDED)
+    assert "would be 125%: 390 TFLOP/s of a chip in bf16, and A100-80GB does 312" in found.message
+    assert "spec.progress.flopsPerSample is too high" in found.message and "AcceleratorPool a100" in found.message
+
+
+def test_where_the_profiler_counts_too_much_the_user_can_say_better() -> None:
+    counted = ModelTraits(precision="bf16", batch=1, step_flops=5 * PER_SAMPLE)
+    assert "say those of a sample in spec.progress.flopsPerSample" in profiled_of(job(counted)).message
+    assert profiled_of(job(counted, progress=QUARTER)).reason is Reason.MEASURED
+    assert "say spec.progress.samplesPerStep and flopsPerSample" in profiled_of(in_steps(job(counted))).message
+
+
+def test_it_is_told_once_it_is_so() -> None:
+    """A quiet job's status is made anew for it, also without a target."""
+    seen = [verdicts_of(made, judged(made), NOW) for made in (job(progress=QUARTER), job(progress=IMPOSSIBLE))]
+    assert seen[0] != seen[1]
 
 
 def test_a_target_that_holds_is_met() -> None:
@@ -148,6 +181,8 @@ def test_a_candidate_is_ruled_out_by_its_own_utilization_alone(
     )
     flops = flops_per_unit(made)
     assert flops is not None
+    home = dense_peak(A100_CHIP, precision)
+    contradictory = home is not None and 1000.0 * flops > 4 * home
     for each in judged(made).candidates:
         chip = A100_CHIP if each.placement.pool == "a100" else A10G_CHIP if each.placement.pool == "a10g" else None
         peak = None if chip is None else dense_peak(chip, precision)
@@ -156,6 +191,9 @@ def test_a_candidate_is_ruled_out_by_its_own_utilization_alone(
             assert not low
             continue
         expected = each.throughput.median * flops / (each.placement.chips * peak)
-        assert each.flops_utilization == pytest.approx(expected)
+        if contradictory or expected > 1.0001:
+            assert each.flops_utilization is None and not low
+        elif expected < 0.9999:
+            assert each.flops_utilization == pytest.approx(expected)
         if low:
             assert expected < float(str(least)) * 1.0001

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from rightpool.planning.job import Observed
 from rightpool.planning.revision_window import RevisionWindow
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.track import SPACING
 from tests.unit.planning.jobs import NOW, running
 
 INTERVAL = 10.0
 
 
-def seen(rates: list[float]) -> Iterator[Observed]:
-    """What is observed after each reading of these samples a second."""
+def seen(rates: list[float], hot: float = 0.0) -> Iterator[Observed]:
+    """What is observed after each reading of these samples a second. hot: below that a fault throttles the chips."""
     job = running()
     window = RevisionWindow.of(job, 1)
     for number, rate in enumerate(rates):
@@ -24,6 +27,8 @@ def seen(rates: list[float]) -> Iterator[Observed]:
             Field.STEP_SECONDS: 0.5,
             Field.CHIP_BUSY: 0.4,
             Field.PODS: 1.0,
+            Field.THROTTLE: 1.0 if rate < hot else 0.0,
+            Field.CLOCK: 0.5,
         }
         window.append(Sample(at, values))
         yield window.observe(job, None, at)
@@ -46,3 +51,15 @@ def test_a_window_that_fills_tells_of_what_has_moved() -> None:
     assert not moved.profile.complete
     before, after = (one.value(Field.SAMPLES_PER_SECOND) for one in (steady.profile, moved.profile))
     assert before is not None and after is not None and after > 1.5 * before
+
+
+def test_it_is_known_until_when_a_fault_throttled_the_chips() -> None:
+    *_, last = seen([128.0] * 40 + [64.0] * 40 + [128.0] * 60, hot=100.0)
+    window = running().spec.profiling.window.total_seconds()
+    assert last.track is not None
+    repaired = NOW + INTERVAL * 80
+    assert repaired <= last.track.throttled_at <= repaired + window / 2 + INTERVAL
+    assert last.track.throttled_at <= last.track.healthy_since <= last.track.throttled_at + SPACING
+    assert last.track.mean(last.track.healthy_since, NOW + INTERVAL * 139) == pytest.approx(64.0 * 2.0)
+    *_, never = seen([128.0] * 80)
+    assert never.track is not None and never.track.healthy_since == never.track.began

@@ -17,6 +17,7 @@ from rightpool.planning.job import Job
 from rightpool.planning.migration.beginning import with_decision
 from rightpool.planning.migration.ending import end_migration
 from rightpool.prediction.predictor import Origin
+from rightpool.reporting.ground_texts import ground_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, decided_text, entry, find, judged, running
 from tests.unit.planning.world import A10G as EIGHT_A10G
@@ -41,7 +42,7 @@ def test_a_job_leaves_a_throttled_pool_for_the_same_chips() -> None:
     assert (found.decision.action, found.decision.target) == (Action.MOVE, TWIN)
     healthy = find(found, "twin", 1).throughput
     assert healthy is not None and healthy.median == pytest.approx(1000.0 * 2.5**0.55, rel=0.02)
-    assert "throttled here at 40% of healthy clocks" in healthy.basis
+    assert "throttled here at 40% of healthy clocks" in map(ground_text, healthy.basis)
     assert "(throttled here at 60%: healthy ones would give 1655)" in decided_text(found)
 
 
@@ -171,6 +172,77 @@ def test_an_edit_of_the_size_on_throttled_chips_links_nothing() -> None:
     assert (found.outcome, found.baseline_throughput, found.doubt) == (Outcome.CARRIED_OUT, None, None)
 
 
+def waiting(world: World, promised: float, healthy: float | None = None) -> World:
+    """The decision to go to the A10G pool, which waits for its approval."""
+    before = replace(candidate(EIGHT_A100, world.rates["a100"], 0.02), healthy=healthy)
+    world.cycle(decide(Action.MOVE, EIGHT_A10G, promised, before))
+    world.settle()
+    return world
+
+
+def approved(world: World) -> LedgerEntry:
+    """The ledger's entry of the move that waits, carried out."""
+    world.job = replace(world.job, approved="d-2")
+    world.settle()
+    return world.job.state.history[-1]
+
+
+def on_hot_a100(**overrides: object) -> World:
+    """Eight A100 at half of what they do without the fault, which is 1,000 samples/s."""
+    world = World.fresh(adaptation={"requireApproval": True}, **overrides)
+    world.counts, world.rates, world.throttled_pools = True, {"a100": 500.0, "a10g": 900.0}, {"a100"}
+    world.placed(EIGHT_A100, 500.0).settle()
+    return world
+
+
+def repaired(world: World, cycles: int) -> World:
+    """So many times five seconds after the fault."""
+    world.rates["a100"], world.throttled_pools = 1000.0, set()
+    world.settle(cycles)
+    return world
+
+
+def test_chips_that_were_repaired_since_the_decision_are_a_measured_baseline() -> None:
+    world = repaired(waiting(on_hot_a100(), 900.0, healthy=1000.0), 100)
+    found = approved(world)
+    assert (found.outcome, found.healthy_baseline_throughput) == (Outcome.VERIFIED, None)
+    assert found.baseline_throughput == pytest.approx(1000.0, rel=1e-3)
+    assert found.predicted_throughput == pytest.approx(900.0, rel=1e-3), "the promise was of healthy chips"
+    assert world.job.state.account.saving_per_hour == pytest.approx(40.0 * 0.9 - 8.0, rel=1e-2)
+
+
+def test_until_repaired_chips_were_measured_the_prediction_stands() -> None:
+    world = repaired(waiting(on_hot_a100(), 900.0, healthy=1000.0), 2)
+    found = approved(world)
+    assert (found.baseline_throughput, found.healthy_baseline_throughput) == (500.0, 1000.0)
+    assert world.job.state.account.saving_per_hour == pytest.approx(40.0 * 0.9 - 8.0, rel=1e-2)
+
+
+def test_a_fault_that_came_and_went_before_the_approval_is_no_baseline() -> None:
+    world = waiting(repaired(on_hot_a100(), 200), 900.0)
+    world.rates["a100"], world.throttled_pools = 500.0, {"a100"}
+    world.settle()
+    found = approved(repaired(world, 100))
+    assert found.baseline_throughput == pytest.approx(1000.0, rel=1e-3)
+    assert found.predicted_throughput == pytest.approx(900.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("since", [100, 2])
+def test_what_a_fault_cost_before_the_decision_is_not_saved(since: int) -> None:
+    """Most of the hour before the move is of throttled chips."""
+    world = waiting(repaired(on_hot_a100(), since), 900.0)
+    assert approved(world).outcome is Outcome.VERIFIED
+    assert world.job.state.account.saving_per_hour == pytest.approx(40.0 * 0.9 - 8.0, rel=1e-2)
+
+
+def test_what_a_fault_costs_after_the_decision_is_not_saved() -> None:
+    world = waiting(repaired(on_hot_a100(), 200), 900.0)
+    world.rates["a100"], world.throttled_pools = 100.0, {"a100"}
+    world.settle(12)
+    assert approved(world).baseline_throughput == 1000.0
+    assert world.job.state.account.saving_per_hour == pytest.approx(40.0 * 0.9 - 8.0, rel=1e-2)
+
+
 def saved_an_hour(world: World, healthy: float | None) -> float:
     """What a verified move from eight A100 at 1,000 samples/s to eight A10G at 900 saves."""
     before = replace(candidate(EIGHT_A100, 1000.0, 0.02), healthy=healthy)
@@ -182,4 +254,6 @@ def saved_an_hour(world: World, healthy: float | None) -> float:
 
 def test_saved_is_against_what_healthy_chips_would_have_done() -> None:
     assert saved_an_hour(on_a100(), None) == pytest.approx(40.0 * 0.9 - 8.0, rel=1e-3)
-    assert saved_an_hour(on_a100(), 2000.0) == pytest.approx(40.0 * 0.45 - 8.0, rel=1e-3)
+    throttled = on_a100()
+    throttled.throttled_pools = {"a100"}
+    assert saved_an_hour(throttled, 2000.0) == pytest.approx(40.0 * 0.45 - 8.0, rel=1e-3)

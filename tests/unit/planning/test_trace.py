@@ -72,6 +72,22 @@ def test_another_value_asks_again_after_a_pause() -> None:
         assert (next_one.id, next_one.rank, next_one.state) == (other.id, other.rank, TraceState.WAITING)
 
 
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (running(trace_request=TraceRequest("invalid-1", valid=False)), TraceReason.INVALID_REQUEST),
+        (running(trace_request=ASKED, made=spec(profiling={"mode": "Off"})), TraceReason.NO_PROFILER),
+        (fresh(trace_request=ASKED), TraceReason.NOT_RUNNING),
+    ],
+    ids=lambda value: value if isinstance(value, TraceReason) else "",
+)
+def test_there_is_no_pause_after_a_request_that_was_refused(job: Job, reason: TraceReason) -> None:
+    refused = traced(job, NOW)
+    assert of(refused).reason is reason
+    again = traced(changed(refused, trace_request=TraceRequest("again")), NOW + 1)
+    assert of(again).id == "again"
+
+
 def test_a_request_that_comes_while_another_is_served_waits_for_it() -> None:
     job = traced(running(trace_request=ASKED), NOW)
     other = changed(job, trace_request=TraceRequest("other"))

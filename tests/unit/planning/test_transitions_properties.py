@@ -99,8 +99,16 @@ def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]])
     world.answers, world.fails, world.stuck_pools, world.gone_pools = True, False, set(), set()
     for child in world.children.values():
         child.stuck = False
+    rested = 0  # cycles
     for _ in range(600):
         world.live()
+        world.cycle(_wanted(world))
+        world.check()
+        rested = rested + 1 if at_rest(world.observed()) else 0
+        if rested > 50:
+            break
+    for seconds in (600.0, 3_000.0):  # what rests is left alone for longer, in fewer steps
+        world.live(seconds)
         world.cycle(_wanted(world))
         world.check()
     assert world.job.state.migration is None

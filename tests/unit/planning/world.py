@@ -26,6 +26,7 @@ from rightpool.planning.job import Job, JobKey
 from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
 from rightpool.planning.migration.revision import Crash, EndingPod, RevisionState
 from rightpool.planning.migration.transitions import advance
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample
 from rightpool.profiles.track import Track
@@ -187,6 +188,8 @@ class World:
                 absent = f"pool {pool} is gone: declare it again"
         number = None if self.job.state.revision is None else self.job.state.revision.revision
         track = self.tracks.setdefault(number, Track()) if self.counts and number is not None else None
+        if track is not None and profile is not None and throttling(profile) != NOT_THROTTLED:
+            track.throttled_at = self.now
         return changed(
             self.job,
             revisions=self.revisions(),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.choices import Batch
@@ -68,6 +68,14 @@ class Known:
         kept = {field: value for field, value in self.readings.items() if field.value != item}
         traits = self.traits if item not in ("parameters", "precision") else replace(self.traits, **{item: None})
         return replace(self, readings=kept, traits=traits, seen={} if item == "seen" else self.seen)
+
+    def mistrust(self) -> float:
+        """What the last doubling adds to the sd: at most half of what it lacked for each doubling beyond. 0 for sizes
+        up to the largest that was seen."""
+        ((size, rate),) = ((place.chips, rate) for place, rate in self.seen.items())
+        gain = math.log(rate / 100.0) / math.log2(size / self.chips)
+        beyond = math.log2(self.target.chips / max(self.chips, size))
+        return 0.5 * max(math.log(2.0) - gain, 0.0) * max(beyond, 0.0)
 
     def profile(self) -> Profile:
         made = profile(self.chips, 100.0)
@@ -137,6 +145,7 @@ def doubts(jobs: list[Known]) -> np.ndarray:
 @pytest.mark.parametrize("item", ITEMS)
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), known=st.sampled_from([1.0, 0.6]))
+@example(seed=2, known=1.0)
 def test_on_average_nobody_gains_certainty_by_reporting_less(item: str, seed: int, known: float) -> None:
     draw = np.random.default_rng(seed)
     jobs = [drawn(draw) for _ in range(JOBS)]
@@ -146,6 +155,22 @@ def test_on_average_nobody_gains_certainty_by_reporting_less(item: str, seed: in
         if other != item:
             jobs = [job if draw.random() < known else job.without(other) for job in jobs]
     more, less = doubts(jobs), doubts([job.without(item) for job in jobs])
+    if item == "seen":
+        added = np.array([job.mistrust() for job in jobs])
+        assert np.mean(less**2) > (1.0 - NODES) * np.mean(more**2 - added**2)
+        within = added == 0.0
+        assert np.mean(within) > 0.5
+        more, less = more[within], less[within]
     assert np.mean(less**2) > (1.0 - NODES) * np.mean(more**2)
     assert np.mean(np.log(less / more)) > -NODES / 2.0
     assert np.mean(less < 0.9 * more) < 0.12 and np.mean(less < 0.75 * more) < 0.08
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_doubt_of_the_next_doubling_is_what_makes_the_difference(seed: int) -> None:
+    """Without it taken off, those who have shown two sizes would be less sure beyond them than who has shown one."""
+    draw = np.random.default_rng(seed)
+    jobs = [job for job in (drawn(draw) for _ in range(JOBS)) if job.mistrust() > 0.0]
+    more, less = doubts(jobs), doubts([job.without("seen") for job in jobs])
+    added = np.array([job.mistrust() for job in jobs])
+    assert np.mean(more**2 - added**2) < np.mean(less**2) < np.mean(more**2)

@@ -58,6 +58,31 @@ def test_a_helper_that_was_counted_too_early() -> None:
     assert (log.steps, log.samples) == (20, 80)
 
 
+def test_the_step_has_yet_to_reach_what_was_counted_too_early() -> None:
+    """The first call of a network may loop over time, and looks like a training loop until the step is seen."""
+    log, loop, step = StepLog(), Track(10.0, False), Track(1000.0, True)
+    for track, state in ((loop, 10.0), (step, 1000.0)):
+        track.recurs, track.state = True, state
+    at = play(log, loop, steps=8, each=0.001)
+    at = play(log, step, steps=3, start=at)
+    assert (log.dominant, log.steps) == (step, 8)
+    at = play(log, step, steps=3, start=at)
+    assert log.steps == 8, "no decrease, and no jump"
+    play(log, step, steps=14, start=at)
+    assert (log.steps, log.samples) == (20, 80)
+
+
+def test_a_phase_of_a_smaller_model_stays_counted() -> None:
+    log, small, large = StepLog(), Track(10.0, True), Track(1000.0, True)
+    for track, state in ((small, 10.0), (large, 1000.0)):
+        track.recurs, track.state = True, state
+    at = play(log, small, steps=500)
+    play(log, large, steps=3, start=at)
+    before = log.steps
+    play(log, large, steps=5, start=at + 1.0)
+    assert before >= 500 and log.steps == before + 5
+
+
 def test_an_evaluation_that_keeps_its_scores_is_no_step_however_long_it_takes() -> None:
     """It gets back what it has returned, as a training step does, and its batches may be larger."""
     log, step, evaluation = StepLog(), Track(2000.0, True), Track(3000.0, True)

@@ -26,7 +26,7 @@ def sentences(source: str) -> list[str]:
     return [node.value for node in literals if isinstance(node.value, str) and len(node.value.split()) >= WORDS]
 
 
-@pytest.mark.parametrize("room", ["profiles", "planning"])
+@pytest.mark.parametrize("room", ["profiles", "prediction", "planning"])
 def test_no_sentence_is_made_where_decisions_are(room: str) -> None:
     paths = sorted((PACKAGE / room).rglob("*.py"))
     assert len(paths) > 10

@@ -15,6 +15,7 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
+from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
@@ -50,7 +51,18 @@ POOLS: Final = {SIXTEEN.name: SIXTEEN, THERE.pool: pool(THERE.pool, A10G_CHIP, 0
 UNCERTAIN: Final = Estimate(
     123456.0,
     0.234567,
-    ("measured communication", "measured demand, 71% of it memory traffic", "2 kinds of chips observed"),
+    (
+        Ground(GroundKind.COMMUNICATION),
+        Ground(GroundKind.CHIP_ACTIVITY),
+        Ground(GroundKind.DEMAND, number=0.712345),
+        Ground(GroundKind.BOUNDARY, ("NVLink", "Ethernet")),
+        Ground(GroundKind.SIZES_SEEN, number=2.0),
+        Ground(GroundKind.SPECIFICATIONS, ("A100-SXM4-80GB", "A10G-24GB")),
+        Ground(GroundKind.PUBLISHED_THROUGHPUT, ("A100-SXM4-80GB", "A10G-24GB")),
+        Ground(GroundKind.CHIPS_SEEN, number=2.0),
+        Ground(GroundKind.FLEET, number=5000.0),
+        Ground(GroundKind.OTHER_HOST),
+    ),
     (("chips of a10g-24gb-reserved", 0.123456), ("host", -0.0123456), ("window", 0.0123456)),
 )
 HASH: Final = "0123456789abcdef"

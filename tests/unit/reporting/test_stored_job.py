@@ -6,15 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rightpool.api.account import Account
+from rightpool.api.conditions import Condition
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import read_job
 from rightpool.reporting.write_policy import WritePolicy
+from tests.unit.api.test_state import states
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.makers import profiled_job
 
@@ -33,6 +38,24 @@ def test_a_terminal_condition_is_the_memory_of_the_end(how: str) -> None:
     body = profiled_job()
     body["status"] = {"conditions": [{"type": how, "status": "True", "reason": "X", "message": ""}]}
     assert read_job(body).job.state.finished == how
+
+
+@settings(max_examples=60)
+@given(states, st.sampled_from(["Placed", "Completed", "Failed"]), st.sampled_from(["True", "False"]))
+def test_the_answer_to_an_own_write_is_read_as_any_other(state: JobState, kind: str, status: str) -> None:
+    body = profiled_job()
+    before = read_job(body)
+    condition = Condition(kind, "True" if status == "True" else "False", "Why", "text", 1, 1.7e9)
+    body["status"] = ProfiledJobStatus(conditions=(condition,), state=state).to_dict()
+    assert read_job(body, before, own=True) == read_job(body, before)
+
+
+def test_a_status_that_could_not_be_read_is_read_as_a_whole_after_an_own_write() -> None:
+    body = profiled_job()
+    body["status"] = {"profile": {"window": 5}}
+    before = read_job(body)
+    assert before.job.unreadable is not None
+    assert read_job(body, before, own=True).job.unreadable == before.job.unreadable
 
 
 def forged(**changes: Any) -> dict[str, Any]:

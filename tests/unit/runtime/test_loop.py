@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from benchmarks.cycle import Cluster, filled, planner_of
+from benchmarks.synthetic_fleet import SyntheticJob
+from rightpool.api.conditions import Reason, find_condition
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import error_from
 from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB
+from rightpool.planning.job import Job, JobKey
+from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.runtime import loop
+from rightpool.runtime.act import template_checks
+from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.job_step import Step, Stepper
 from rightpool.runtime.phase_timer import PhaseTimer
 
@@ -136,3 +144,106 @@ def test_phases_are_added_up_and_taken_once() -> None:
         raise RuntimeError
     assert timer.take() == {"step": 5.0, "execute": 2.0}
     assert timer.take() == {}
+
+
+@pytest.mark.parametrize("cycles", [0, 3])
+def test_a_job_that_can_not_be_looked_at_is_told_of_and_holds_up_no_other(
+    cycles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, clock = Cluster(), {"now": 1_800_000_000.0}
+    store = filled(cluster, JOBS, clock["now"])
+    planner = planner_of(cluster, store, clock)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            planner.cycle()
+            clock["now"] += 10.0
+
+    def failing() -> set[JobKey]:
+        found = ((key, find_condition(job.status.conditions, "Degraded")) for key, job in store.jobs().items())
+        return {key for key, degraded in found if degraded is not None and degraded.reason == Reason.OPERATOR_FAILED}
+
+    run(cycles)
+    first = min(store.jobs())
+    placed = store.jobs()[first].job.state.revision
+    answer = Executor.trace_answer
+
+    def failing_for_first(self: Executor, job: Job) -> TraceAnswer | None:
+        if job.key == first:
+            raise KeyError("step")
+        return answer(self, job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Executor, "trace_answer", lambda self, job: {}["step"] if job.key == first else answer(self, job))
+        for job in store.jobs().values():
+            store.tell(job.job.key)
+        run(2)
+        assert failing() == {first}
+        degraded = find_condition(store.jobs()[first].status.conditions, "Degraded")
+        assert degraded is not None and "KeyError: 'step'" in degraded.message
+        assert all(job.status.conditions for job in store.jobs().values())
+        assert store.jobs()[first].job.state.revision == placed
+    run(2)
+    assert failing() == set()
+
+
+class Judging(Cluster):
+    """Counts the dry runs of each cycle; does not answer about one job. As with an API server, a thread asks while the
+    loop submits more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.silent = ""
+        self._thread = ThreadPoolExecutor(1)
+
+    def submit(self, function: Any, *arguments: Any) -> Future[None]:
+        """Not before the loop has submitted more."""
+
+        def later() -> None:
+            time.sleep(0.02)
+            function(*arguments)
+
+        return self._thread.submit(later)
+
+    def create(self, resource: Resource, body: dict[str, Any], **options: bool) -> Any:
+        """A dry run, or an Event."""
+        if not options.get("dry_run"):
+            return super().create(resource, body)
+        job = body["metadata"]["labels"][LABEL_JOB]
+        self.asked.append(job)
+        if job == self.silent:
+            raise error_from(500, b"{}", None)
+        return body
+
+
+def test_after_a_restart_a_cycle_asks_for_few_dry_runs_and_all_are_made_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    most = 4
+    monkeypatch.setattr(template_checks, "REQUESTS_PER_CYCLE", most)
+    whole = SyntheticJob.profiled_job
+
+    def with_variant(self: SyntheticJob) -> dict[str, Any]:
+        made = whole(self)
+        made["spec"].setdefault("placement", {})["variants"] = [{"vendor": "AMD"}]
+        return made
+
+    monkeypatch.setattr(SyntheticJob, "profiled_job", with_variant)
+    cluster, clock = Judging(), {"now": 1_800_000_000.0}
+    store = filled(cluster, JOBS, clock["now"])
+    planner = planner_of(cluster, store, clock)
+    cluster.silent = min(store.jobs()).name
+    asked = []
+    for cycle in range(JOBS):
+        cluster.asked = []
+        planner.cycle()
+        clock["now"] += 10.0
+        asked.append(len(cluster.asked))
+        again = cycle * 10.0 % template_checks.AGAIN_SECONDS == 0.0
+        assert cluster.asked.count(cluster.silent) == again, "it does not use up what others may ask"
+    assert 0 < max(asked) <= most
+    checks = planner._parts.executor.checks
+    unknown = {key.name for key, job in store.jobs().items() if not checks.variants_checked(job.job)}
+    assert unknown == {cluster.silent}
+    assert asked[-1] == 0

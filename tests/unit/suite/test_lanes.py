@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.suite.programs import SECONDS, hangs, python, says
-from tools.suite.__main__ import main
+from tools.suite.__main__ import ROOT, main
 from tools.suite.lanes import Suite, selected
 from tools.suite.parts import BUILD, LANES, Command, Lane, Part
 from tools.suite.results import Result
@@ -25,6 +25,27 @@ def touch(path: Path) -> Command:
 
 def waits_for(path: Path) -> Command:
     return python(f"import pathlib, time\nwhile not pathlib.Path({str(path)!r}).exists(): time.sleep(0.02)")
+
+
+def suite_of(part: Part, folder: Path) -> subprocess.Popen[str]:
+    """The whole program with one part. `folder` has the state that suites share, and a folder of logs for each part."""
+    program = (
+        "import pathlib\n"
+        "from tools.suite import __main__ as suite\n"
+        "from tools.suite.parts import Lane, Part\n"
+        f"suite.LANES = (Lane(({part!r},)),)\n"
+        f"suite.FOLDER = pathlib.Path({str(folder / part.name)!r})\n"
+        "raise SystemExit(suite.main())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def exists_in_time(path: Path) -> bool:
+    deadline = time.monotonic() + SECONDS
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return path.exists()
 
 
 class Ran:
@@ -149,25 +170,40 @@ def test_an_interrupt_ends_everything_and_cleans_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_running_parts(tmp_path: Path, number: signal.Signals) -> None:
     ready = tmp_path / "ready"
-    program = (
-        "import pathlib, sys\n"
-        "from tools.suite import __main__ as suite\n"
-        "from tools.suite.parts import Lane, Part\n"
-        f"suite.LANES = (Lane((Part('hanging', ({hangs(ready)!r},)),)),)\n"
-        f"suite.FOLDER = pathlib.Path({str(tmp_path)!r})\n"
-        "raise SystemExit(suite.main())\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
-        deadline = time.monotonic() + SECONDS
-        while not ready.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+    with suite_of(Part("hanging", (hangs(ready),)), tmp_path) as running:
+        assert exists_in_time(ready)
         running.send_signal(number)
         output, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 130
     assert output.splitlines()[-1] == "0 passed, 1 failed"
-    assert "torn down" in (tmp_path / "hanging.log").read_text()
+    assert "torn down" in (tmp_path / "hanging" / "hanging.log").read_text()
+
+
+def test_a_suite_waits_for_another_that_uses_clusters(tmp_path: Path) -> None:
+    """Until that is killed here, and can't free the lock itself. One without clusters waits for nobody."""
+    ready, ended, free = (tmp_path / name for name in ("ready", "ended", "free"))
+    down = (says("down"),)
+    begun = (touch(ready), waits_for(ended))
+    with suite_of(Part("first", begun, cleanup=down), tmp_path) as first:
+        assert exists_in_time(ready)
+        with suite_of(Part("other", (says("1 passed in 0.1s"),)), tmp_path) as other:
+            output, _ = other.communicate(timeout=SECONDS)
+            assert output.endswith("1 passed, 0 failed\n") and "waiting" not in output
+        with suite_of(Part("second", (touch(free),), cleanup=down), tmp_path) as second:
+            assert second.stdout is not None
+            told = f"suite: process {first.pid} in {ROOT} uses the test clusters of this machine; waiting for its end\n"
+            assert second.stdout.readline() == told
+            assert not free.exists()
+            first.kill()
+            output, _ = second.communicate(timeout=SECONDS)
+            assert output.endswith("1 passed, 0 failed\n") and free.exists()
+        ended.touch()  # of the command that the first one left behind
+
+
+def test_every_part_with_clusters_waits() -> None:
+    alone = {part.name: Lane((part,), lane.up) for lane in LANES for part in lane.parts}
+    without = {name for name, lane in alone.items() if not lane.clustered}
+    assert without == {BUILD, "lint", "unit", "profiler", "templates"}
 
 
 def test_a_part_includes_the_parts_before_it() -> None:

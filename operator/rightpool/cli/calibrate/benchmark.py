@@ -26,8 +26,10 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import pathlib
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +41,6 @@ GIB = 2**30
 PART = 0.25
 # Seconds: one step may last so long; a size is tried for so long, and the best one is measured so often for so long.
 LONGEST_STEP, TRIAL, REPEATS, REPEAT = 0.25, 0.1, 11, 0.15
-PORT = "29517"
 PATIENCE = 240
 
 
@@ -81,15 +82,15 @@ class Torch:
         target = self.torch.empty_like(source)
         return lambda: target.copy_(source)
 
-    def all_reduces(self, rank: int, counts: list[int], size: int) -> list[dict[str, Any]]:
-        """Run by all processes alike; what rank 0 returns counts."""
+    def all_reduces(self, rank: int, counts: list[int], size: int, meeting: str) -> list[dict[str, Any]]:
+        """Run by all processes alike; what rank 0 returns counts. meeting: the file by which they find each other."""
         import torch.distributed as dist
 
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": PORT}
         kind = "nccl" if self.device.type == "cuda" else "gloo"
         # The others wait here while rank 0 measures alone; where one of them has died, nobody waits for ever.
         patience = datetime.timedelta(seconds=PATIENCE)
-        dist.init_process_group(kind, rank=rank, world_size=counts[-1], timeout=patience)
+        where = pathlib.Path(meeting).as_uri()
+        dist.init_process_group(kind, init_method=where, rank=rank, world_size=counts[-1], timeout=patience)
         data = self.torch.zeros(size // 4, device=self.device)
         found = []
         for count in counts:
@@ -268,12 +269,12 @@ def all_reduce_bytes(platform: str) -> int:
     return GIB // 4 if platform != "cpu" else GIB // 32
 
 
-def torch_process(rank: int, options: argparse.Namespace, answers: Any) -> None:
+def torch_process(rank: int, options: argparse.Namespace, meeting: str, answers: Any) -> None:
     """One of as many processes as chips. Only rank 0 answers."""
     framework = Torch(options.platform, rank)
     found = on_one_chip(framework, options.dtypes) if rank == 0 else None
     try:
-        sums = framework.all_reduces(rank, counts_of(options.chips), all_reduce_bytes(options.platform))
+        sums = framework.all_reduces(rank, counts_of(options.chips), all_reduce_bytes(options.platform), meeting)
     except Exception as error:
         if found is None:
             raise
@@ -291,18 +292,24 @@ def with_torch(options: argparse.Namespace) -> dict[str, Any]:
         return on_one_chip(Torch(options.platform, 0), options.dtypes)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    workers = [context.Process(target=torch_process, args=(rank, options, sender)) for rank in range(options.chips)]
-    for worker in workers:
-        worker.start()
-    sender.close()
-    try:
-        found: dict[str, Any] = receiver.recv()
-    except EOFError:
-        raise SystemExit("benchmark: a process ended before it had measured; its message is above") from None
-    finally:
+    # A file and no port: two calibrations on one host would take the same one.
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = f"{folder}/processes"
+        workers = [
+            context.Process(target=torch_process, args=(rank, options, meeting, sender))
+            for rank in range(options.chips)
+        ]
         for worker in workers:
-            worker.join(20)
-            worker.kill()
+            worker.start()
+        sender.close()
+        try:
+            found: dict[str, Any] = receiver.recv()
+        except EOFError:
+            raise SystemExit("benchmark: a process ended before it had measured; its message is above") from None
+        finally:
+            for worker in workers:
+                worker.join(20)
+                worker.kill()
     return found
 
 

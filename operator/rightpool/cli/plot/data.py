@@ -25,6 +25,7 @@ class SizeRate:
     """Throughput at one size."""
 
     chips: int
+    """How many, of all pods."""
     median: float
     """Units of work a second."""
     low: float
@@ -60,9 +61,11 @@ class Plot:
     """Everything that is drawn."""
 
     title: str
+    """The job and where it runs, above all diagrams."""
     unit: str
     """What work is counted in: samples or steps."""
     roofline: RooflinePlot
+    """Roofs of the chips, and the job under them."""
     sizes: Mapping[str, tuple[SizeRate, ...]]
     """Throughput by pool, in order of sizes."""
     offers: tuple[PlotOffer, ...]

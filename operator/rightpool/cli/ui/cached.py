@@ -26,6 +26,7 @@ class ReadProblem:
     """Why it could not be read."""
 
     message: str
+    """For the reader, with what to do."""
     status: int
     """Of the answer where nothing was ever read: 404 there is none, 502 the cluster refuses, 500 a defect."""
 

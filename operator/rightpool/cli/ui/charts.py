@@ -38,7 +38,9 @@ class Stretch:
     start: float
     """Of the time."""
     end: float
+    """Of the time, later than start."""
     placement: Placement
+    """Where the job was."""
     rate: float | None
     """None where it was not measured."""
     what: str
@@ -58,15 +60,21 @@ class Bar:
     left: float
     """In units of the drawing, as width and height are."""
     width: float
+    """As long as the time is."""
     height: float
+    """As high as the throughput is."""
     kind: str
     """ran, moves, or unknown where the rate was not measured, or in another unit than now."""
     where: str
     """The placement, for a reader, as the texts below are."""
     when: str
+    """From when to when."""
     rate: str
+    """Throughput as it was measured, with its unit; a dash where it was not."""
     promised: str
+    """Throughput as it was predicted, with its unit; a dash where nothing was."""
     what: str
+    """That it ran, or the decision with its outcome."""
 
 
 def rate_now(job: Job) -> float | None:
@@ -165,11 +173,13 @@ class Part:
     """A part of the time of a step."""
 
     name: str
+    """What the time goes to, for a reader."""
     text: str
     """Its share, for a reader."""
     left: float
     """In units of the drawing, as its width is."""
     width: float
+    """As wide as its share is."""
     kind: str
     """compute, bandwidth, chip, communication, input or host."""
 
@@ -210,7 +220,9 @@ class Interval:
     low: float
     """In units of the drawing, as median and high are."""
     median: float
+    """Where the mark is drawn."""
     high: float
+    """The right end; at the edge where it is cut."""
     cut: bool
     """Whether it goes on beyond the drawing."""
     kind: str

@@ -56,6 +56,7 @@ class FleetPicture:
     lines: tuple[Line, ...]
     """One a job."""
     offers: Offers
+    """The recommendations, and what they would save together."""
     fleet: FleetView | None
     """None where the pools can't be read."""
     outcomes: Outcomes
@@ -106,6 +107,7 @@ class Tile:
     """One number of the fleet."""
 
     name: str
+    """What is counted, for a reader."""
     value: str
     """For a reader."""
     warns: bool = False
@@ -117,6 +119,7 @@ class Header:
     """The title of a column."""
 
     column: Column
+    """How it is set, with its title."""
     sort: str = ""
     """The word to sort by it; empty where that can't be."""
     sorted: bool = False
@@ -130,6 +133,7 @@ class JobRow:
     id: str
     """Of the HTML element."""
     href: str
+    """Path of the job's page."""
     cells: tuple[str, ...]
     """Texts, in the order of the columns."""
     holds_chips: bool
@@ -151,6 +155,7 @@ class FleetPage:
     """What the template shows."""
 
     tiles: tuple[Tile, ...]
+    """In the order in which they are shown."""
     sums: str
     """What the jobs shown cost together."""
     breaker: str | None
@@ -158,8 +163,11 @@ class FleetPage:
     quiet: str | None
     """That no operator leads; None where one does."""
     notes: tuple[str, ...]
+    """What is not shown, and why."""
     pool_columns: tuple[Column, ...]
+    """Of the table of pools."""
     pools: tuple[PoolRow, ...]
+    """One an AcceleratorPool that can be used."""
     pools_known: bool
     """Whether the pools could be read."""
     problems: tuple[tuple[str, str], ...]
@@ -171,7 +179,9 @@ class FleetPage:
     offers_more: int
     """Recommendations that are not in the table."""
     headers: tuple[Header, ...]
+    """Of the list of jobs."""
     rows: tuple[JobRow, ...]
+    """One a job that the filter finds, as they are sorted."""
     widths: tuple[float, ...]
     """Of each column, in widths of a digit, where there are very many rows."""
     found: int

@@ -61,9 +61,11 @@ class EventRow:
     warning: bool
     """Whether its type is Warning."""
     reason: str
+    """In one CamelCase word."""
     count: int
     """How often it was seen."""
     message: str
+    """As it was published."""
 
 
 def read_job_picture(client: ClusterClient, key: JobKey, *, operator_namespace: str, now: float) -> JobPicture:
@@ -114,12 +116,15 @@ class JobPage:
     """What the template shows."""
 
     key: JobKey
+    """Which job it is."""
     state: str
+    """In a word or two, as `rightpool jobs` has it."""
     quiet: str | None
     """That no operator leads; None where one does."""
     about: Section
     """What stands before the first heading."""
     sections: tuple[Section, ...]
+    """Those with headings, in the order of `rightpool explain`."""
     does: str
     """The title of the section that the step is drawn in."""
     could_be: str
@@ -133,6 +138,7 @@ class JobPage:
     intervals: tuple[Interval, ...]
     """What placements would cost; empty where nothing is predicted."""
     events: Table
+    """The newest first."""
     events_problem: str | None
     """Why Events can't be read; None where they can."""
     events_more: int

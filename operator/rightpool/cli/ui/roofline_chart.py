@@ -25,6 +25,7 @@ class RoofLine:
     """The roof of one pool's chip."""
 
     pool: str
+    """The AcceleratorPool's name."""
     text: str
     """The chip and its figures."""
     points: str
@@ -42,6 +43,7 @@ class Mark:
     x: float
     """In units of the drawing, as y is."""
     y: float
+    """Of the FLOP/s, from the top."""
     top: float
     """See `bottom`."""
     bottom: float
@@ -63,6 +65,7 @@ class Tick:
     at: float
     """In units of the drawing."""
     text: str
+    """The value, for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class RooflineChart:
     precision: str
     """The job's class of precision, for a reader."""
     lines: tuple[RoofLine, ...]
+    """One a pool whose chip has figures."""
     marks: tuple[Mark, ...]
     """The job's own first."""
     across: tuple[Tick, ...]

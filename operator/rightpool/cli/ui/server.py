@@ -56,9 +56,11 @@ class PictureSource:
     """Where pictures come from."""
 
     connection: Connection
+    """The cluster, and the namespace of the command."""
     everywhere: bool
     """All namespaces, where the user may list them."""
     operator_namespace: str
+    """Where the operator's Lease is."""
     clock: Callable[[], float] = time.time
     """Unix seconds."""
 
@@ -83,7 +85,9 @@ class Pages:
     """Answers requests."""
 
     source: PictureSource
+    """Where pictures come from."""
     fleet: Cached[FleetPicture] = field(init=False)
+    """The newest picture of all jobs, read anew when it is old."""
     _jobs: OrderedDict[JobKey, Cached[JobPicture]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _templates: Environment = field(init=False)

@@ -13,6 +13,7 @@ class Paragraph:
     """A text."""
 
     text: str
+    """One or more sentences, without markup."""
     style: str = ""
     """bold, dim, or empty."""
 
@@ -22,6 +23,7 @@ class Pairs:
     """Names with texts."""
 
     pairs: tuple[tuple[str, str], ...]
+    """Each name with its text, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class Table:
     """Rows of texts. Each has as many cells as there are columns."""
 
     columns: tuple[Column, ...]
+    """From left to right."""
     rows: tuple[tuple[str, ...], ...]
+    """From top to bottom."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,7 @@ class Section:
     title: str
     """Empty of the first section alone."""
     blocks: list[Paragraph | Pairs | Table] = field(default_factory=list)
+    """In the order in which they are shown."""
 
 
 class Sheet(Page):

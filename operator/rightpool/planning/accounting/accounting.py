@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration
@@ -142,13 +143,13 @@ def _metered(job: Job, now: float) -> Job:
         return job
     if job.observed.track is None and account.since is not None:
         progress = progress_of(job, now, held=True)
-        state = replace(state, progress=None if progress.since is None else progress)
+        state = altered(state, progress=None if progress.since is None else progress)
     if held.chips == 0:
         account = account.stopped(now)
     else:
         began = now if held.since is None or account.since is not None else min(now, held.since)
         account = account.settled(now)
-        account = replace(
+        account = altered(
             account,
             since=began if account.since is None else account.since,
             cost_per_hour=held.cost_per_hour,
@@ -156,8 +157,8 @@ def _metered(job: Job, now: float) -> Job:
             saving_per_hour=saving,
         )
     if account.counterfactual is not None:
-        account = replace(account, counterfactual=replace(account.counterfactual, per_hour=per_hour))
-    return job.with_state(replace(state, account=account))
+        account = altered(account, counterfactual=altered(account.counterfactual, per_hour=per_hour))
+    return job.with_state(altered(state, account=account))
 
 
 # --- what the state machine says -------------------------------------------------------------------------------------

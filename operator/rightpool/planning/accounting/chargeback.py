@@ -40,6 +40,7 @@ class ChargeKey(NamedTuple):
     team: str
     """By the job's label; empty where it has none."""
     pool: str
+    """Name of the AcceleratorPool whose chips were held."""
     capacity: str
     """On-demand or spot."""
 

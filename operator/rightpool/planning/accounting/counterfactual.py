@@ -12,6 +12,8 @@ A job is moved rather when it was measured too slow than too fast, and some minu
   differ by themselves, and by the doubt of the prediction. They are weighed again when more is known of the former.
 - An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
   job whose sequence grows r₁ is lower wherever it runs.
+- A fault that throttles chips says nothing of their pool. r₀ is taken since it was repaired, else it is what healthy
+  chips were predicted to do or what was measured before the fault.
 - The mean of 1/r₀ is larger than 1 over the mean of r₀; speed is enlarged by as much as two such spans differ.
 """
 
@@ -23,7 +25,7 @@ from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.migration import Migration
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.job import Job
+from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.steadiness import PRIOR_SD, doubt_of_ratio, variance_of_difference
@@ -61,16 +63,33 @@ class Level:
 
 
 def level_before(job: Job, migration: Migration, now: float) -> Level | None:
-    """The rate of the last hour of the Revision that is left; None where it was not measured."""
-    track = job.observed.track
-    if track is not None and track.newest is not None:
-        level = _over(job, track, track.newest - BEFORE_SECONDS, track.newest)
-        if level is not None:
-            return level
-    level = _of_profile(job, now)
+    """The rate of the Revision that is left, as its chips would do it without a fault; None where that is unknown."""
+    if migration.healthy_baseline is not None:
+        return Level(
+            migration.healthy_baseline, migration.phase_since, max(migration.baseline_windows, 1), migration.unit
+        )
+    level = measured_level(job, now)
     if level is not None or migration.baseline is None:
         return level
     return Level(migration.baseline, migration.created_at, max(migration.baseline_windows, 1), migration.unit)
+
+
+def measured_level(job: Job, now: float) -> Level | None:
+    """The rate of the last hour of the Revision with running pods, without what was before its chips were repaired;
+    None where less than a window of that was measured."""
+    if throttled_now(job):
+        return None
+    track = job.observed.track
+    if track is not None and track.newest is not None:
+        start = track.newest - BEFORE_SECONDS
+        if track.throttled_at > start:
+            start = track.healthy_since
+            if track.newest - start < job.spec.profiling.window.total_seconds():
+                return None
+        level = _over(job, track, start, track.newest)
+        if level is not None:
+            return level
+    return _of_profile(job, now)
 
 
 def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
@@ -150,11 +169,6 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     source, target = migration.source.placement, migration.target.placement
     if not job.spec.compares(before.unit, source.chips, target.chips):
         return made
-    slowed = 1.0
-    if migration.healthy_baseline is not None and migration.baseline and migration.unit is before.unit:
-        # A fault that throttled its chips says nothing of the pool: what healthy ones would have done counts.
-        slowed = migration.healthy_baseline / migration.baseline
-        before = replace(before, rate=migration.healthy_baseline, windows=max(migration.baseline_windows, 1))
     made = replace(
         made,
         unit=before.unit,
@@ -165,6 +179,9 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     promise = promise_of(migration)
     if promise is None:
         return made
+    # The promise is a ratio to what was measured. Healthy chips would have done more.
+    healthy = migration.healthy_baseline
+    slowed = 1.0 if healthy is None or not migration.baseline else healthy / migration.baseline
     # What is known of the way so far is no surer than what was predicted of it.
     so_far = 0.0 if there is None else there.predicted_doubt
     return replace(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from rightpool.api.account import Account
+from rightpool.api.altered import altered
 from rightpool.api.progress import JobProgress
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
@@ -45,9 +46,9 @@ def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgres
     if not same and known.done == 0 and not more:
         return known
     done = max(0, round(known.done + more))
-    made = replace(known, done=done, since=at, revision=number, counter=counter, rate=rate)
+    counted = {"done": done, "since": at, "revision": number, "counter": counter, "rate": rate}
     if rate is None:
-        return made
+        return altered(known, **counted)
     # Where the job has changed its speed since, the time of the slower one stands for both, as far as there was time.
     seconds = (done - known.done) / (min(rate, known.rate or rate) if same else rate)
     begun = (known.since if same else None) or revision.since
@@ -55,7 +56,8 @@ def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgres
         seconds = min(seconds, max(0.0, at - begun))
     if same:  # before its rate was known
         seconds += (known.done - known.rated) / rate
-    return replace(made, useful_seconds=max(0.0, made.useful_seconds + seconds * revision.placement.chips), rated=done)
+    useful = max(0.0, known.useful_seconds + seconds * revision.placement.chips)
+    return altered(known, **counted, useful_seconds=useful, rated=done)
 
 
 def _converted(job: Job, known: JobProgress, track: Track) -> JobProgress:

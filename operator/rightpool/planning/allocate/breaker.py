@@ -55,6 +55,7 @@ class Going(NamedTuple):
     """A move that is being made."""
 
     pool: str
+    """Name of the AcceleratorPool that it goes to."""
     size: JobSize
     """Class of its number of chips."""
     tenant: str

@@ -20,6 +20,7 @@ class Assessment:
     """The decision on one job, with the evaluation that it was taken from."""
 
     decision: Decision
+    """Keep, or what is to be done, with the reason."""
     intent: Intent = Intent.NONE
     """What the decision is for."""
     saved_per_hour: float = 0.0

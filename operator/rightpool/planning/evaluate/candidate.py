@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.evaluate.flops import PeakExceeded
 from rightpool.planning.evaluate.rejection import Rejection
 from rightpool.prediction.predictor import Origin
 
@@ -28,7 +29,9 @@ class Candidate:
     scaling_efficiency: float | None = None
     """Throughput / (chips × one-chip throughput)."""
     flops_utilization: float | None = None
-    """Model FLOPs utilization, 0-1; None where FLOPs, precision or the chip's peak are not known."""
+    """Model FLOPs utilization, 0-1; None where FLOPs, precision or the chip's peak are not known or contradict."""
+    peak_exceeded: PeakExceeded | None = None
+    """Where the job is: why its FLOPs and the chip's peak can't both be so. None where they can."""
     score: float | None = None
     """Dollars per million units with the time at its value; lower is better."""
     saving: float | None = None

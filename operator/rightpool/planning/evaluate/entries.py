@@ -36,7 +36,9 @@ class Running:
     """What is known of every running job and of every placement that it could have."""
 
     numbers: Numbers
+    """Targets, prices and what is left of each job, in columns."""
     prediction: Prediction
+    """Throughput of all that was predicted; entries have the places in it."""
     entries: Entries
     """The placements, a row each, those of a job one after another."""
     current: Entries
@@ -44,6 +46,7 @@ class Running:
     first: Ints
     """A job's entries are those from `first` up to, not including, `last`."""
     last: Ints
+    """See `first`."""
     intents: list[Intent]
     """What a decision would be for, one a job."""
     unpriced: Bools

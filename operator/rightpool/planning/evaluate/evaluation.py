@@ -15,7 +15,7 @@ from rightpool.hardware.cost import hourly_cost
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.entries import Entries, Running
-from rightpool.planning.evaluate.flops import flops_utilization, full_rate
+from rightpool.planning.evaluate.flops import PeakExceeded, flops_utilization, full_rate, peak_exceeded
 from rightpool.planning.evaluate.gates import GATES, Row
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
@@ -74,6 +74,7 @@ class Evaluated:
     """One job's part of an evaluation."""
 
     evaluation: Evaluation
+    """Of the whole fleet, which this is a part of."""
     job: Job
     """As it was evaluated."""
     intent: Intent
@@ -234,6 +235,7 @@ class Evaluated:
             useful=useful,
             scaling_efficiency=_known(entries.efficiency[entry]),
             flops_utilization=None if rate is None else self._flops_utilization(rate.median, placement),
+            peak_exceeded=self._peak_exceeded() if here else None,
             score=_known(entries.score[entry]) if compares else None,
             saving=_known(entries.saving[entry]) if compares else None,
             probability=_known(entries.probability[entry]),
@@ -245,9 +247,23 @@ class Evaluated:
         )
 
     def _flops_utilization(self, rate: float, placement: Placement) -> float | None:
+        if self._peak_exceeded() is not None:
+            return None
         machines = self.evaluation.register.machines
         chip = machines.pools[machines.index[placement.pool]].accelerator
         return flops_utilization(self.job, rate, placement.chips, chip)
+
+    def _peak_exceeded(self) -> PeakExceeded | None:
+        running, machines, revision = (
+            self.evaluation.running,
+            self.evaluation.register.machines,
+            self.job.state.revision,
+        )
+        at = int(running.current.predicted[self.number])
+        if at < 0 or revision is None or revision.placement.pool not in machines.index:
+            return None
+        chip = machines.pools[machines.index[revision.placement.pool]].accelerator
+        return peak_exceeded(self.job, float(running.prediction.median[at]), revision.placement, chip)
 
     def _compares(self, unit: WorkUnit, there: Placement) -> bool:
         """Whether throughput there says anything beside that of here."""

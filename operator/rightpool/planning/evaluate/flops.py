@@ -7,8 +7,10 @@ appendix B.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
 
+from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.planning.job import Job
@@ -23,6 +25,23 @@ class FlopsGap(Enum):
     FLOPS_UNKNOWN = auto()
     PRECISION_UNKNOWN = auto()
     PEAK_UNKNOWN = auto()  # the catalog has no FLOP/s of the chips in the program's precision
+
+
+@dataclass(frozen=True, slots=True)
+class PeakExceeded:
+    """More FLOP/s than a chip can do: its peak is that of another chip, or the FLOPs of the model are wrong. Nobody
+    knows which, so that utilization is unknown, here and elsewhere."""
+
+    flops: float
+    """FLOP/s of the model, for each chip."""
+    peak: float
+    """Dense FLOP/s of the chip in the program's precision."""
+    precision: str
+    """As the program says, such as bf16."""
+    chip: str
+    """Key of the chip in the catalog."""
+    pool: str
+    """Where the job is."""
 
 
 def flops_per_unit(job: Job) -> float | None:
@@ -51,10 +70,19 @@ def full_rate(job: Job, chips: int, chip: Accelerator) -> float | None:
 
 
 def flops_utilization(job: Job, rate: float, chips: int, chip: Accelerator) -> float | None:
-    """Model FLOPs utilization at this many units a second, 0-1; above 1 the FLOPs are wrong. None where it is not
-    known."""
+    """Model FLOPs utilization at this many units a second, 0-1; None where it is not known, or would be above 1."""
     full = full_rate(job, chips, chip)
-    return None if full is None else rate / full
+    return None if full is None or rate > full else rate / full
+
+
+def peak_exceeded(job: Job, rate: float, placement: Placement, chip: Accelerator) -> PeakExceeded | None:
+    """What contradicts itself in a measured rate of this many units a second; None where it can be so."""
+    flops, profile = flops_per_unit(job), job.observed.profile
+    precision = None if profile is None else profile.traits.precision
+    peak = dense_peak(chip, precision)
+    if flops is None or peak is None or precision is None or rate * flops <= placement.chips * peak:
+        return None
+    return PeakExceeded(rate * flops / placement.chips, peak, precision, chip.key, placement.pool)
 
 
 def flops_gap(job: Job) -> FlopsGap:

@@ -99,6 +99,7 @@ class Gate:
     """One entry of the table."""
 
     reason: RejectionReason
+    """What its rejections are counted as."""
     rejects: Callable[[Rows], Bools]
     """Which rows it rules out."""
     explain: Callable[[Row], Rejection]

@@ -16,6 +16,7 @@ class PoolDenied(Rejection):
 
     reason = RejectionReason.POOL_DENIED
     pool: str
+    """Name of the AcceleratorPool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,9 @@ class PoolNotAllowed(Rejection):
 
     reason = RejectionReason.POOL_DENIED
     pool: str
+    """Name of the AcceleratorPool."""
     allow: tuple[str, ...]
+    """Names of the pools that are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class PoolNotSelected(Rejection):
 
     reason = RejectionReason.POOL_DENIED
     pool: str
+    """Name of the AcceleratorPool."""
     wanted: tuple[tuple[str, str], ...]
     """The selector's labels, with their values."""
 
@@ -43,6 +47,7 @@ class OtherVendor(Rejection):
 
     reason = RejectionReason.VENDOR_NOT_DECLARED
     pool: str
+    """Name of the AcceleratorPool."""
     vendor: Vendor
     """Who made them."""
     known: Vendor
@@ -55,7 +60,9 @@ class VariantRefused(Rejection):
 
     reason = RejectionReason.VARIANT_REFUSED
     pool: str
+    """Name of the AcceleratorPool."""
     vendor: Vendor
+    """Who makes its chips, and whom the variant is for."""
     refusal: str
     """The API server's words, with the field."""
 
@@ -66,7 +73,9 @@ class SelectorContradicted(Rejection):
 
     reason = RejectionReason.NODE_SELECTOR
     pool: str
+    """Name of the AcceleratorPool."""
     key: str
+    """Of the label."""
     given: str
     """Its value on the nodes."""
     wanted: str
@@ -79,6 +88,7 @@ class SelectorUnmatched(Rejection):
 
     reason = RejectionReason.NODE_SELECTOR
     pool: str
+    """Name of the AcceleratorPool."""
     missing: tuple[tuple[str, str], ...]
     """Labels with their values; all that the template asks for where each is on some nodes and no node has all."""
 
@@ -89,7 +99,9 @@ class CapacityNotWanted(Rejection):
 
     reason = RejectionReason.CAPACITY_TYPE
     wanted: Capacity
+    """What placement.capacity says: on demand, spot or any."""
     capacity: CapacityType
+    """How the placement would be bought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,7 @@ class NoSpot(Rejection):
 
     reason = RejectionReason.CAPACITY_TYPE
     pool: str
+    """Name of the AcceleratorPool."""
 
 
 # --- the size --------------------------------------------------------------------------------------------------------
@@ -133,6 +146,7 @@ class TensorSplit(Rejection):
 
     reason = RejectionReason.TENSOR_SPLIT
     pool: str
+    """Name of the AcceleratorPool."""
     fast: int
     """Chips on one fast link: of a pod, or of a slice."""
     tensor: int
@@ -160,6 +174,7 @@ class NoSize(Rejection):
 
     reason = RejectionReason.SIZE_NOT_OFFERED
     pool: str
+    """Name of the AcceleratorPool."""
     slices: bool
     """Whether it gives whole slices, else whole nodes."""
     unit: int

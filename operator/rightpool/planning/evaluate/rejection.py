@@ -59,6 +59,7 @@ class PrecisionUnsupported(Rejection):
 
     reason = RejectionReason.PRECISION
     pool: str
+    """Name of the AcceleratorPool."""
     chip: str
     """The catalog's key."""
     precision: str
@@ -73,6 +74,7 @@ class MemoryUnknown(Rejection):
 
     reason = RejectionReason.MEMORY
     pool: str
+    """Name of the AcceleratorPool."""
     size: int
     """Bytes of a chip."""
 
@@ -83,6 +85,7 @@ class MemoryShort(Rejection):
 
     reason = RejectionReason.MEMORY
     pool: str
+    """Name of the AcceleratorPool."""
     size: int
     """Bytes of a chip."""
     needed: float
@@ -97,6 +100,7 @@ class MemoryMayNotDo(Rejection):
 
     reason = RejectionReason.MEMORY
     pool: str
+    """Name of the AcceleratorPool."""
     size: int
     """Bytes of a chip."""
     chips: int
@@ -125,9 +129,11 @@ class PriceUnknown(Rejection):
 
     reason = RejectionReason.PRICE_UNKNOWN
     pool: str
+    """Name of the AcceleratorPool."""
     target: str | None
     """The declared target that needs one; None where the objective does."""
     objective: Objective
+    """The job's targets.objective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class CurrentPriceUnknown(Rejection):
 
     reason = RejectionReason.PRICE_UNKNOWN
     pool: str
+    """Name of the AcceleratorPool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,9 @@ class Avoided(Rejection):
 
     reason = RejectionReason.AVOIDED
     pool: str
+    """Name of the AcceleratorPool."""
     chips: int
+    """How many the job had there, of all pods."""
     why: str
     """What was found there, as a sentence."""
     remaining: float | None
@@ -207,6 +216,7 @@ class ScalingNoBetterKnown(Rejection):
 
     reason = RejectionReason.SCALING
     placement: Placement
+    """Where the job was, at that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +273,7 @@ class Gap:
     """What is missing to decide by measurements. The fields that belong to the reason are set."""
 
     reason: Reason
+    """As Profiled or Placed has it."""
     blocked: str | None = None
     """Why pods do not run."""
     revision: int | None = None
@@ -281,6 +292,7 @@ class NotMeasured(Rejection):
 
     reason = RejectionReason.NOT_PREDICTABLE
     gap: Gap
+    """What is missing."""
 
 
 # --- the comparison --------------------------------------------------------------------------------------------------
@@ -330,6 +342,7 @@ class OtherChosen(Rejection):
 
     reason = RejectionReason.NOT_BETTER
     taken: Placement
+    """Where the job goes instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +354,7 @@ class NoRoom(Rejection):
 
     reason = RejectionReason.NO_CAPACITY
     pool: str
+    """Name of the AcceleratorPool."""
     chips: int
     """As many as the placement has."""
     total: int
@@ -357,6 +371,7 @@ class KeptFree(Rejection):
 
     reason = RejectionReason.KEPT_FREE
     pool: str
+    """Name of the AcceleratorPool."""
     chips: int
     """As many as the placement has."""
 
@@ -367,3 +382,4 @@ class SuspectedPool(Rejection):
 
     reason = RejectionReason.SUSPECTED
     pool: str
+    """Name of the AcceleratorPool."""

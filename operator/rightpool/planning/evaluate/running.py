@@ -90,6 +90,9 @@ class _Columns:
         none = np.zeros(len(self.job), dtype=np.bool_)
         self.avoided, self.left = none.copy(), none.copy()
         precision, lacking, peaks = self._precisions()
+        # FLOPs above the peak of the chips where a job is say nothing of other chips either.
+        most = options.chips[self.here] * peaks[precision, self.home] / self.flops
+        flops = np.where(self.rates > most, np.nan, self.flops)
         for number, job in enumerate(self.jobs):
             if job.state.avoid or (number in self.seen and job.spec.targets.min_scaling_efficiency is not None):
                 self._mark(number, job)
@@ -119,7 +122,7 @@ class _Columns:
                 least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
                 cost=_cost(price, rate),
                 efficiency=efficiency,
-                full=options.chips[option] * peaks[precision[job], pool] / self.flops[job] * useful,
+                full=options.chips[option] * peaks[precision[job], pool] / flops[job] * useful,
                 restart=np.zeros_like(restart) if at_home else restart,
             )
 

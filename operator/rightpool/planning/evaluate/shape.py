@@ -45,6 +45,7 @@ class Shape(NamedTuple):
     allow: tuple[str, ...]
     """placement.pools.allow; empty: all pools."""
     deny: tuple[str, ...]
+    """placement.pools.deny; empty: none."""
     labels: tuple[tuple[str, str], ...]
     """placement.pools.selector, sorted."""
     nodes: tuple[tuple[str, str], ...]

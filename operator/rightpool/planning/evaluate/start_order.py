@@ -38,6 +38,7 @@ class Start:
     """What the order depends on. Jobs whose starts are equal share it."""
 
     shape: Shape
+    """Where the spec lets the job be."""
     terms: Terms
     """What of it can be judged without measurements."""
     placed: Vendor | None

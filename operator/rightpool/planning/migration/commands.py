@@ -14,6 +14,7 @@ class EnsureRevision:
     """The child of this Revision exists. Never while another Revision has pods."""
 
     ref: Revision
+    """Where it runs, and by which template."""
     suspend: bool = False
     """Whether it is to have no pods."""
 
@@ -23,6 +24,7 @@ class EndRevision:
     """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime."""
 
     revision: int
+    """Its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class RequestCheckpoint:
     """The sidecars of this Revision are asked for a save, under the migration's id (repeats are one request)."""
 
     revision: int
+    """Its number."""
     id: str
     """Of the request: repeats under it are one request."""
 
@@ -42,6 +45,7 @@ class RequestTrace:
     """The sidecars of this Revision are asked for a trace, or how far it is (repeats are one request)."""
 
     revision: int
+    """Its number."""
     id: str
     """As the user named the request: repeats under it are one request."""
     rank: int | None
@@ -66,7 +70,7 @@ Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | Chec
 
 def commands(job: Job) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
-    if job.deleting or job.state.finished or job.invalid or contradiction(job):
+    if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
         return ()
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
@@ -74,7 +78,8 @@ def commands(job: Job) -> tuple[Command, ...]:
     earlier = [r.revision for r in job.observed.revisions.values() if r.earlier]
     if job.state.revision is None:
         # A mistake in the template is told at once, and not when there are chips for it.
-        return (*(EndRevision(number) for number in sorted(earlier)), CheckTemplate(), *_variants_checked(job))
+        checks = (*_template_checked(job, None), *_variants_checked(job))
+        return (*(EndRevision(number) for number in sorted(earlier)), *checks)
     wanted: list[Command] = []
     keep = {job.state.revision.revision}
     migration = job.state.migration
@@ -84,7 +89,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     if migration is None or migration.phase is Phase.PLANNED:
         wanted += _ensured(job, job.state.revision, suspend)
         if migration is not None and migration.action is Action.UPDATE:
-            wanted.append(CheckTemplate(migration.target))
+            wanted += _template_checked(job, migration.target)
     elif migration.phase is Phase.CHECKPOINTING:
         wanted += _ensured(job, migration.moving, suspend)
         if migration.saved_at is None and not suspend:
@@ -119,6 +124,10 @@ def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
     if ref.workload_hash != job.workload_hash_of(ref) and not job.revision(ref.revision).exists:
         return []
     return [EnsureRevision(ref, suspend)]
+
+
+def _template_checked(job: Job, target: Revision | None) -> list[Command]:
+    return [] if job.observed.template_checked else [CheckTemplate(target)]
 
 
 def _variants_checked(job: Job) -> list[Command]:

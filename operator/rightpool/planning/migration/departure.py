@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.planning.accounting.accounting import departed
+from rightpool.planning.accounting.counterfactual import Level, measured_level
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
@@ -141,38 +142,54 @@ def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Wor
 def _leaving(job: Job, migration: Migration, now: float) -> Job:
     """The old Revision is ended. What it did until now is what the move will be judged by: a decision may have waited
     for days."""
-    variation = job.observed.variation
-    unit = migration.unit if variation is None else variation.unit
-    # What was before a fault that throttles its chips is not what it leaves.
-    seen = pace(variation, migration.moving.revision, unit, 1 if throttled_now(job) else MOST_WINDOWS)
-    source, target = migration.source.placement, migration.target.placement
-    # Of an edit nothing was evaluated, nor of a fault that came later: nothing tells what healthy chips would do.
-    slowed = throttled_now(job) and (migration.action is Action.UPDATE or migration.healthy_baseline is None)
-    if slowed or not job.spec.compares(unit, source.chips, target.chips):
-        seen = None
+    healthy, before = migration.healthy_baseline, migration.baseline
+    seen = _seen(job, migration, now)
     if seen is not None and migration.action is not Action.START and not migration.rolling_back:
-        if unit is not migration.unit:  # what was promised is of another unit
+        repaired = healthy is not None and not throttled_now(job)
+        if seen.unit is not migration.unit:  # what was promised is of another unit
             migration = replace(migration, predicted=None, predicted_cost=None)
-        elif migration.predicted is not None and migration.baseline:
+        elif migration.predicted is not None and before:
             # What is promised is a ratio, and the job itself may have changed meanwhile.
-            ratio = seen.rate / migration.baseline
+            ratio = seen.rate / (healthy if repaired and healthy else before)
             cost = migration.predicted_cost
             migration = replace(
                 migration,
                 predicted=migration.predicted.times(ratio),
                 predicted_cost=None if cost is None else cost.times(1.0 / ratio),
             )
-        healthy, before = migration.healthy_baseline, migration.baseline
         migration = replace(
             migration,
-            unit=unit,
+            unit=seen.unit,
             baseline=seen.rate,
-            healthy_baseline=healthy * seen.rate / before if healthy is not None and before else None,
+            healthy_baseline=None if repaired or healthy is None or not before else healthy * seen.rate / before,
             baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
             baseline_rates=() if variation is None else variation.recent[-min(seen.windows, MAX_BASELINE_RATES) :],
         )
     return with_phase(job, migration, Phase.DRAINING, now)
+
+
+def _seen(job: Job, migration: Migration, now: float) -> Level | None:
+    """The rate of the Revision that is left, as it is now; None where that does not compare with what will be."""
+    variation, slowed = job.observed.variation, throttled_now(job)
+    unit = migration.unit if variation is None else variation.unit
+    if not job.spec.compares(unit, migration.source.placement.chips, migration.target.placement.chips):
+        return None
+    if not slowed and (migration.healthy_baseline is not None or _repaired_lately(job, now)):
+        level = measured_level(job, now)
+        return level if level is not None and level.unit is unit else None
+    # Of an edit nothing was evaluated, nor of a fault that came later: nothing tells what healthy chips would do.
+    if slowed and (migration.action is Action.UPDATE or migration.healthy_baseline is None):
+        return None
+    # What was before a fault that throttles its chips is not what it leaves.
+    recent = pace(variation, migration.moving.revision, unit, 1 if slowed else MOST_WINDOWS)
+    return None if recent is None else Level(recent.rate, now, recent.windows, unit)
+
+
+def _repaired_lately(job: Job, now: float) -> bool:
+    """Whether a fault throttled the job's chips in windows that its pace is taken over."""
+    track, window = job.observed.track, job.spec.profiling.window.total_seconds()
+    return track is not None and now - track.throttled_at < (MOST_WINDOWS + 1) * window
 
 
 def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:

@@ -18,6 +18,7 @@ class Crash:
     """With more failures the child has failed."""
 
     container: str
+    """The name of the one that failed."""
     exit_code: int
     """128 and the signal's number where a signal ended it."""
     reason: str
@@ -38,6 +39,7 @@ class EndingPod:
     """A pod that is being ended and is still there."""
 
     name: str
+    """Of the pod."""
     node: str | None
     """None where it never had one."""
 
@@ -50,9 +52,11 @@ class RevisionState:
     """What the cluster shows of a Revision's child."""
 
     revision: int
+    """Its number."""
     exists: bool
     """Whether the child is there. Pods may be there without it."""
     deleting: bool = False
+    """Whether the child is being deleted; its pods may still run."""
     suspended: bool = False
     """Whether the child is suspended, and so has no pods."""
 
@@ -148,6 +152,7 @@ class ChildRefusal:
     """Why the API server does not take a Revision's child."""
 
     revision: int
+    """Its number."""
 
     generation: int
     """Of the spec that the child was built from."""

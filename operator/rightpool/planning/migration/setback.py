@@ -53,6 +53,7 @@ class EndUnknown:
     """Pods have ended, and Kubernetes does not say whether they have completed the job."""
 
     revision: int
+    """Number of the one whose pods have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class StoppedByQueue:
     """The target was preempted for so long that no verdict was found."""
 
     queue: str | None
+    """Name of the LocalQueue; None where the job is in none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
@@ -73,7 +74,7 @@ def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec
     after = booked if after is booked else accounted(after, assessment, now)
     seen = job.observed.variation
     if seen is not None and (after is not job or worth_keeping(job.state.variation, seen)):
-        after = after.with_state(replace(after.state, variation=seen))
+        after = after.with_state(altered(after.state, variation=seen))
     return after
 
 
@@ -157,7 +158,7 @@ def _allowed(job: Job, assessment: Assessment) -> Job:
         return job
     if assessment.intent in (Intent.UPDATE, Intent.LEAVE):
         return job
-    state = replace(job.state, revision=replace(revision, generation=job.generation))
+    state = altered(job.state, revision=altered(revision, generation=job.generation))
     if job.edited:
         state = replace(state, avoid=tuple(avoided for avoided in state.avoid if avoided.until is not None))
     return job.with_state(state)

@@ -44,9 +44,11 @@ class Statement:
     """A condition without its type and times."""
 
     status: Truth
+    """True, False or Unknown."""
     reason: str
     """One of api.conditions.Reason, or an InjectionNote."""
     message: str = ""
+    """The evidence in numbers, and what can be done; empty where the reason says all."""
 
 
 def pods(count: int) -> str:

@@ -15,6 +15,7 @@ from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
 from rightpool.reporting.diagnosis_texts import diagnosis_text
+from rightpool.reporting.flops_texts import peak_exceeded_text
 from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.reporting.wording import share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
@@ -59,6 +60,10 @@ def profiled(job: Job, context: Context) -> Statement:
         measured = f"{pods(profile.pods)} over {span(profile.window)}"
         if profile.set_aside:
             return Statement("True", Reason.CONTRADICTORY_TELEMETRY, f"{measured}; {_set_aside(profile)}")
+        current = None if context.assessment is None else context.assessment.current
+        if current is not None and current.peak_exceeded is not None:
+            text = peak_exceeded_text(job, current.peak_exceeded)
+            return Statement("True", Reason.PEAK_EXCEEDED, f"{measured}{_in_steps(job, profile)}; {text}")
         return Statement("True", Reason.MEASURED, f"{measured}{_in_steps(job, profile)}")
     if profile.steadiness is Steadiness.STALE:
         return Statement("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")

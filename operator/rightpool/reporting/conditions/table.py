@@ -3,7 +3,7 @@ and the evidence with a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType
@@ -15,27 +15,28 @@ from rightpool.reporting.conditions.migrating import migrating, verified
 from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.conditions.targets import cost_efficient, targets_met
 
-_CONDITIONS: Final[tuple[tuple[ConditionType, Callable[[Job, Context], Statement | None]], ...]] = (
-    (ConditionType.PLACED, placed),
-    (ConditionType.PROFILED, profiled),
-    (ConditionType.EFFICIENT, efficient),
-    (ConditionType.COST_EFFICIENT, cost_efficient),
-    (ConditionType.TARGETS_MET, targets_met),
-    (ConditionType.MIGRATING, migrating),
-    (ConditionType.VERIFIED, verified),
-    (ConditionType.DEGRADED, degraded),
-    (ConditionType.COMPLETED, completed),
-    (ConditionType.FAILED, failed),
-)
+_CONDITIONS: Final[Mapping[ConditionType, Callable[[Job, Context], Statement | None]]] = {
+    ConditionType.PLACED: placed,
+    ConditionType.PROFILED: profiled,
+    ConditionType.EFFICIENT: efficient,
+    ConditionType.COST_EFFICIENT: cost_efficient,
+    ConditionType.TARGETS_MET: targets_met,
+    ConditionType.MIGRATING: migrating,
+    ConditionType.VERIFIED: verified,
+    ConditionType.DEGRADED: degraded,
+    ConditionType.COMPLETED: completed,
+    ConditionType.FAILED: failed,
+}
+_NAMED: Final = tuple((kind.value, function) for kind, function in _CONDITIONS.items())
 
 
 def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
     """Those that apply; without lastTransitionTime, which depends on what was said before."""
-    for kind, function in _CONDITIONS:
+    for kind, function in _NAMED:
         statement = function(job, context)
         if statement is not None:
             yield Condition(
-                type=kind.value,
+                type=kind,
                 status=statement.status,
                 reason=str(statement.reason),
                 message=statement.message,

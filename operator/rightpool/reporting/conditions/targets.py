@@ -121,6 +121,6 @@ def targets_met(job: Job, context: Context) -> Statement:
         return Statement(
             "Unknown",
             Reason.FLOPS_UNKNOWN,
-            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops_text(job)}",
+            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops_text(job, current)}",
         )
     return Statement("True", Reason.TARGETS_HOLD, message or "every declared target holds")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,7 +24,10 @@ from rightpool.runtime.observe.store import Store
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.template import InvalidTemplate
 
-CHECK_SECONDS: Final = 0.2  # between two checks
+REQUESTS_PER_CYCLE: Final = 20
+"""Dry runs that one cycle may make for edits that wait for the answer, and as many again for all else: after a restart
+nothing is known of any job, and what is started or moved has to be written meanwhile."""
+AGAIN_SECONDS: Final = 60.0  # until what got no answer is asked again: it must not use up what others may ask
 
 
 @dataclass(slots=True)
@@ -34,6 +38,8 @@ class _Checked:
     template: bool = False
     variants: dict[str, str | None] = field(default_factory=dict)
     """By vendor, why it would not take a child with that variant."""
+    again: Mapping[type, float] = field(default_factory=dict)
+    """By command, when it may be asked again where there was no answer."""
 
 
 class TemplateChecks:
@@ -58,7 +64,13 @@ class TemplateChecks:
         self._refusals = refusals
         self._clock = clock
         self._checked: dict[str, _Checked] = {}  # by uid of the ProfiledJob
-        self._next = 0.0  # when the next check may be made
+        self._lock = threading.Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        """A new cycle."""
+        with self._lock:
+            self._left = dict.fromkeys((True, False), REQUESTS_PER_CYCLE)
 
     def template_checked(self, job: Job) -> bool:
         """Whether the API server was asked about the template of this generation."""
@@ -76,14 +88,18 @@ class TemplateChecks:
         return tuple(VariantRefusal(vendor, message) for vendor, message in found.items() if message is not None)
 
     def needed(self, job: Job, command: CheckTemplate | CheckVariants) -> bool:
-        """Whether it is to be asked now. A thousand jobs that wait for chips do not keep the client from starting those
-        that do not."""
-        checked = self.template_checked(job) if isinstance(command, CheckTemplate) else self.variants_checked(job)
-        return not checked and self._clock() >= self._next
+        """Whether it is to be asked now. Then it counts as asked."""
+        requests, checked, now = self._requests(job, command), self._of(job), self._clock()
+        edit = isinstance(command, CheckTemplate) and command.target is not None
+        with self._lock:
+            if not requests or requests > self._left[edit] or now < checked.again.get(type(command), now):
+                return False
+            self._left[edit] -= requests
+        self._checked[job.uid] = replace(checked, again={**checked.again, type(command): now + AGAIN_SECONDS})
+        return True
 
     def carry_out(self, job: Job, command: CheckTemplate | CheckVariants, pools: Mapping[str, Pool]) -> bool:
         """Ask. Whether the answer is that nothing is wrong."""
-        self._next = self._clock() + CHECK_SECONDS
         self._fence.leader()
         if isinstance(command, CheckVariants):
             return self._check_variants(job, pools)
@@ -97,6 +113,12 @@ class TemplateChecks:
     def _of(self, job: Job) -> _Checked:
         checked = self._checked.get(job.uid)
         return checked if checked is not None and checked.generation == job.generation else _Checked(job.generation)
+
+    def _requests(self, job: Job, command: CheckTemplate | CheckVariants) -> int:
+        """How many dry runs it takes at most: of a variant one with it and one without; 0 where all is known."""
+        if isinstance(command, CheckVariants):
+            return 2 * len(self._unchecked(job))
+        return 0 if self.template_checked(job) else 1
 
     def _check_template(self, job: Job, command: CheckTemplate, pools: Mapping[str, Pool]) -> bool:
         """Only what is wrong with the child itself is a refusal: a quota may be free when there is a place for it."""

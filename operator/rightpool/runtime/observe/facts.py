@@ -38,7 +38,9 @@ class ContainerEnd:
     """How a container failed."""
 
     container: str
+    """Its name in the pod."""
     exit_code: int
+    """128 and the signal's number where a signal ended it."""
     reason: str
     """Kubernetes' word, such as Error or OOMKilled."""
     output: str
@@ -53,8 +55,11 @@ class PodFacts:
     """A Pod that has the label of a ProfiledJob."""
 
     uid: str
+    """Tells it from an earlier one of the name."""
     namespace: str
+    """That of its ProfiledJob."""
     name: str
+    """Of the pod."""
 
     job: str
     """Name of the ProfiledJob in its label."""
@@ -121,9 +126,13 @@ class ChildFacts:
     """The child of a Revision."""
 
     kind: Kind
+    """What the ProfiledJob runs as, such as a Job."""
     uid: str
+    """Tells it from an earlier one of the name."""
     namespace: str
+    """That of its ProfiledJob."""
     name: str
+    """Of the object: the ProfiledJob's with the Revision's number."""
 
     job: str
     """Name of the ProfiledJob in its label."""

@@ -78,7 +78,7 @@ class Store:
 
     def assume(self, resource: Resource, body: Mapping[str, Any]) -> None:
         """Apply the API server's response to our own write."""
-        self._put(resource, body, watched=False)
+        self._put(resource, body, watched=False, own=True)
 
     def reconcile(self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str) -> Reconciled:
         """Apply a complete list as of resource version `version`: update its objects, and drop those it lacks."""
@@ -101,7 +101,7 @@ class Store:
         with self._lock:
             return sum(not entry.watched for entry in self._entries[resource].values())
 
-    def _put(self, resource: Resource, body: Mapping[str, Any], *, watched: bool) -> bool:
+    def _put(self, resource: Resource, body: Mapping[str, Any], *, watched: bool, own: bool = False) -> bool:
         metadata = meta(body)
         uid, version = str(metadata["uid"]), _version(metadata.get("resourceVersion"))
         with self._lock:
@@ -112,7 +112,7 @@ class Store:
                 return False
             if uid in self._tombstones:
                 return False
-            facts = _facts(resource, body, old)
+            facts = _facts(resource, body, old, own=own)
             if facts is None:
                 if old is not None:
                     self._drop(resource, uid, old)
@@ -267,9 +267,9 @@ class Store:
         self._changed.set()
 
 
-def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None) -> Any:
+def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None, *, own: bool) -> Any:
     if resource is PROFILED_JOBS:
-        return read_job(body, None if old is None else old.facts)
+        return read_job(body, None if old is None else old.facts, own=own)
     if resource is PODS:
         return pod_facts(body)
     if resource is NODES:

@@ -21,6 +21,7 @@ class Counter:
     """A field from an exporter's series."""
 
     field: Field
+    """What the value is, once it is scaled."""
     metrics: tuple[tuple[str, float], ...]
     """Metrics, each with the factor that makes SI base units and ratios of it. The first that is there is taken."""
     aggregate: Aggregate
@@ -41,6 +42,7 @@ class Exporter:
     """A source whose series carry the namespace and the name of the pod that holds the chip."""
 
     name: str
+    """For messages and for metrics of the operator."""
     counters: tuple[Counter, ...]
     """Where several give a field, the first that is there counts."""
     chip: str

@@ -23,9 +23,11 @@ class Gauge:
     """A field that is read as it is: of each pod's chips first, then over pods."""
 
     field: Field
+    """What the value is."""
     metric: str
     """Its name on the sidecar's page."""
     aggregate: Aggregate
+    """Over the chips of each pod, and over pods."""
     label: str = contract.LABEL_PART
     """The label that tells this metric's series apart, beside the chip and the rank."""
     among: tuple[str, ...] = ("",)
@@ -105,6 +107,7 @@ class LinkRate:
     """A field that is the rate of LINK_BYTES of a chip: the mean over chips, all its links of these kinds together."""
 
     field: Field
+    """What the rate is, bytes a second."""
     links: tuple[str, ...]
     """Kinds of links, by the contract's labels."""
     direction: str

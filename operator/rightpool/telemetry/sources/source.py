@@ -52,6 +52,7 @@ class Query:
     what: str
     """What it is about, in messages and for the collector."""
     promql: str
+    """As it is sent to Prometheus."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -339,7 +339,8 @@ def test_rates_and_memory() -> None:
 def test_an_answer_is_bounded_and_plain() -> None:
     """The pod is the tenant's, and the status is everybody's."""
     many = [{"name": "\x1b[31m" + "x" * 500, "count": 1, "share": 0.1} for _ in range(1000)]
-    found = read_answer(answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": many}}] * 1000))
+    first = {**RANK, "summary": {**SUMMARY, "operations": many}}
+    found = read_answer(answer(state="captured", ranks=[first, *[RANK] * 999]))
     assert len(found.ranks) == 256
     summary = found.ranks[0].summary
     assert summary is not None and len(summary.operations) == 10

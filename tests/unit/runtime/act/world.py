@@ -177,7 +177,8 @@ class World:
         body = self.cluster.get(PROFILED_JOBS, "bert")
         self.store.observe(PROFILED_JOBS, "MODIFIED", body)
         job = read_job(body).job
-        return changed(job, revisions=self.store.revisions(job.key, job.uid))
+        checked = self.executor.checks.template_checked(job)
+        return changed(job, revisions=self.store.revisions(job.key, job.uid), template_checked=checked)
 
     def held_for(self, seconds: float) -> bool:
         return self.leader
