@@ -26,6 +26,9 @@ LASTING: Final = (0.0, 2.0, 6.0, 18.0, 54.0)
 """Correlation times of noise, in windows; 0 is white."""
 GOES_ALONG: Final = 0.5
 """Share of the noise that is the program's own, and goes where it goes."""
+# A window with less than this share of the mean of its side has a pause, as for an evaluation: how often these come is
+# told by longer spans, and not by noise of this kind.
+_PAUSED: Final = 0.5
 # A level is no less than this share of the mean of its side.
 _LEAST: Final = 1e-3
 
@@ -44,9 +47,9 @@ class StepChange:
 
 def step_change(before: Sequence[float], after: Sequence[float], apart: float) -> StepChange | None:
     """The change between two runs of windows, oldest first, of which the second began `apart` windows after the first
-    ended. None where nothing was processed on one side."""
+    ended. None where nothing was processed on one side, or where there are pauses."""
     early, late = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
-    if not np.any(early) or not np.any(late):
+    if any(not np.any(side) or side.min() < _PAUSED * side.mean() for side in (early, late)):
         return None
     by_means = math.log(late.mean()) - math.log(early.mean())
     # Noise is relative to the level of its side.

@@ -70,13 +70,18 @@ def test_nothing_processed_on_one_side_says_nothing() -> None:
     assert step_change([], [1.0], 0.0) is None
 
 
-RATES = st.lists(st.floats(0.0, 1e9), min_size=1, max_size=36).filter(lambda rates: sum(rates) > 1e-3)
+def test_pauses_are_no_noise_that_lasts() -> None:
+    assert step_change([1000.0] * 5 + [300.0] + [1000.0] * 6, [1000.0] * 6, 1.0) is None
 
 
-@given(before=RATES, after=RATES, apart=st.floats(0.0, 1000.0))
+RATES = st.lists(st.floats(0.7, 1.3), min_size=1, max_size=36)
+
+
+@given(before=RATES, after=RATES, apart=st.floats(0.0, 1000.0), scale=st.floats(1e-3, 1e9))
 def test_whatever_is_measured_gives_a_change_and_the_way_back_its_opposite(
-    before: list[float], after: list[float], apart: float
+    before: list[float], after: list[float], apart: float, scale: float
 ) -> None:
+    after = [scale * rate for rate in after]
     there = step_change(before, after, apart)
     back = step_change(after[::-1], before[::-1], apart)
     assert there is not None and back is not None
