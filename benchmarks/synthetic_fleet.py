@@ -168,7 +168,7 @@ class SyntheticJob:
             Field.CHIP_BUSY: busy,
             Field.SLOWEST_CHIP_BUSY: 0.97 * busy,
             Field.COMPUTE_ACTIVE: 0.8 * busy,
-            Field.MATRIX_ACTIVE: draw.uniform(0.05, 0.5),
+            Field.MATRIX_ACTIVE: min(draw.uniform(0.05, 0.5), 0.8 * busy),  # no more than compute units
             Field.MEMORY_BANDWIDTH: draw.uniform(0.1, 0.6),
             Field.EXPOSED_COMMUNICATION: exposed,
             Field.POWER: draw.uniform(100.0, 250.0),

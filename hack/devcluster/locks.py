@@ -21,7 +21,7 @@ def held(path: Path, *, shared: bool = False) -> Iterator[None]:
 def held_by_name(path: Path, waiting: Callable[[str], None]) -> Iterator[None]:
     """Wait for the lock and hold it. `waiting` is told who holds it, again when that is another one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = ""
+    named = ""
     with path.open("a") as lock:  # it must not truncate the file, where the holder stands
         while True:
             try:
@@ -29,9 +29,9 @@ def held_by_name(path: Path, waiting: Callable[[str], None]) -> Iterator[None]:
                 break
             except BlockingIOError:
                 holder = path.read_text()
-                if holder and holder != told:  # it is empty for a moment, before the holder writes it
+                if holder and holder != named:  # it is empty for a moment, before the holder writes it
                     waiting(holder)
-                    told = holder
+                    named = holder
                 time.sleep(0.2)
         lock.truncate(0)
         lock.write(f"process {os.getpid()} in {Path.cwd()}")

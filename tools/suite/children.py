@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tools.suite.parts import Command
 
@@ -30,6 +30,15 @@ class End(Enum):
     INTERRUPTED = "interrupted"
 
 
+class Ended(NamedTuple):
+    """status: the exit status, negative after a signal. cpu: seconds of processor time, also of all children that were
+    waited for. The programs of a cluster are not among them."""
+
+    how: End
+    status: int
+    cpu: float
+
+
 def run(
     command: Command,
     log: Path,
@@ -38,8 +47,8 @@ def run(
     environment: Mapping[str, str] = os.environ,
     stop: threading.Event | None = None,
     grace: float = 60.0,
-) -> tuple[End, int]:
-    """Returns how it ended and its exit status, negative after a signal. Its output is appended to the log.
+) -> Ended:
+    """Returns how it ended. Its output is appended to the log.
 
     On a timeout or interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
     `grace` seconds it is killed with all processes that it started, in its process group or outside.
@@ -58,13 +67,12 @@ def run(
             )
         except OSError as error:
             output.write(f"{command[0]}: {error.strerror}\n".encode())
-            return End.BY_ITSELF, 127
+            return Ended(End.BY_ITSELF, 127, 0.0)
     deadline = time.monotonic() + seconds
     while True:
-        try:
-            return End.BY_ITSELF, child.wait(LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
+        cpu = _cpu_of_ended(child, LOOK_SECONDS)
+        if cpu is not None:
+            return Ended(End.BY_ITSELF, child.returncode, cpu)
         if stop is not None and stop.is_set():
             end = End.INTERRUPTED
             break
@@ -72,14 +80,26 @@ def run(
             end = End.TOO_LONG
             break
     _signal_group(child, signal.SIGINT)
-    try:
-        child.wait(grace)
-    except subprocess.TimeoutExpired:
-        pass
+    cpu = _cpu_of_ended(child, grace)
     _signal_group(child, signal.SIGKILL)
     for pid in _marked(mark):
         _kill(pid)
-    return end, child.wait()
+    while cpu is None:
+        cpu = _cpu_of_ended(child, grace)
+    return Ended(end, child.returncode, cpu)
+
+
+def _cpu_of_ended(child: subprocess.Popen[bytes], seconds: float) -> float | None:
+    """Wait for its end as `Popen.wait` does, which does not tell the processor time. None if it has not ended."""
+    deadline = time.monotonic() + seconds
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.02)
 
 
 def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:

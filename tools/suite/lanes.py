@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tools.suite import children
-from tools.suite.children import End
+from tools.suite.children import End, Ended
 from tools.suite.parts import Command, Lane, Part
 from tools.suite.results import Result, counts
 
@@ -92,8 +92,8 @@ class Suite:
     def _up(self, lane: Lane) -> str:
         log = self.log(COMMON)
         log.unlink(missing_ok=True)
-        end, status = self._command(lane.up, log, DOWN_SECONDS * 2)
-        if end is End.BY_ITSELF and status == 0:
+        ended = self._command(lane.up, log, DOWN_SECONDS * 2)
+        if ended.how is End.BY_ITSELF and ended.status == 0:
             return ""
         return f"not run, because `{shlex.join(lane.up[-4:])}` failed; see {log}"
 
@@ -110,8 +110,8 @@ class Suite:
         else:
             self._tell(f"{part.name} begins")
             self._running[part.name] = None
-            found, note = self._run_commands(part, log)
-            result = Result(part.name, time.monotonic() - began, found, note)
+            found, cpu, note = self._run_commands(part, log)
+            result = Result(part.name, time.monotonic() - began, found, note, cpu)
             if not result.ok:
                 for command in part.cleanup:
                     self._command(command, self.log(CLEANUP), DOWN_SECONDS, stoppable=False)
@@ -121,22 +121,26 @@ class Suite:
         self._ended[part.name].set()
         self._tell(f"{part.name} {'passed' if result.ok else 'FAILED'} after {result.seconds:.0f} s: {result}")
 
-    def _run_commands(self, part: Part, log: Path) -> tuple[Counter[str], str]:
+    def _run_commands(self, part: Part, log: Path) -> tuple[Counter[str], float, str]:
+        """The counts, the processor time in seconds, and a note."""
         found: Counter[str] = Counter()
+        cpu = 0.0
         deadline = time.monotonic() + part.seconds
         for command in part.commands:
             left = max(0.0, deadline - time.monotonic())
             begins_at = log.stat().st_size if log.exists() else 0
-            end, status = self._command(command, log, left)
-            if end is not End.BY_ITSELF:
+            ended = self._command(command, log, left)
+            cpu += ended.cpu
+            if ended.how is not End.BY_ITSELF:
                 found["failed"] += 1
-                return found, "interrupted" if end is End.INTERRUPTED else f"not finished within {part.seconds:g} s"
+                late = f"not finished within {part.seconds:g} s"
+                return found, cpu, "interrupted" if ended.how is End.INTERRUPTED else late
             with log.open("rb") as opened:
                 opened.seek(begins_at)
-                found += counts(opened.read().decode(errors="replace"), status)
-        return found, ""
+                found += counts(opened.read().decode(errors="replace"), ended.status)
+        return found, cpu, ""
 
-    def _command(self, command: Command, log: Path, seconds: float, *, stoppable: bool = True) -> tuple[End, int]:
+    def _command(self, command: Command, log: Path, seconds: float, *, stoppable: bool = True) -> Ended:
         with log.open("a") as opened:
             opened.write(f"$ {shlex.join(command)}\n")
         return children.run(command, log, seconds=seconds, stop=self._stop if stoppable else None)

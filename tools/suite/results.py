@@ -19,12 +19,14 @@ _FAILURES: Final = ("failed", "error", "errors")
 
 @dataclass(frozen=True)
 class Result:
-    """note: the reason of a failure that is not in the log."""
+    """note: the reason of a failure that is not in the log. cpu: seconds of processor time, without the programs of
+    clusters."""
 
     part: str
     seconds: float
     counts: Counter[str] = field(default_factory=Counter)
     note: str = ""
+    cpu: float = 0.0
 
     @property
     def passed(self) -> int:
@@ -81,12 +83,16 @@ def failures(log: Path) -> str:
 def table(results: Iterable[Result]) -> str:
     """A line for each part, in the order of their ends."""
     rows = [
-        (result.part, "ok" if result.ok else "FAILED", f"{result.seconds:.0f} s", str(result)) for result in results
+        (
+            *(result.part, "ok" if result.ok else "FAILED", f"{result.seconds:.0f} s", f"{result.cpu:.0f} s"),
+            str(result),
+        )
+        for result in results
     ]
-    head = ("PART", "RESULT", "TIME", "TESTS")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    head = ("PART", "RESULT", "TIME", "CPU", "TESTS")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
     return "\n".join(
-        "  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])) for row in (head, *rows)
+        "  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4])) for row in (head, *rows)
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from operator import not_
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from rightpool.api.record import Record
 from rightpool.api.units import Size, UnixTime
@@ -24,8 +27,8 @@ class AvoidedPlacement(Record):
     reason: str
     """Why, in one CamelCase word."""
 
-    message: str = ""
-    """The evidence in numbers."""
+    message: Annotated[str, Field(exclude_if=not_)] = ""
+    """The evidence in numbers. Absent of all but the newest two."""
 
     until: UnixTime | None = None
     """When it may be tried again. Absent: when the spec is changed."""

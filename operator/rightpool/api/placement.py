@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Size
@@ -18,6 +18,10 @@ class CapacityType(StrEnum):
 
     ON_DEMAND = "OnDemand"
     SPOT = "Spot"
+
+
+def _usual(capacity: CapacityType) -> bool:
+    return capacity is CapacityType.ON_DEMAND
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,8 +37,8 @@ class Placement(Record):
     replicas: Size
     """Pods."""
 
-    capacity: Annotated[CapacityType, WORD] = CapacityType.ON_DEMAND
-    """OnDemand or Spot."""
+    capacity: Annotated[CapacityType, WORD, Field(exclude_if=_usual)] = CapacityType.ON_DEMAND
+    """OnDemand or Spot. Absent: OnDemand."""
 
     @property
     def chips_per_replica(self) -> int:

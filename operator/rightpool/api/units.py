@@ -47,7 +47,8 @@ def _moment(text: str) -> float:
 
 
 def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds").replace("+00:00", "Z")
 
 
 @lru_cache(maxsize=1024)  # most times of a fleet's statuses are those of one cycle

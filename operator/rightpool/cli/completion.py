@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit status is 0."""
     import shtab
 
-    from rightpool.cli.main import COMMANDS, command_parser
+    from rightpool.cli.commands import COMMANDS, command_parser
 
     print(shtab.complete(command_parser(COMMANDS), arguments.shell))
     return 0

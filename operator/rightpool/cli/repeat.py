@@ -45,7 +45,10 @@ def repeated(
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 1.0 <= seconds <= 3600.0:
-        raise ValueError("between 1 and 3600")
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds from 1 to 3600")
     return seconds

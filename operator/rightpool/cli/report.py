@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
 from rightpool.cli.books import read_all_books
-from rightpool.cli.connection import CliError, Connection, carry_out
+from rightpool.cli.connection import Connection, carry_out
 from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
@@ -46,7 +46,7 @@ BY: Final = ("namespace", "team", "job", "pool", "capacity")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    parser.add_argument("--since", default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
+    parser.add_argument("--since", type=days, default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
     parser.add_argument("--by", choices=BY, default="namespace")
     parser.add_argument("-n", "--namespace", help="only this namespace; default: all")
     add_operator_argument(parser)
@@ -83,12 +83,17 @@ def run(arguments: argparse.Namespace) -> int:
     return carry_out(arguments, "report", work)
 
 
-def first_day(text: str, now: float) -> str:
-    """The day from which `text`, such as 30d, counts, YYYY-MM-DD. Raises CliError."""
-    match = re.fullmatch(r"(\d{1,3})d", text)
+def days(text: str) -> int:
+    """How many `text`, such as 30d, says. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"([0-9]{1,3})d", text)
     if match is None or not 1 <= int(match[1]) <= DAYS:
-        raise CliError(f"--since {text}: write a number of days from 1d to {DAYS}d, such as 30d")
-    return (datetime.fromtimestamp(now, UTC).date() - timedelta(days=int(match[1]) - 1)).isoformat()
+        raise argparse.ArgumentTypeError(f"{text}: write a number of days from 1d to {DAYS}d, such as 30d")
+    return int(match[1])
+
+
+def first_day(days: int, now: float) -> str:
+    """The first one of so many that end with today, YYYY-MM-DD."""
+    return (datetime.fromtimestamp(now, UTC).date() - timedelta(days=days - 1)).isoformat()
 
 
 def booked_until(books: Mapping[str, Chargeback]) -> float | None:

@@ -7,6 +7,7 @@ cost more processor time than the request, and lack our resources and newer fiel
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -69,6 +70,9 @@ Send = Callable[[Request], Body]
 Hook = Callable[[Request, Send], Body]
 
 
+_CONNECTION: Final = re.compile(r"^HTTPS?Connection(Pool)?\([^)]*\): ")
+
+
 class ClusterClient:
     """Thread-safe. Calls block; `submit` runs a function on the client's own threads.
 
@@ -95,16 +99,20 @@ class ClusterClient:
     ) -> ClusterClient:
         """Connect with the given kubeconfig, else with the pod's service account, else with the default kubeconfig.
 
-        `kubeconfig` may be several files in the format of $KUBECONFIG. `context` is the current one if absent.
+        `kubeconfig` may be several files in the format of $KUBECONFIG. `context` is the current one if absent. Raises
+        ValueError where none of them can be used.
         """
         configuration = kubernetes_client.Configuration()
-        if kubeconfig is not None:
-            kubernetes_config.load_kube_config(str(kubeconfig), context, configuration)
-        else:
-            try:
-                kubernetes_config.load_incluster_config(client_configuration=configuration)
-            except kubernetes_config.ConfigException:
-                kubernetes_config.load_kube_config(client_configuration=configuration)
+        try:
+            if kubeconfig is not None:
+                kubernetes_config.load_kube_config(str(kubeconfig), context, configuration)
+            else:
+                try:
+                    kubernetes_config.load_incluster_config(client_configuration=configuration)
+                except kubernetes_config.ConfigException:
+                    kubernetes_config.load_kube_config(client_configuration=configuration)
+        except kubernetes_config.ConfigException as error:
+            raise ValueError(f"{error} (--kubeconfig or $KUBECONFIG names one)") from error
         configuration.connection_pool_maxsize = THREADS + 4  # more for the threads of planner, Lease and relister
         # An answer with Retry-After is for the rate limiter: here it would be tried again at once, without the header.
         configuration.retries = urllib3.Retry(
@@ -292,7 +300,7 @@ class ClusterClient:
         except kubernetes_client.ApiException as error:
             raise Unavailable(str(error.reason)) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(_connection_problem(error)) from error
+            raise Unavailable(f"{self._api.configuration.host}: {_connection_problem(error)}") from error
         if response.status >= 400:
             problem = error_from(response.status, data, response.getheader("Retry-After"))
             if isinstance(problem, Unavailable) and problem.retry_after:
@@ -302,5 +310,7 @@ class ClusterClient:
 
 
 def _connection_problem(error: Exception) -> str:
-    reason = getattr(error, "reason", None)
-    return f"{type(error).__name__}: {reason if reason is not None else error}"[:500]
+    """The innermost cause, without the name of the library's object that speaks of it."""
+    while isinstance(reason := getattr(error, "reason", None), Exception):
+        error = reason
+    return _CONNECTION.sub("", str(error)).strip()[:500] or type(error).__name__

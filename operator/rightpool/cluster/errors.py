@@ -82,7 +82,9 @@ UNDECLARED = "field not declared in schema"
 def error_from(status: int, body: bytes, retry_after: str | None = None) -> ClusterError:
     """The error for an HTTP response with status 400 or more."""
     details = _parse(body)
-    message = str(details.get("message") or body[:500].decode("utf-8", "replace") or f"HTTP {status}")
+    message = str(details.get("message") or _text(body) or f"HTTP {status}")
+    if message.startswith("<"):
+        message = f"HTTP {status} with a web page: that is no API server of Kubernetes, or a proxy before it"
     reason = str(details.get("reason") or "")
     if reason == "AlreadyExists":
         return AlreadyExists(message, status=status, reason=reason)
@@ -92,6 +94,10 @@ def error_from(status: int, body: bytes, retry_after: str | None = None) -> Clus
     if status == 429 or status >= 500:
         return Unavailable(message, status=status, reason=reason, retry_after=_seconds(retry_after))
     return ClusterError(message, status=status, reason=reason)
+
+
+def _text(body: bytes) -> str:
+    return body[:500].decode("utf-8", "replace").strip()
 
 
 def _parse(body: bytes) -> dict[str, Any]:

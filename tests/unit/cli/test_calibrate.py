@@ -13,7 +13,7 @@ import pytest
 
 from rightpool.cli.calibrate import benchmark
 from rightpool.cli.calibrate.command import _chips, _how, document, print_calibration
-from rightpool.cli.calibrate.job import benchmark_job, program
+from rightpool.cli.calibrate.job import benchmark_job, benchmark_program
 from rightpool.cli.calibrate.run import pod_state, refusal, require_rights
 from rightpool.cli.connection import CliError
 from rightpool.cluster.errors import Forbidden
@@ -81,7 +81,7 @@ def test_two_calibrations_on_one_host_do_not_meet() -> None:
 
 def test_the_program_is_passed_as_text_and_refuses_what_it_cannot_do() -> None:
     """As the container runs it: `python3 -c TEXT`, without our packages."""
-    command = [sys.executable, "-I", "-S", "-c", program(), "--json", "--platform", "cpu"]
+    command = [sys.executable, "-I", "-S", "-c", benchmark_program(), "--json", "--platform", "cpu"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, env={})
     assert result.returncode != 0
     assert result.stderr.strip() == "benchmark: this image has neither PyTorch nor JAX: take another"
@@ -96,7 +96,7 @@ def test_how_many_chips_add_up(chips: int, counts: list[int]) -> None:
 
 def measured_here(order: str, *words: str) -> dict[str, Any]:
     """What the program prints on this machine, with the framework that is named."""
-    text = program().replace('("jax", "torch")', f'("{order}",)')
+    text = benchmark_program().replace('("jax", "torch")', f'("{order}",)')
     command = [sys.executable, "-c", text, "--json", "--platform", "cpu", *words]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr

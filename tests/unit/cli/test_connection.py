@@ -166,4 +166,6 @@ def test_an_unreachable_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[st
     write(path, ("one", ""), current="one")
     path.write_text(path.read_text().replace("one.invalid:1", "127.0.0.1:1"))
     assert run(parser.parse_args(["--kubeconfig", str(path)])) == 1
-    assert "rightpool top: the cluster does not answer" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith("rightpool top: the cluster does not answer: ") and "127.0.0.1:1: " in error
+    assert "Connection refused" in error and "HTTPConnection" not in error and "MaxRetryError" not in error

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rightpool.cli.main import COMMANDS, main
+from rightpool.cli.commands import COMMANDS
+from rightpool.cli.main import main
 
 HEAVY = (
     "kopf",
@@ -61,7 +62,8 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str],
 
 def test_a_command_loads_nothing_of_the_operator() -> None:
     program = (
-        f"import sys; from rightpool.cli import main, top; print([name for name in {HEAVY} if name in sys.modules])"
+        "import sys; from rightpool.cli import commands, main, top\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"
@@ -84,7 +86,7 @@ def loaded_by(*words: str) -> set[str]:
 @pytest.mark.parametrize("words", [("--version",), ("--help",)], ids=" ".join)
 def test_who_asks_for_no_cluster_loads_the_standard_library_alone(words: tuple[str, ...]) -> None:
     ours = {name for name in loaded_by(*words) if name.partition(".")[0] == "rightpool"}
-    assert ours == {"rightpool", "rightpool.cli", "rightpool.cli.main", "rightpool.contract"}
+    assert ours == {"rightpool", "rightpool.cli", "rightpool.cli.main", "rightpool.cli.commands", "rightpool.contract"}
     assert not loaded_by(*words) & {"pydantic", "kubernetes", "yaml", "urllib3"}
 
 
@@ -100,6 +102,21 @@ def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> 
     command.stdout.close()
     assert (command.stderr.read(), command.wait()) == (b"", 0)
     command.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full, as Linux has it")
+def test_a_disk_that_is_full_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = subprocess.run(
+            [sys.executable, "-m", "rightpool.cli.main", "completion", "bash"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    message = "rightpool: not all is written: No space left on device\n"
+    assert (command.returncode, command.stderr) == (1, message)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +135,9 @@ def test_an_interrupt_prints_nothing(tmp_path: Path, moment: str, status: int) -
         "import atexit, os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # pytest may run in the background of a shell
         f"{moment == 'after it'} and atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
-        "from rightpool.cli import main\n"
-        "main.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
-        "main.program()"
+        "from rightpool.cli import commands, main\n"
+        "commands.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
+        "main.entry_point()"
     )
     done = subprocess.run(
         [sys.executable, "-m", "start", "sleep"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 from rightpool.cli import report as module
-from rightpool.cli.connection import CliError
-from rightpool.cli.report import as_csv, as_html, charges, document, first_day
+from rightpool.cli.main import main
+from rightpool.cli.report import as_csv, as_html, charges, days, document, first_day
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.planning.accounting.charge import Charge
 from rightpool.planning.accounting.chargeback import Chargeback, ChargeKey
@@ -38,18 +39,24 @@ def books() -> dict[str, Chargeback]:
     return {"vision": vision, "language": language}
 
 
-SINCE = first_day("30d", NOW)
+SINCE = first_day(30, NOW)
 
 
 def test_thirty_days_with_today() -> None:
     assert SINCE == "2026-12-17"
-    assert first_day("1d", NOW) == "2027-01-15"
+    assert first_day(days("1d"), NOW) == "2027-01-15"
 
 
 @pytest.mark.parametrize("text", ["0d", "63d", "30", "-1d", "1h", ""])
 def test_days_that_are_not_kept_are_refused(text: str) -> None:
-    with pytest.raises(CliError, match="1d to 62d"):
-        first_day(text, NOW)
+    with pytest.raises(argparse.ArgumentTypeError, match="1d to 62d"):
+        days(text)
+
+
+def test_wrong_days_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "--since", "100d"])
+    assert ended.value.code == 2 and "--since: 100d: write a number of days" in capsys.readouterr().err
 
 
 def test_sums_by_namespace_highest_first() -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from rightpool.cluster.client import ClusterClient, Request, Send
 from rightpool.cluster.discovery import unserved
-from rightpool.cluster.errors import NotFound, Unavailable
+from rightpool.cluster.errors import NotFound, Unavailable, error_from
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from tests.unit.handlers.api_server import ApiServer, Refusal
 
@@ -104,3 +104,17 @@ def test_a_server_that_is_gone_is_unavailable(server: ApiServer, tmp_path: Path)
     with pytest.raises(Unavailable):
         client.get(NODES, "n")
     client.close()
+
+
+def test_a_web_page_is_no_message() -> None:
+    page = b"\n<!DOCTYPE html>\n<html><body>" + b"not here " * 100
+    error = error_from(404, page)
+    assert isinstance(error, NotFound)
+    assert error.message == "HTTP 404 with a web page: that is no API server of Kubernetes, or a proxy before it"
+    assert error_from(404, b"404 page not found\n").message == "404 page not found"
+
+
+def test_a_kubeconfig_that_says_nothing_can_be_told(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("")
+    with pytest.raises(ValueError, match="--kubeconfig"):
+        ClusterClient.connect(tmp_path / "config")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rightpool.cli.main import COMMANDS
+from rightpool.cli.commands import COMMANDS
 
 from .pages import DOCS, ROOT
 

@@ -11,7 +11,6 @@ import pytest
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
-from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
@@ -27,6 +26,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
+from rightpool.planning.migration.ending import with_avoided
 from rightpool.planning.migration.unsaved import appended
 from rightpool.planning.migration.verification import verify
 from rightpool.profiles.steadiness import SPANS
@@ -39,9 +39,9 @@ from tests.unit.planning.jobs import DAY, NOW, assess, changed, running, spec
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
-STATE: Final = 12 * 1024
+STATE: Final = 23 * 512
 """Bytes of JSON of what the operator goes on from, the newest trace aside, which has a bound of its own."""
-STATUS: Final = 16 * 1024
+STATUS: Final = 28 * 512
 """With what it says to people as well: conditions, profile, recommendation."""
 
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
@@ -148,7 +148,9 @@ def history() -> tuple[LedgerEntry, ...]:
 def remembered(job: Job, **state: Any) -> Job:
     """The job with all that it remembers."""
     spans = tuple(SpanDifference(length, 288.0, 0.0123456) for length in SPANS)
-    avoided = AvoidedPlacement(THERE.pool, 16, Reason.ROLLED_BACK, verdict(), NOW + DAY)
+    for chips in (4, 8, 16):
+        job = with_avoided(job, revision(2, replace(THERE, chips=chips)), Reason.ROLLED_BACK, verdict(), NOW)
+    avoided = job.state.avoid
     account = Account(
         58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
     )
@@ -161,7 +163,7 @@ def remembered(job: Job, **state: Any) -> Job:
         moves=4,
         decisions=123,
         last_move_at=NOW - 60.123,
-        avoid=(avoided,) * 2,
+        avoid=avoided,
         history=history(),
         **state,
     )
@@ -189,6 +191,20 @@ def measured() -> Job:
     return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
 
 
+def there(job: Job) -> Job:
+    """The job on the target of its migration."""
+    ref, child, profile = MIGRATION.target, job.child, job.observed.profile
+    assert child is not None and profile is not None and job.state.variation is not None
+    pods = ref.placement.replicas
+    return changed(
+        job,
+        revision=ref,
+        revisions={ref.revision: replace(child, revision=ref.revision, active=pods, running=pods)},
+        profile=replace(profile, key=profile.key._replace(revision=ref.revision)),
+        variation=replace(job.state.variation, revision=ref.revision),
+    )
+
+
 def size(body: Mapping[str, Any]) -> int:
     return len(json.dumps(body, separators=(",", ":")).encode())
 
@@ -198,12 +214,14 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set(moving: bool) ->
     job = remembered(measured(), rescue=Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW))
     if moving:
         interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, COUNTERFACTUAL)
-        migration = replace(MIGRATION, message=verdict(), target=revision(1, HERE), source=revision(12, THERE))
+        migration = replace(MIGRATION, message=verdict())
         account = replace(job.state.account, counterfactual=None)  # until the steps have caught up
-        job = changed(job, migration=migration, interruption=interruption, account=account)
+        job = there(changed(job, migration=migration, interruption=interruption, account=account))
     context = Context(assess(job, POOLS, PlacementPolicySpec(), NOW), SIXTEEN.price, True, NOW)
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context).body
-    assert len(body["history"]) == MAX_HISTORY
+    assert len(body["history"]) == MAX_HISTORY and len(body["avoid"]) == 3
+    placed = next(condition for condition in body["conditions"] if condition["type"] == "Placed")
+    assert placed["reason"] == "Running"
     assert ("migration" in body, "recommendation" in body) == (moving, not moving)
     assert size(job.state.to_dict()) <= STATE
     assert size(body) <= STATUS

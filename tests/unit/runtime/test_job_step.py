@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks import cycle
 from benchmarks.cycle import Cluster, filled, planner_of
-from benchmarks.synthetic_fleet import SyntheticJob
+from benchmarks.synthetic_fleet import SyntheticJob, nodes
 from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.kubernetes import Resource
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
-from rightpool.cluster.resources import PODS
+from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
@@ -28,8 +30,9 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
+from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime import metrics_recorder
-from rightpool.runtime.job_step import Stepper
+from rightpool.runtime.job_step import Step, Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
 from tests.unit.runtime.test_observer import World
 
@@ -201,6 +204,59 @@ def test_variants_are_checked_in_the_cycle_that_first_writes_a_status(monkeypatc
     world.cycles(1)
     checks = world.planner._parts.executor.checks
     assert any(checks.variants_checked(stored.job) for stored in world.store.jobs().values())
+
+
+class Accepting(Cluster):
+    """Would take every child."""
+
+    def create(self, resource: Resource, body: dict[str, Any], *, dry_run: bool = False, strict: bool = False) -> Any:
+        """A child, a dry run of one, or an Event."""
+        return body if dry_run else super().create(resource, body)
+
+
+def test_jobs_that_wait_for_a_place_rest_until_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = {SyntheticJob(number).node for number in range(JOBS)}
+    present = [node for node in nodes() if node["metadata"]["name"] in members]
+    more = [node for node in nodes() if node["metadata"]["name"] not in members]
+    monkeypatch.setattr(cycle, "nodes", lambda: present)
+    cluster, clock = Accepting(), {"now": START}
+    store = filled(cluster, JOBS, START)
+    waiting = [SyntheticJob(number) for number in range(100, 110)]
+    for member in waiting:
+        body = member.profiled_job()
+        body["spec"]["workload"]["job"]["chipsPerReplica"] = 8
+        del body["spec"]["elasticity"]
+        store.observe(PROFILED_JOBS, None, cluster.put(PROFILED_JOBS, body))
+    planner = planner_of(cluster, store, clock)
+    steps = Counter[JobKey]()
+    step = Stepper.step
+
+    def counted(self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet) -> Step:
+        steps[job.key] += 1
+        return step(self, stored, job, assessment, fleet)
+
+    monkeypatch.setattr(Stepper, "step", counted)
+
+    def placed() -> int:
+        return sum(store.jobs()[member.key].job.state.revision is not None for member in waiting)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            planner.cycle()
+            clock["now"] += 10.0
+
+    run(20)
+    before = placed()
+    assert before < len(waiting)
+    steps.clear()
+    run(20)
+    assert placed() == before
+    stepped = sum(steps[member.key] for member in waiting if store.jobs()[member.key].job.state.revision is None)
+    assert stepped <= 3 * (len(waiting) - before), "they are looked at from time to time"
+    kind = next(node for node in more if node["metadata"]["name"].startswith(present[0]["metadata"]["name"][:4]))
+    store.observe(NODES, "ADDED", cluster.put(NODES, kind))
+    run(2)
+    assert placed() > before
 
 
 def _placed(world: World) -> str:

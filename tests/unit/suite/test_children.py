@@ -31,9 +31,16 @@ def stop_when(path: Path) -> threading.Event:
 
 def test_status_and_output(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert children.run(says("first"), log, seconds=SECONDS) == (End.BY_ITSELF, 0)
-    assert children.run(says("second", 3), log, seconds=SECONDS) == (End.BY_ITSELF, 3)
+    assert children.run(says("first"), log, seconds=SECONDS)[:2] == (End.BY_ITSELF, 0)
+    assert children.run(says("second", 3), log, seconds=SECONDS)[:2] == (End.BY_ITSELF, 3)
     assert log.read_text() == "first\nsecond\n"
+
+
+def test_processor_time_is_that_of_the_command_and_its_children(tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    waits = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    for program in (busy, waits):
+        assert children.run(python(program), tmp_path / "log", seconds=SECONDS).cpu >= 0.5
 
 
 def test_modules_are_compiled_once(tmp_path: Path) -> None:
@@ -44,26 +51,26 @@ def test_modules_are_compiled_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
-    assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127)
+    assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127, 0.0)
     assert "/no/such/program: No such file" in (tmp_path / "log").read_text()
 
 
 def test_a_hanging_command_is_interrupted(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    end, _ = children.run(hangs(tmp_path / "ready"), log, seconds=SECONDS, stop=stop_when(tmp_path / "ready"))
+    end, _, _ = children.run(hangs(tmp_path / "ready"), log, seconds=SECONDS, stop=stop_when(tmp_path / "ready"))
     assert end is End.INTERRUPTED
     assert log.read_text() == "torn down\n"
 
 
 def test_a_command_is_ended_after_its_time_limit(tmp_path: Path) -> None:
-    end, status = children.run(python("import time; time.sleep(600)"), tmp_path / "log", seconds=0.0, grace=SECONDS)
+    end, status, _ = children.run(python("import time; time.sleep(600)"), tmp_path / "log", seconds=0.0, grace=SECONDS)
     assert end is End.TOO_LONG
     assert status != 0
 
 
 def test_a_command_that_ignores_interrupts_is_killed_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    end, status = children.run(stubborn(pids), tmp_path / "log", seconds=SECONDS, stop=stop_when(pids), grace=0.2)
+    end, status, _ = children.run(stubborn(pids), tmp_path / "log", seconds=SECONDS, stop=stop_when(pids), grace=0.2)
     assert (end, status) == (End.INTERRUPTED, -signal.SIGKILL)
     _, orphan = (int(word) for word in pids.read_text().split())
     deadline = time.monotonic() + SECONDS

@@ -191,8 +191,8 @@ def test_a_suite_waits_for_another_that_uses_clusters(tmp_path: Path) -> None:
             assert output.endswith("1 passed, 0 failed\n") and "waiting" not in output
         with suite_of(Part("second", (touch(free),), cleanup=down), tmp_path) as second:
             assert second.stdout is not None
-            told = f"suite: process {first.pid} in {ROOT} uses the test clusters of this machine; waiting for its end\n"
-            assert second.stdout.readline() == told
+            line = f"suite: process {first.pid} in {ROOT} uses the test clusters of this machine; waiting for its end\n"
+            assert second.stdout.readline() == line
             assert not free.exists()
             first.kill()
             output, _ = second.communicate(timeout=SECONDS)

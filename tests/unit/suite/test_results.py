@@ -54,10 +54,12 @@ def test_the_last_line_sums_them_up() -> None:
 
 
 def test_the_table_has_a_line_for_each_part() -> None:
-    text = table([Result("unit", 61.2, Counter(passed=3)), Result("faults", 5, Counter(failed=1), "interrupted")])
+    text = table(
+        [Result("unit", 61.2, Counter(passed=3), cpu=99.6), Result("faults", 5, Counter(failed=1), "interrupted")]
+    )
     assert [line.split() for line in text.splitlines()[1:]] == [
-        ["unit", "ok", "61", "s", "3", "passed"],
-        ["faults", "FAILED", "5", "s", "1", "failed;", "interrupted"],
+        ["unit", "ok", "61", "s", "100", "s", "3", "passed"],
+        ["faults", "FAILED", "5", "s", "0", "s", "1", "failed;", "interrupted"],
     ]
 
 

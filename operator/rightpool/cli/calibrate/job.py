@@ -19,7 +19,7 @@ _KEPT_SECONDS: Final = 300
 _USER: Final = 65532
 
 
-def program() -> str:
+def benchmark_program() -> str:
     """The benchmark, as text."""
     return resources.files("rightpool.cli.calibrate").joinpath("benchmark.py").read_text(encoding="utf-8")
 
@@ -37,7 +37,7 @@ def benchmark_job(
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", program(), *arguments],
+        "command": ["python3", "-c", benchmark_program(), *arguments],
         "env": [{"name": "HOME", "value": "/tmp"}],
         "resources": {"requests": {"cpu": "500m", "memory": f"{1 + chips}Gi", **asked}, "limits": asked},
         "securityContext": {

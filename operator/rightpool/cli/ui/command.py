@@ -80,7 +80,6 @@ def _listening(port: int) -> socket.socket:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65_535:
-        raise ValueError("0 to 65535")
-    return port
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is no port from 0 to 65535")
+    return int(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rightpool.api.avoided import MAX_AVOIDED, AvoidedPlacement
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
+from rightpool.api.ledger import MAX_HISTORY, MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.accounting.accounting import closed
@@ -69,4 +69,8 @@ def with_avoided(job: Job, ref: Revision, reason: Reason, message: str, now: flo
     """Remember that this placement was tried and left."""
     at = ref.placement
     avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + AVOID_SECONDS)
-    return job.with_state(replace(job.state, avoid=(*job.state.avoid, avoided)[-MAX_AVOIDED:]))
+    # Of one place only what was found last; older entries lose their messages, as those of the ledger do.
+    others = [entry for entry in job.state.avoid if (entry.pool, entry.chips) != (at.pool, at.chips)]
+    silent = max(len(others) - MAX_MESSAGES + 1, 0)
+    brief = [replace(entry, message="") for entry in others[:silent]]
+    return job.with_state(replace(job.state, avoid=(*brief, *others[silent:], avoided)[-MAX_AVOIDED:]))

@@ -7,11 +7,12 @@ import json
 import re
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
-import jsonschema
+from jsonschema import Draft202012Validator
 from kubernetes import config
 from starlette.testclient import TestClient
 
@@ -59,7 +60,7 @@ class Asker:
     def document(self, command: str, *words: str) -> Body:
         """The same as JSON, which keeps the published schema."""
         found = dict(json.loads(self.text(command, *words, "-o", "json")))
-        jsonschema.validate(found, schema(found["kind"]))
+        _validator(found["kind"]).validate(found)
         return found
 
     def columns(self) -> dict[str, dict[str, str]]:
@@ -82,6 +83,13 @@ class Asker:
         connection = Connection(self._client, self.namespace, "")
         pages = Pages(PictureSource(connection, False, self._operator_namespace))
         return TestClient(application(pages), base_url="http://127.0.0.1:8270")
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    """Made once: to check the schema itself takes longer than to check a document by it."""
+    Draft202012Validator.check_schema(schema(kind))
+    return Draft202012Validator(schema(kind))
 
 
 def table_of(page: str, identity: str) -> dict[str, dict[str, str]]:
