@@ -30,7 +30,7 @@ class Turns:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
-        self.scanned = scanned  # shapes of arguments whose first dimension other loops go along
+        self.scanned = scanned  # shapes of arguments whose first dimension loops go along
         self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
         self.flops = sum(self.products.values()) if whole else None  # None: there are others
 
@@ -130,11 +130,11 @@ class _Walk:
         scanned = sum(_shape(out) != _shape(one) for out, one in zip(equation.invars, body.invars))
         consts = len(equation.invars) - carries - scanned
         initial = equation.invars[consts : consts + carries]
+        for var in equation.invars[consts + carries :]:
+            source = origin.get(_hashable(var))
+            if source is not None and source not in self._state:
+                self.scanned.add(tuple(source.aval.shape))
         if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
-            for var in equation.invars[consts + carries :]:
-                source = origin.get(_hashable(var))
-                if source is not None and source not in self._state:
-                    self.scanned.add(tuple(source.aval.shape))
             return 0, None
         inner = _renamed(initial, body.invars[consts : consts + carries], origin)
         steps, _ = self.steps(body, inner)

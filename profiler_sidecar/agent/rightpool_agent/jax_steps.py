@@ -200,14 +200,15 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             if alone and not (layout.trains and steps and steps > 1):
                 _keep(function, None)
                 return None
-            # A loop that no compiled function holds may be one over time, as in the first call of a recurrent network:
-            # what it carries has to come in again to be parameters.
-            trains = layout.trains and not alone
-            track = Track(layout.weight, rows is not batch.none, trains, opaque=steps is None)
+            # Outside of compiled functions a loop along data may be one over time, as in the first call of a recurrent
+            # network: what it carries has to come in again to be parameters.
+            doubtful = alone and any(len(shape) > 1 for shape in turns.scanned)
+            track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
             if alone:
                 track = _alone.setdefault(layout.state, track)
                 track.has_rows = track.has_rows and rows is not batch.none
-            track.recurs = steps != 1 and trains
+            track.doubtful = track.doubtful or doubtful
+            track.recurs = track.recurs or (steps != 1 and layout.trains and not doubtful)
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products = turns.products
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)

@@ -67,6 +67,7 @@ class Track:
         self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
         self.settled = 0  # of the moments that were found out afterwards
         self.recurs = False  # what it returned was given to it again: parameters
+        self.doubtful = False  # it is a step only if it recurs
         self.feeds_itself = False  # the same, and the very arrays
         self.fed_by: Track | None = None  # what another had returned was given to it
         self.joins: Track | None = None  # it makes steps of that one: they take turns with the same parameters
@@ -201,6 +202,7 @@ class StepLog:
 
     def _choose(self, final: bool) -> None:
         ready = [track for track in self._tracks if track.opaque or track.calls >= _MIN_CALLS]
+        ready = [track for track in ready if track.recurs or not track.doubtful]
         if not ready:
             return
         rank = max(track.rank for track in ready)
