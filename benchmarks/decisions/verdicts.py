@@ -18,7 +18,7 @@ import numpy as np
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
@@ -40,7 +40,7 @@ RIGHT: Final = (0.85, 1.0)
 WRONG: Final = (0.75, 0.6)
 WAITS: Final = (1, 6, 12, 18)
 # While it is looked at, and the last time.
-LIMITS: Final = ((2.58, 1.28), (2.58, 0.84), (2.58, 0.5), (1.64, 0.5))
+LIMITS: Final = ((2.58, 0.5), (2.58, 0.25), (1.64, 0.25))
 SPEC: Final = ProfiledJobSpec(workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "main"}]}})))
 HERE: Final = Revision(1, Placement("here", 4, 1), cost_per_hour=12.0)
 THERE: Final = Revision(2, Placement("there", 4, 1), cost_per_hour=12.0)
@@ -67,8 +67,15 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
     move = Migration("d-1", Action.MOVE, Phase.VERIFYING, HERE, target, 0.0, 0.0, Reason.CHEAPER_POOL_MEETS_TARGETS)
     baseline = measured_cost_per_million(before.rate, HERE.cost_per_hour)
     promised = Estimate(before.rate, SAME_CHIP_SD)
+    assert variation is not None
     move = replace(
-        move, predicted=promised, baseline=before.rate, baseline_cost=baseline, baseline_windows=before.windows
+        move,
+        predicted=promised,
+        baseline=before.rate,
+        baseline_cost=baseline,
+        baseline_windows=before.windows,
+        baseline_rates=variation.recent[-MAX_BASELINE_RATES:],
+        stopped_at=at,
     )
     for number, rate in enumerate(windows[wait:].tolist(), 1):
         at += WINDOW

@@ -13,6 +13,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
+from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.revision import Revision
 from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Quantity, UnixTime, UnixTimeUp, write_money
@@ -26,6 +27,8 @@ def _is_zero(value: float) -> bool:
 def _none_counted(value: int) -> bool:
     return value == 0
 
+
+MAX_BASELINE_RATES: Final = 12
 
 REPAIRS: Final = frozenset(
     {
@@ -105,6 +108,11 @@ class Migration(Record):
 
     baseline_windows: Annotated[Count, Field(exclude_if=_none_counted)] = 0
     """Windows that the baseline is the mean of. Absent: one."""
+
+    baseline_rates: Annotated[
+        tuple[Quantity, ...], Field(max_length=MAX_BASELINE_RATES, exclude_if=not_, json_schema_extra=ATOMIC)
+    ] = ()
+    """Throughput of the newest of these windows, one after the other, the newest last. Absent: not known."""
 
     without_return: Annotated[Reason | None, WORD] = None
     """Why the chips that it leaves are not held until the verdict, in one CamelCase word. Absent: they are."""

@@ -9,7 +9,7 @@ from rightpool.api.action import Action
 from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Phase
+from rightpool.api.migration import Migration, Phase
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.migration.transitions import COMPLETED, FAILED, advance
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -63,6 +63,17 @@ def test_a_move_that_pays_is_verified() -> None:
     )
     assert world.job.state.interruption is None
     assert world.job.state.moves == 1
+
+
+def test_the_windows_before_a_move_are_kept_until_its_verdict() -> None:
+    """A restarted operator compares with the same windows."""
+    world = on_a100()
+    moved(world)
+    while world.job.state.migration is not None and world.job.state.migration.phase is not Phase.VERIFYING:
+        world.settle(1)
+    migration = world.job.state.migration
+    assert migration is not None and migration.baseline_rates == (1000.0,) * 3
+    assert Migration.from_dict(migration.to_dict()).baseline_rates == migration.baseline_rates
 
 
 def test_a_noisy_window_that_leaves_the_verdict_open_is_waited_out() -> None:

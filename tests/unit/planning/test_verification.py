@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from rightpool.planning.migration.verification import (
     windows_until_settled,
 )
 from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.steadiness import counted
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import A10G, A100, complete_profile, spec, variation
 
@@ -200,6 +202,48 @@ def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
     assert result.verdict is not Verdict.WORSE
     steady = verify(move, complete_profile(2, 700.0, 100.0), spec(), quiet(700.0, 0.001))
     assert steady.verdict is Verdict.WORSE, "where the job is steady, what was measured counts"
+
+
+SAME_CHIPS = replace(
+    MOVE,
+    source=replace(MOVE.source, cost_per_hour=10.0),
+    target=replace(MOVE.target, cost_per_hour=8.5),
+    predicted=Estimate(1000.0, 0.02),
+    baseline_cost=measured_cost_per_million(1000.0, 10.0),
+    baseline_windows=12,
+    stopped_at=0.0,
+)
+"""To a price that is 15% lower."""
+
+
+def test_a_job_that_had_slowed_down_before_its_move_is_not_moved_back_for_it() -> None:
+    """Its rate falls by 30% half an hour before the move, and stays there. The mean of the hour before is 21% more."""
+    before, after = (1200.0,) * 6 + (840.0,) * 6, (840.0,) * 24
+    seen: Variation | None = None
+    earlier = np.repeat(np.random.default_rng(1).choice((840.0, 1200.0), 48), 6).tolist()
+    for number, rate in enumerate((*earlier, *before), 1):
+        seen = counted(seen, 1, rate, 300.0 * (number - 300), 300.0)
+    for number, rate in enumerate(after, 1):
+        seen = counted(seen, 2, rate, 300.0 * number, 300.0)
+    profile, windows = complete_profile(2, 840.0, 7200.0), spec(profiling={"window": "5m"})
+    baseline = sum(before) / 12
+    move = replace(
+        SAME_CHIPS, baseline=baseline, baseline_cost=measured_cost_per_million(baseline, 10.0), predicted=None
+    )
+    by_means = verify(move, profile, windows, seen)
+    assert by_means.likely == pytest.approx(0.85 * baseline / 840.0), "by the means it costs 3% more"
+    result = verify(replace(move, baseline_rates=before), profile, windows, seen)
+    assert result.likely is not None and result.likely < 1.0, "by the windows next to the move it saves"
+
+
+def test_a_promise_that_is_refuted_counts_no_more() -> None:
+    """The same chips do 40% less: that they were to do the same is no reason to believe a little of it."""
+    found = [
+        verify(SAME_CHIPS, complete_profile(2, rate, 100.0), spec(), variation(2, rate, 100.0, 0.1, windows=12))
+        for rate in (600.0, 900.0)
+    ]
+    assert found[0].likely == pytest.approx(found[0].ratio)
+    assert found[1].likely is not None and found[1].ratio is not None and found[1].likely < 0.97 * found[1].ratio
 
 
 def test_a_promise_does_not_prove_itself() -> None:

@@ -17,7 +17,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.progress import JobProgress
@@ -92,6 +92,7 @@ MIGRATION: Final = Migration(
     healthy_baseline=234567.0,
     baseline_cost=0.123456,
     baseline_windows=24,
+    baseline_rates=(123456.0,) * MAX_BASELINE_RATES,
     saved_before=NOW,
     saved_at=NOW,
     stopped_at=NOW,

@@ -9,7 +9,7 @@ from rightpool.api.action import Action
 from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.planning.accounting.accounting import departed
 from rightpool.planning.accounting.counterfactual import Level, measured_level
 from rightpool.planning.job import Job, throttled_now
@@ -143,7 +143,7 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     """The old Revision is ended. What it did until now is what the move will be judged by: a decision may have waited
     for days."""
     healthy, before = migration.healthy_baseline, migration.baseline
-    seen = _seen(job, migration, now)
+    seen, rates = _seen(job, migration, now)
     if seen is not None and migration.action is not Action.START and not migration.rolling_back:
         repaired = healthy is not None and not throttled_now(job)
         if seen.unit is not migration.unit:  # what was promised is of another unit
@@ -164,25 +164,30 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
             healthy_baseline=None if repaired or healthy is None or not before else healthy * seen.rate / before,
             baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
+            baseline_rates=rates,
         )
     return with_phase(job, migration, Phase.DRAINING, now)
 
 
-def _seen(job: Job, migration: Migration, now: float) -> Level | None:
-    """The rate of the Revision that is left, as it is now; None where that does not compare with what will be."""
+def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tuple[float, ...]]:
+    """The rate of the Revision that is left, as it is now, and that of its newest windows where they are known one by
+    one; None where that does not compare with what will be."""
     variation, slowed = job.observed.variation, throttled_now(job)
     unit = migration.unit if variation is None else variation.unit
     if not job.spec.compares(unit, migration.source.placement.chips, migration.target.placement.chips):
-        return None
+        return None, ()
     if not slowed and (migration.healthy_baseline is not None or _repaired_lately(job, now)):
         level = measured_level(job, now)
-        return level if level is not None and level.unit is unit else None
+        return (level if level is not None and level.unit is unit else None), ()
     # Of an edit nothing was evaluated, nor of a fault that came later: nothing tells what healthy chips would do.
     if slowed and (migration.action is Action.UPDATE or migration.healthy_baseline is None):
-        return None
+        return None, ()
     # What was before a fault that throttles its chips is not what it leaves.
     recent = pace(variation, migration.moving.revision, unit, 1 if slowed else MOST_WINDOWS)
-    return None if recent is None else Level(recent.rate, now, recent.windows, unit)
+    if variation is None or recent is None:
+        return None, ()
+    level = Level(recent.rate, now, recent.windows, unit)
+    return level, variation.recent[-min(recent.windows, MAX_BASELINE_RATES) :]
 
 
 def _repaired_lately(job: Job, now: float) -> bool:

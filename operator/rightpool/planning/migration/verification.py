@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
@@ -11,17 +12,20 @@ from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.migration.promise import promise_of
+from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.steadiness import doubt_of_ratio, pace, quantile_of_t
+
+if TYPE_CHECKING:
+    from rightpool.profiles.step_change import StepChange
 
 # Less than this is never called worse or better, however quiet the job is.
 NOISE_FLOOR = 0.03
 # A move is undone where it is worse by so many standard deviations of what two spans differ by themselves: Student's t
 # at the probability of this z, 0.5%. It is looked at with every window, so that less would undo too many right ones.
 UNDONE_Z = 2.58
-# The last time that it is looked at, 31%: what is likely worse is not kept for want of proof.
-LIKELY_Z = 0.5
+# The last time that it is looked at, 40%: what is likely worse is not kept for want of proof.
+LIKELY_Z = 0.25
 # It is called better, and is not looked at any longer, at 10%.
 BETTER_Z = Z80
 # No better and no worse: not looked at any longer where it is worse by more than this with less than 10%.
@@ -30,6 +34,13 @@ TOLERATED = 0.05
 FEWEST_WINDOWS = 3
 # It is looked at so many times.
 MOST_WINDOWS = 24
+# What was measured refutes a promise that differs by more than so many standard deviations, and then counts alone: a
+# pool is as promised, or something is wrong with it of which the promise says nothing.
+REFUTED_Z = 2.0
+# The last time that it is looked at.
+LIKELY_REFUTED_Z = 1.6
+# No promise is taken to be surer than this.
+PROMISED_SD = 0.05
 
 # What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
@@ -170,26 +181,37 @@ def verify(
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
-    sd, freedom = doubt_of_ratio(variation, max(migration.baseline_windows, 1), windows)
-    if ratio is None:
-        return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=sd, unit=profile.unit)
-    promise, likely, weight = promise_of(migration), ratio, 1.0
-    if promise is not None and migration.baseline and ratio > 0.0:
-        measured = math.log(realised / migration.baseline)
-        weight = promise.weight(measured, sd)
-        # The ratio falls with the rate, by cost as by time.
-        likely = ratio * math.exp((1.0 - weight) * (measured - promise.log))
-    change = math.log(likely) if likely > 0.0 else -math.inf  # what costs nothing now
-    measured_change = math.log(ratio) if ratio > 0.0 else -math.inf
+    usual, pairs = doubt_of_ratio(variation, max(migration.baseline_windows, 1), windows)
+    if ratio is None or not migration.baseline:
+        return Verification(
+            Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=usual, unit=profile.unit
+        )
+    by_means = math.log(realised / migration.baseline)
+    measured, sd, freedom = by_means, usual, pairs
+    step = None if seen is None else _step(migration, spec, variation, windows)
+    if step is not None:
+        measured, sd, freedom = step.log, step.sd, step.freedom
     last = last or windows >= MOST_WINDOWS
-    undone = max(NOISE_FLOOR, quantile_of_t(LIKELY_Z if last else UNDONE_Z, freedom) * sd * math.sqrt(weight))
+    promise, believed, weight = promise_of(migration), measured, 1.0
+    if promise is not None:
+        refuted = quantile_of_t(LIKELY_REFUTED_Z if last else REFUTED_Z, freedom)
+        weight = _weight(promise, measured, sd, refuted)
+        believed = weight * measured + (1.0 - weight) * promise.log
+    # The ratio falls with the rate, by cost as by time.
+    likely = ratio * math.exp(by_means - believed)
+    change = math.log(likely) if likely > 0.0 else -math.inf  # what costs nothing now
+    measured_change = math.log(ratio) + by_means - measured if ratio > 0.0 else -math.inf
+    # A few windows that are alike do not say that the job has no neighbours: what was seen of it before counts too.
+    limit = LIKELY_Z if last else UNDONE_Z
+    differs = max(quantile_of_t(limit, freedom) * sd, quantile_of_t(limit, pairs) * usual)
+    undone = max(NOISE_FLOOR, differs * math.sqrt(weight))
     noise = quantile_of_t(BETTER_Z, freedom) * sd
     better = max(NOISE_FLOOR, noise * math.sqrt(weight))
 
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
         return Verification(
-            verdict, reason, realised, realised_cost, ratio, likely, sd, tolerance, settled, unit=profile.unit
+            verdict, reason, realised, realised_cost, ratio, likely, usual, tolerance, settled, unit=profile.unit
         )
 
     if migration.reason in _FOR_GOOD and change >= -better:
@@ -210,3 +232,26 @@ def verify(
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
     return found(Verdict.BETTER, reason, settled=last or most <= 0.0)
+
+
+def _step(
+    migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int
+) -> "StepChange | None":
+    """The change by the windows on either side of the move; None where those before are not known one by one."""
+    if variation is None or not migration.baseline_rates or migration.stopped_at is None:
+        return None
+    # Commands that read accounts do without NumPy.
+    from rightpool.profiles.step_change import step_change
+
+    after = variation.recent[-windows:]
+    apart = (variation.as_of - migration.stopped_at) / spec.profiling.window.total_seconds() - len(after)
+    return step_change(migration.baseline_rates, after, max(apart, 0.0))
+
+
+def _weight(promise: Promise, measured: float, sd: float, refuted: float) -> float:
+    """How much what was measured counts beside what was promised, from 0 to 1. refuted: standard deviations of the
+    difference beyond which the promise counts for nothing."""
+    variance = max(promise.sd, PROMISED_SD) ** 2
+    if abs(measured - promise.log) > refuted * math.sqrt(variance + sd**2):
+        return 1.0
+    return variance / (variance + sd**2)
