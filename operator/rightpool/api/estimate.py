@@ -19,8 +19,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from rightpool.api.ground import Grounds
 from rightpool.api.model import ATOMIC
+from rightpool.api.premise import Premises
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity, write_quantity
 
@@ -71,7 +71,7 @@ class Estimate(Record):
     sd: Quantity
     """Standard deviation of the natural logarithm. 0: measured, without doubt."""
 
-    basis: Annotated[Grounds, Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
+    basis: Annotated[Premises, Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
     """What it was derived from."""
 
     shared: Annotated[

@@ -71,7 +71,7 @@ from rightpool.planning.forecast import Forecast, forecast
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.ground_texts import ground_text
+from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import span
 
@@ -359,7 +359,7 @@ def _candidate(found: Explanation, candidate: Candidate) -> dict[str, Any]:
     rate = candidate.throughput
     return {
         **place_document(candidate.placement),
-        "throughput": None if rate is None else {**_estimate(rate), "basis": list(map(ground_text, rate.basis))},
+        "throughput": None if rate is None else {**_estimate(rate), "basis": list(map(premise_text, rate.basis))},
         "unit": candidate.unit.value,
         "costPerHour": candidate.cost_per_hour,
         "costPerMillion": None if candidate.cost_per_million is None else _estimate(candidate.cost_per_million),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason, find_condition
-from rightpool.api.ground import Ground
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.premise import Premise
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.profile_fields import (
     contradictions,
@@ -29,7 +29,7 @@ from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.diagnosis_texts import lever_text
 from rightpool.reporting.forecast_texts import forecast_text
-from rightpool.reporting.ground_texts import ground_text
+from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.rejection_texts import place, short_place
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import cents, dollars, number, share, span
@@ -285,11 +285,11 @@ def _derived_from(found: Explanation) -> list[tuple[str, str]]:
     target = found.assessment.decision.target
     known = [one for one in found.assessment.candidates if one.throughput is not None and one.throughput.basis]
     known.sort(key=lambda one: (one.placement != target, one.rejection is not None))
-    by_origin: dict[tuple[Ground, ...], list[Placement]] = {}
+    by_origin: dict[tuple[Premise, ...], list[Placement]] = {}
     for candidate in known[:DERIVED]:
         assert candidate.throughput is not None
         by_origin.setdefault(candidate.throughput.basis, []).append(candidate.placement)
-    return [(_places(places), "; ".join(map(ground_text, basis))) for basis, places in by_origin.items()]
+    return [(_places(places), "; ".join(map(premise_text, basis))) for basis, places in by_origin.items()]
 
 
 def _places(placements: Sequence[Placement]) -> str:

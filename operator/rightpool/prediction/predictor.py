@@ -12,15 +12,15 @@ from typing import Protocol
 import numpy as np
 
 from rightpool.api.estimate import Estimate, Loadings
-from rightpool.api.ground import Ground
 from rightpool.api.placement import Placement
+from rightpool.api.premise import Premise
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.columns import Bools, Codes, Floats, Ints
 from rightpool.prediction.features import Features, PastRates
 from rightpool.prediction.layout import Layout
 from rightpool.prediction.machines import Machines
 
-Describe = Callable[[int], tuple[tuple[Ground, ...], Loadings]]
+Describe = Callable[[int], tuple[tuple[Premise, ...], Loadings]]
 
 
 class Missing(IntEnum):

@@ -11,10 +11,10 @@ from rightpool.prediction.chip_model import STATIC_RULE, ChipModel, Comparison
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.combination import measured_weight
 from rightpool.prediction.features import Features
-from rightpool.prediction.grounds import described
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
 from rightpool.prediction.predictor import Destinations, Missing, Origin, Prediction
+from rightpool.prediction.premises import described
 from rightpool.prediction.size_scales import SizeScales, shipped_sizes
 from rightpool.prediction.step_time import SizeModel, growth, step_times
 from rightpool.prediction.transfer import COUNTED, WEIGHT_SHIFT, Transfer, eased, job_speeds

@@ -14,11 +14,11 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
-from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.progress import JobProgress
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
@@ -55,9 +55,9 @@ def revisions(draw: st.DrawFn) -> Revision:
 
 
 loadings = st.dictionaries(st.sampled_from(("window", "host", "chips of a10g")), st.floats(-2, 2))
-grounds = st.builds(
-    Ground,
-    kind=st.sampled_from(GroundKind),
+premises = st.builds(
+    Premise,
+    kind=st.sampled_from(PremiseKind),
     names=st.none() | st.lists(words, min_size=1, max_size=2).map(tuple),
     number=st.none() | rates,
 )
@@ -65,7 +65,7 @@ estimates = st.builds(
     Estimate,
     rates | st.just(0.0),
     st.floats(0, 2),
-    basis=st.lists(grounds, max_size=3).map(tuple),
+    basis=st.lists(premises, max_size=3).map(tuple),
     shared=loadings.map(lambda made: tuple(sorted(made.items()))),
 )
 counterfactuals = st.builds(
@@ -254,7 +254,7 @@ def test_an_estimate_on_the_wire() -> None:
     estimate = Estimate(
         1150.0,
         0.1,
-        (Ground(GroundKind.BOUNDARY, ("NVLink", "PCIe")), Ground(GroundKind.DEMAND, number=0.71)),
+        (Premise(PremiseKind.BOUNDARY, ("NVLink", "PCIe")), Premise(PremiseKind.DEMAND, number=0.71)),
         (("chips of a10g", 0.05), ("window", 0.02)),
     )
     assert estimate.to_dict() == {
@@ -267,11 +267,11 @@ def test_an_estimate_on_the_wire() -> None:
     }
 
 
-@pytest.mark.parametrize("ground", ["measured now", {"kind": "OfALaterVersion"}, {"names": ["a"]}, 7, None])
-def test_a_ground_that_is_not_known_is_left_out_of_an_estimate(ground: object) -> None:
+@pytest.mark.parametrize("premise", ["measured now", {"kind": "OfALaterVersion"}, {"names": ["a"]}, 7, None])
+def test_a_premise_that_is_not_known_is_left_out_of_an_estimate(premise: object) -> None:
     """It only explains. The number that a running move is judged by is there without it."""
-    body = {"median": "1150", "sd": "0.1", "basis": [ground, {"kind": "MeasuredNow"}]}
-    assert Estimate.from_dict(body) == Estimate(1150.0, 0.1, (Ground(GroundKind.MEASURED_NOW),))
+    body = {"median": "1150", "sd": "0.1", "basis": [premise, {"kind": "MeasuredNow"}]}
+    assert Estimate.from_dict(body) == Estimate(1150.0, 0.1, (Premise(PremiseKind.MEASURED_NOW),))
 
 
 def test_chips_that_cost_nothing_have_an_estimate_too() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rightpool.api.action import Action
-from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
+from rightpool.api.premise import Premise, PremiseKind
 from rightpool.planning.evaluate.experience import measured_before
 from rightpool.planning.job import Job
 from rightpool.planning.migration.arrival import with_size_measured
@@ -75,7 +75,7 @@ def test_sizes_before_an_edit_of_the_size_are_used() -> None:
     assert alone.origin is Origin.MEASURED_BEFORE
     assert alone.throughput is not None and alone.throughput.median == pytest.approx(300.0, rel=0.05)
     two = find(judged(job), "a100", 2).throughput
-    assert two is not None and Ground(GroundKind.SIZES_SEEN, number=2.0) in two.basis
+    assert two is not None and Premise(PremiseKind.SIZES_SEEN, number=2.0) in two.basis
 
 
 def test_moves_before_an_edit_of_the_size_are_used_and_before_one_of_the_program_are_not() -> None:

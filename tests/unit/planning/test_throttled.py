@@ -17,8 +17,8 @@ from rightpool.planning.job import Job
 from rightpool.planning.migration.beginning import with_decision
 from rightpool.planning.migration.ending import end_migration
 from rightpool.prediction.predictor import Origin
-from rightpool.reporting.ground_texts import ground_text
 from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.premise_texts import premise_text
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, decided_text, entry, find, judged, running
 from tests.unit.planning.world import A10G as EIGHT_A10G
 from tests.unit.planning.world import A100 as EIGHT_A100
@@ -42,7 +42,7 @@ def test_a_job_leaves_a_throttled_pool_for_the_same_chips() -> None:
     assert (found.decision.action, found.decision.target) == (Action.MOVE, TWIN)
     healthy = find(found, "twin", 1).throughput
     assert healthy is not None and healthy.median == pytest.approx(1000.0 * 2.5**0.55, rel=0.02)
-    assert "throttled here at 40% of healthy clocks" in map(ground_text, healthy.basis)
+    assert "throttled here at 40% of healthy clocks" in map(premise_text, healthy.basis)
     assert "(throttled here at 60%: healthy ones would give 1655)" in decided_text(found)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rightpool.api.action import Action
-from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.placement import Placement
+from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.revision import Revision
 from rightpool.hardware.vendors.amd import AMD
 from rightpool.planning.evaluate.candidate import Candidate
@@ -152,7 +152,7 @@ def test_the_precision_of_the_measured_program_is_not_that_of_another() -> None:
 
     same, another = there(FOR_TPU._replace(workload_hash="h")), there(FOR_TPU)
     assert same.rejection is not None and same.rejection.reason is RejectionReason.PRECISION
-    assert another.throughput is not None and Ground(GroundKind.OTHER_PROGRAM) in another.throughput.basis
+    assert another.throughput is not None and Premise(PremiseKind.OTHER_PROGRAM) in another.throughput.basis
     assert another.rejection is None or another.rejection.reason is not RejectionReason.PRECISION
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
-from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.placement import Placement
+from rightpool.api.premise import Premise, PremiseKind
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines
@@ -185,7 +185,7 @@ def test_two_pools_seen_say_more_than_one() -> None:
     alone = expected(made, at(A100, 1), at(H100, 1))
     (slow,) = after(made, Placement("a100", 1, 1), {Placement("a10g", 1, 1): 900.0}, Placement("h100", 1, 1))
     assert slow.sd < alone.sd and slow.median < alone.median
-    assert Ground(GroundKind.CHIPS_SEEN, number=2.0) in slow.basis
+    assert Premise(PremiseKind.CHIPS_SEEN, number=2.0) in slow.basis
 
 
 RATIO = st.floats(0.0, 1.5) | st.sampled_from([-1.0, float("nan"), float("inf")])

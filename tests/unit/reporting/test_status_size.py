@@ -14,12 +14,12 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
-from rightpool.api.ground import Ground, GroundKind
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import MAX_HISTORY, LedgerEntry, Outcome
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.progress import JobProgress
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
@@ -52,16 +52,16 @@ UNCERTAIN: Final = Estimate(
     123456.0,
     0.234567,
     (
-        Ground(GroundKind.COMMUNICATION),
-        Ground(GroundKind.CHIP_ACTIVITY),
-        Ground(GroundKind.DEMAND, number=0.712345),
-        Ground(GroundKind.BOUNDARY, ("NVLink", "Ethernet")),
-        Ground(GroundKind.SIZES_SEEN, number=2.0),
-        Ground(GroundKind.SPECIFICATIONS, ("A100-SXM4-80GB", "A10G-24GB")),
-        Ground(GroundKind.PUBLISHED_THROUGHPUT, ("A100-SXM4-80GB", "A10G-24GB")),
-        Ground(GroundKind.CHIPS_SEEN, number=2.0),
-        Ground(GroundKind.FLEET, number=5000.0),
-        Ground(GroundKind.OTHER_HOST),
+        Premise(PremiseKind.COMMUNICATION),
+        Premise(PremiseKind.CHIP_ACTIVITY),
+        Premise(PremiseKind.DEMAND, number=0.712345),
+        Premise(PremiseKind.BOUNDARY, ("NVLink", "Ethernet")),
+        Premise(PremiseKind.SIZES_SEEN, number=2.0),
+        Premise(PremiseKind.SPECIFICATIONS, ("A100-SXM4-80GB", "A10G-24GB")),
+        Premise(PremiseKind.PUBLISHED_THROUGHPUT, ("A100-SXM4-80GB", "A10G-24GB")),
+        Premise(PremiseKind.CHIPS_SEEN, number=2.0),
+        Premise(PremiseKind.FLEET, number=5000.0),
+        Premise(PremiseKind.OTHER_HOST),
     ),
     (("chips of a10g-24gb-reserved", 0.123456), ("host", -0.0123456), ("window", 0.0123456)),
 )

@@ -1,5 +1,7 @@
 """Verification: did a move deliver what it promised? Realised against predicted, and against what was before."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -234,9 +236,7 @@ def verify(
     return found(Verdict.BETTER, reason, settled=last or most <= 0.0)
 
 
-def _step(
-    migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int
-) -> "StepChange | None":
+def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
     """The change by the windows on either side of the move; None where those before are not known one by one."""
     if variation is None or not migration.baseline_rates or migration.stopped_at is None:
         return None

@@ -14,7 +14,7 @@ from rightpool.api.record import Record
 from rightpool.api.units import Quantity
 
 
-class GroundKind(StrEnum):
+class PremiseKind(StrEnum):
     """What a prediction stands on. Part of the API: never renamed."""
 
     MEASURED_NOW = "MeasuredNow"
@@ -39,10 +39,10 @@ class GroundKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground(Record):
+class Premise(Record):
     """One thing that an Estimate stands on."""
 
-    kind: GroundKind
+    kind: PremiseKind
     """What it is."""
 
     names: Annotated[tuple[str, ...], Field(json_schema_extra=ATOMIC)] | None = None
@@ -52,7 +52,7 @@ class Ground(Record):
     """A count or a share, by kind."""
 
 
-_KNOWN: Final = frozenset(GroundKind)
+_KNOWN: Final = frozenset(PremiseKind)
 
 
 def _of_known_kinds(body: Any) -> Any:
@@ -60,9 +60,9 @@ def _of_known_kinds(body: Any) -> Any:
     if not isinstance(body, Sequence) or isinstance(body, str):
         return body
     return tuple(
-        one for one in body if isinstance(one, Ground) or (isinstance(one, Mapping) and one.get("kind") in _KNOWN)
+        one for one in body if isinstance(one, Premise) or (isinstance(one, Mapping) and one.get("kind") in _KNOWN)
     )
 
 
-Grounds = Annotated[tuple[Ground, ...], BeforeValidator(_of_known_kinds)]
+Premises = Annotated[tuple[Premise, ...], BeforeValidator(_of_known_kinds)]
 """All that an Estimate stands on."""
