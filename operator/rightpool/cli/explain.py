@@ -166,7 +166,8 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
             known[key] = _measured(_seen(view, stored), stored, fleet.pools)
         elif _counts(stored, now):
             known[key] = _seen(view, stored)
-    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now))
+    gone = view.deleted_moves({stored.job.uid for stored in jobs.values()})
+    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now, deleted_moves=gone))
     return [(here[key], assessments[key]) for key in sorted(here)]
 
 
@@ -190,7 +191,8 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     policy = view.policy()
     # Of the others only those count that hold promises or have moved: their chips and moves are not to be had.
     others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
-    whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes())
+    gone = view.deleted_moves({theirs.job.uid for theirs in jobs.values()})
+    whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes(), gone)
     notes = [*view.notes, *fleet.notes]
     if not job.spec.managed:
         notes.append(

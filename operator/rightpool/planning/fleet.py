@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
+from rightpool.planning.accounting.booked_moves import BookedMove
 from rightpool.planning.job import Job, JobKey
 
 
@@ -30,3 +31,6 @@ class Fleet:
 
     outcomes: Mapping[str, tuple[MoveOutcome, ...]] = field(default_factory=dict)
     """How moves to each pool ended, as the pools have kept it."""
+
+    deleted_moves: tuple[BookedMove, ...] = ()
+    """What jobs that are gone have left in the books."""

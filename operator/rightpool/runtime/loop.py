@@ -221,7 +221,8 @@ class Planner:
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.
         ended = {key: job.job for key, job in stored.items() if key not in observed and not job.job.deleting}
         kept = kept_outcomes(inventory.objects)
-        fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept)
+        gone = parts.books.deleted_moves
+        fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept, gone)
         with self._timer.phase("plan"):
             assessments = parts.decide(fleet)
         moving = self._carry_out(self._steps(live, observed, fleet, assessments), pools, now)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rightpool.api.action import Action
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
@@ -129,7 +130,7 @@ def entry(outcome: Outcome, finished_at: float, **fields: Any) -> LedgerEntry:
     """A move in the ledger, from the A100 pool to the A10G pool."""
     defaults: dict[str, Any] = {
         "id": "d-1",
-        "action": "Move",
+        "action": Action.MOVE,
         "source": Placement("a100", 4, 1),
         "target": Placement("a10g", 4, 1),
         "predicted_throughput": None,

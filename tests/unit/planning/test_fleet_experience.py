@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.variation import Variation
+from rightpool.planning.accounting.chargeback import Chargeback, deleted_moves
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.evaluate.experience import MOST_COMPARISONS, fleet_experience
 from rightpool.planning.job import Job
+from rightpool.prediction.chip_model import Comparison
+from rightpool.prediction.precision import HALF, SINGLE
+from rightpool.profiles.traits import ModelTraits
+from rightpool.reporting.chargeback_object import config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, entry, find, fleet, plan, running
 
 ONE = Placement("a100", 1, 1)
@@ -71,6 +77,61 @@ def test_what_others_have_shown_reaches_a_job_with_the_end_of_its_window() -> No
     assert there(kept) == there(first)
     ended = changed(asked, variation=Variation(1, NOW, (100.0,)))
     assert there(plan(fleet([ended, *others]), kept)) > 1.3 * there(first)
+
+
+def booked(jobs: list[Job]) -> Chargeback:
+    """The books of these jobs' namespace, as they are read back."""
+    books = Chargeback()
+    for job in jobs:
+        books.moves.book(job)
+    return read_books(config_map("system", "ns", books, None))
+
+
+def test_what_deleted_jobs_have_shown_is_not_lost() -> None:
+    jobs = [moved(number, 60.0) for number in range(10)]
+    asked = running(ONE, 100.0)
+    gone = deleted_moves([booked(jobs)], {asked.uid}, MOST_COMPARISONS)
+    found = find(plan(replace(fleet([asked]), deleted_moves=gone)).assessments[asked.key], "a10g", 1).throughput
+    assert found is not None
+    assert found.median == pytest.approx(predicted(jobs))
+
+
+def test_a_move_counts_once_whether_its_job_is_there_or_not() -> None:
+    jobs = [moved(number, 60.0, days=number) for number in range(6)]
+    books = booked(jobs)
+    known = fleet_experience(jobs, POOLS, NOW)
+    for there in range(7):
+        alive = jobs[:there]
+        gone = deleted_moves([books], {job.uid for job in alive}, MOST_COMPARISONS)
+        assert sorted(fleet_experience(alive, POOLS, NOW, gone), key=_order) == sorted(known, key=_order)
+
+
+def _order(one: Comparison) -> tuple[float, ...]:
+    return one.sd, *one.logs
+
+
+def test_the_precision_of_a_deleted_job_is_kept() -> None:
+    job = moved(0, 60.0)
+    assert job.observed.profile is not None
+    job = changed(job, profile=replace(job.observed.profile, traits=ModelTraits(precision="fp32")))
+    books = Chargeback()
+    books.moves.book(job)
+    (past,) = job.state.history
+    # What a move has lost may be known when nothing is measured any more.
+    assert books.moves.book(changed(job, profile=None, history=(replace(past, lost_seconds=90.0),)))
+    (move,) = read_books(config_map("system", "ns", books, None)).moves
+    assert move.precision == "fp32"
+    both = {
+        name: replace(pool, accelerator=replace(pool.accelerator, peak_flops={"bf16": 1e14, "fp32": 1e13}))
+        for name, pool in POOLS.items()
+    }
+    kinds = [one.kind for one in fleet_experience([], both, NOW, [move, move._replace(precision=None)])]
+    assert kinds == [SINGLE, HALF]
+
+
+def test_the_newest_moves_of_deleted_jobs_count() -> None:
+    books = [booked([moved(number, 60.0) for number in range(first, first + 5)]) for first in (0, 5)]
+    assert [move.job for move in deleted_moves(books, (), 3)] == ["moved-0", "moved-1", "moved-2"]
 
 
 def test_experience_is_of_other_chips_at_one_size_and_bounded() -> None:

@@ -1,4 +1,5 @@
-"""The ledger of a namespace: what its newest decisions promised and delivered. It outlives the jobs."""
+"""The ledger of a namespace: what its newest decisions promised and delivered. It outlives the jobs, so that what they
+have shown of chips is not lost with them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.planning.job import Job
@@ -29,6 +30,8 @@ class BookedMove(NamedTuple):
     """Of the ProfiledJob: another one may have had the name before."""
     entry: LedgerEntry
     """As its ledger had it."""
+    precision: str | None = None
+    """Of the job's arithmetic, such as bf16; None where it was not known."""
 
 
 _Key = tuple[float, str, str]  # when it was over, uid and decision id: in the order of time
@@ -49,6 +52,8 @@ class BookedMoves:
     def book(self, job: Job) -> bool:
         """What is new in the job's history. Whether there was anything."""
         added = False
+        profile = job.observed.profile
+        precision = None if profile is None else profile.traits.precision
         for entry in reversed(job.state.history):
             if entry.outcome is Outcome.HELD:
                 continue
@@ -61,7 +66,9 @@ class BookedMoves:
             message = entry.message or ("" if known is None else known.entry.message)
             if len(message) > _MESSAGE:
                 message = f"{message[: _MESSAGE - 1]}…"
-            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message))
+            if precision is None and known is not None:
+                precision = known.precision
+            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), precision)
             added = True
         if added and len(self.kept) >= MOST_MOVES:
             self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])
@@ -70,10 +77,7 @@ class BookedMoves:
 
     def stored(self) -> bytes:
         """One JSON object a line, compressed by gzip."""
-        lines = (
-            json.dumps({"job": move.job, "uid": move.uid, "entry": move.entry.to_dict()}, separators=(",", ":"))
-            for _, move in sorted(self.kept.items())
-        )
+        lines = (json.dumps(_body(move), separators=(",", ":")) for _, move in sorted(self.kept.items()))
         return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
 
     @classmethod
@@ -83,8 +87,16 @@ class BookedMoves:
         try:
             for line in gzip.decompress(stored).splitlines():
                 body = json.loads(line)
-                move = BookedMove(str(body["job"]), str(body["uid"]), LedgerEntry.from_dict(body["entry"]))
+                entry, precision = LedgerEntry.from_dict(body["entry"]), body.get("precision")
+                move = BookedMove(
+                    str(body["job"]), str(body["uid"]), entry, None if precision is None else str(precision)
+                )
                 made.kept[move.entry.finished_at, move.uid, move.entry.id] = move
         except (OSError, EOFError, zlib.error, KeyError, TypeError) as error:
             raise ValueError(f"the moves can't be read: {error}") from error
         return made
+
+
+def _body(move: BookedMove) -> dict[str, Any]:
+    body = {"job": move.job, "uid": move.uid, "entry": move.entry.to_dict()}
+    return body if move.precision is None else {**body, "precision": move.precision}

@@ -12,12 +12,13 @@ import csv
 import io
 import json
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from heapq import nlargest
 from typing import Final, NamedTuple
 
-from rightpool.planning.accounting.booked_moves import BookedMoves
+from rightpool.planning.accounting.booked_moves import BookedMove, BookedMoves
 from rightpool.planning.accounting.charge import EARLIER, Charge, csv_rows
 from rightpool.planning.accounting.job_charges import JobCharges
 from rightpool.planning.accounting.progress import progress_of
@@ -170,3 +171,9 @@ class Chargeback:
             except (zlib.error, TypeError, AttributeError) as error:
                 raise ValueError(f"the bookmarks can't be read: {error}") from error
         return made
+
+
+def deleted_moves(books: Iterable[Chargeback], alive: Collection[str], most: int) -> tuple[BookedMove, ...]:
+    """Of jobs whose uid is not among those alive, the newest of all namespaces, `most` at most."""
+    gone = (move for each in books for move in each.moves if move.uid not in alive)
+    return tuple(nlargest(most, gone, key=lambda move: (move.entry.finished_at, move.uid, move.entry.id)))

@@ -99,7 +99,8 @@ class _Evaluating:
         self.register = Register(
             Machines.of(self.fleet.pools.values()), float(self.fleet.policy.spot_interruptions_per_day)
         )
-        experience = fleet_experience(self.fleet.jobs.values(), self.fleet.pools, self.fleet.now)
+        fleet = self.fleet
+        experience = fleet_experience(fleet.jobs.values(), fleet.pools, fleet.now, fleet.deleted_moves)
         self.predictor = self.predictor.of_fleet(experience)
 
     def all(self, jobs: Sequence[Job]) -> dict[JobKey, Evaluated]:

@@ -1,16 +1,17 @@
 """Experience: what a job has been through that counts when it is evaluated."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import Outcome
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
+from rightpool.planning.accounting.booked_moves import BookedMove
 from rightpool.planning.evaluate.register import Register
 from rightpool.planning.job import Job, throttled_now
 from rightpool.prediction.chip_model import Comparison
@@ -119,34 +120,45 @@ _UNDONE_SD: Final = 0.20
 MOST_COMPARISONS: Final = 5_000
 
 
-def fleet_experience(jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> list[Comparison]:
+def fleet_experience(
+    jobs: Iterable[Job], pools: Mapping[str, Pool], now: float, deleted_moves: Iterable[BookedMove] = ()
+) -> list[Comparison]:
     """What the moves of a fleet say of its chips: rates of one job before and after it went to another kind of chip, at
-    the same size. They are kept in the ledgers of the jobs, and age like what a job itself was measured at.
+    the same size. They are kept in the ledgers of the jobs, those of deleted jobs in the books, and age like what a job
+    itself was measured at.
     """
     found: list[tuple[float, Comparison]] = []
-    for job in jobs:
-        for entry in job.state.history:
-            before, after = entry.baseline_throughput, entry.realised_throughput
-            here, there = pools.get(entry.source.pool), pools.get(entry.target.pool)
-            if not before or not after or here is None or there is None or entry.outcome not in _PROVEN:
-                continue
-            if entry.healthy_baseline_throughput is not None or entry.throttled:
-                continue  # of a fault, and not of the chips
-            one, other = here.accelerator, there.accelerator
-            if one.key == other.key or entry.source.chips != entry.target.chips or entry.action == Action.UPDATE:
-                continue
-            profile = job.observed.profile
-            kind = UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision)
-            kind = HALF if kind == UNKNOWN_PRECISION else kind
-            if peak(one, kind) is None or peak(other, kind) is None:
-                continue
-            own = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
-            # Of each of the two rates. In powers of two of a day: those of one doubt are weighed together.
-            age = _power_of_two((now - entry.finished_at) / DAY) * DAY
-            sd = math.sqrt(own**2 + _changed_since(age) / 2.0)
-            found.append((entry.finished_at, Comparison((one, other), kind, (math.log(before), math.log(after)), sd)))
+    for entry, precision in _entries(jobs, deleted_moves):
+        before, after = entry.baseline_throughput, entry.realised_throughput
+        here, there = pools.get(entry.source.pool), pools.get(entry.target.pool)
+        if not before or not after or here is None or there is None or entry.outcome not in _PROVEN:
+            continue
+        if entry.healthy_baseline_throughput is not None or entry.throttled:
+            continue  # of a fault, and not of the chips
+        one, other = here.accelerator, there.accelerator
+        if one.key == other.key or entry.source.chips != entry.target.chips or entry.action == Action.UPDATE:
+            continue
+        kind = class_of(precision)
+        kind = HALF if kind == UNKNOWN_PRECISION else kind
+        if peak(one, kind) is None or peak(other, kind) is None:
+            continue
+        own = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
+        # Of each of the two rates. In powers of two of a day: those of one doubt are weighed together.
+        age = _power_of_two((now - entry.finished_at) / DAY) * DAY
+        sd = math.sqrt(own**2 + _changed_since(age) / 2.0)
+        found.append((entry.finished_at, Comparison((one, other), kind, (math.log(before), math.log(after)), sd)))
     found.sort(key=lambda pair: pair[0])
     return [comparison for _, comparison in found[-MOST_COMPARISONS:]]
+
+
+def _entries(jobs: Iterable[Job], deleted_moves: Iterable[BookedMove]) -> Iterator[tuple[LedgerEntry, str | None]]:
+    """Each decision with the precision of its job, None where that is not known."""
+    for job in jobs:
+        profile = job.observed.profile
+        for entry in job.state.history:
+            yield entry, None if profile is None else profile.traits.precision
+    for move in deleted_moves:
+        yield move.entry, move.precision
 
 
 def _power_of_two(days: float) -> float:

@@ -25,9 +25,11 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.contract import LABEL_CHARGEBACK
-from rightpool.planning.accounting.chargeback import Chargeback
+from rightpool.planning.accounting.booked_moves import BookedMove
+from rightpool.planning.accounting.chargeback import Chargeback, deleted_moves
 from rightpool.planning.accounting.progress import goodput, progress_of
 from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.evaluate.experience import MOST_COMPARISONS
 from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
@@ -74,11 +76,14 @@ class ChargebackBooks:
         self._next = 0.0
         self._saving: dict[str, Future[str | None]] = {}
         self._problem = ""
+        self.deleted_moves: tuple[BookedMove, ...] = ()
+        """Of jobs that are gone, the newest of all namespaces; none before the books were read."""
 
     def follow(self) -> None:
         """This process does not lead: another one books."""
         self._stored = None
         self._figures.charged = None
+        self.deleted_moves = ()
         self._saving.clear()
         self._next = 0.0
 
@@ -113,6 +118,8 @@ class ChargebackBooks:
         for namespace, books in self._stored.items():
             books.urgent |= books.books.forget(alive.get(namespace, ())) and books.dirty
             books.books.age(now)
+        uids = set().union(*alive.values())
+        self.deleted_moves = deleted_moves((each.books for each in self._stored.values()), uids, MOST_COMPARISONS)
         self._show(nlargest(SHOWN_JOBS, shown, key=lambda each: each[0]), assessments, now)
         self._save(now)
 

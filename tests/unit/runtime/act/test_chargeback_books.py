@@ -150,6 +150,23 @@ def test_what_a_deleted_job_has_used_and_its_moves_are_found_by_its_name() -> No
     assert [(move.job, move.entry.outcome) for move in books.moves] == [("job-0", Outcome.VERIFIED)]
 
 
+def test_moves_of_deleted_jobs_are_told_also_after_a_restart_and_by_the_leader_alone() -> None:
+    cluster = Cluster()
+    first = Operator(cluster)
+    (key, job), *_ = fleet(10.0).items()
+    moved = changed(job, history=(entry(Outcome.VERIFIED, NOW, action=Action.MOVE),))
+    now = first.run({key: moved}, NOW, 2)
+    assert first.books.deleted_moves == (), "it is there"
+    now = first.run({}, now)
+    second = Operator(cluster)
+    assert second.books.deleted_moves == (), "the books are not read yet"
+    second.run({}, now)
+    for operator in (first, second):
+        assert [move.job for move in operator.books.deleted_moves] == ["job-0"]
+    first.books.follow()
+    assert first.books.deleted_moves == ()
+
+
 def test_a_crash_between_two_writes_loses_and_doubles_nothing() -> None:
     cluster = Cluster()
     first = Operator(cluster)
