@@ -17,6 +17,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.migration import Migration
 from rightpool.api.placement import CapacityType
+from rightpool.api.premise import Premise
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
@@ -44,7 +45,7 @@ _DAY: Final[Schema] = {"type": "string", "format": "date"}
 _NUMBERS: Final[Schema] = {"type": "object", "additionalProperties": _NUMBER}
 
 _DECIMALS: Final = (units.Quantity, units.SignedQuantity, units.Dollars, units.Balance, units.Seconds, units.Share)
-_ESTIMATE: Final = frozenset({"median", "low", "high", "sd"})
+_ESTIMATE: Final = frozenset({"median", "low", "high", "sd"}) | Premise.names_of(units.Quantity)
 
 
 def _or_null(of: Schema) -> Schema:

@@ -20,7 +20,6 @@ _TEXTS: Final = {
     PremiseKind.PUBLISHED_THROUGHPUT: "published throughput of {names}",
     PremiseKind.CHIPS_SEEN: "{number} kinds of chips observed",
     PremiseKind.PRECISION_UNKNOWN: "precision unknown",
-    PremiseKind.FLEET: "{number} comparisons of this fleet",
     PremiseKind.OTHER_PROGRAM: "another program there",
     PremiseKind.THROTTLED: "throttled here at {share} of healthy clocks",
     PremiseKind.OTHER_HOST: "another kind of host",
@@ -34,4 +33,6 @@ def premise_text(premise: Premise) -> str:
         return f"boundary {' to '.join(names)}"
     if premise.kind is PremiseKind.SIZES_SEEN:
         return f"{number:.0f} sizes seen" if number > 1.0 else "one size seen"
+    if premise.kind is PremiseKind.FLEET:
+        return f"{number:.0f} comparisons of this fleet" if number > 1.0 else "one comparison of this fleet"
     return _TEXTS[premise.kind].format(names=" and ".join(names), number=f"{number:.0f}", share=share(number))

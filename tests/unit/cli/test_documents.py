@@ -41,6 +41,7 @@ def listed(client: FakeClient) -> Body:
 def in_a_move() -> FakeClient:
     here = {"pool": "a100", "chips": 4, "replicas": 1, "capacity": "OnDemand", "revision": 1, "workloadHash": "h"}
     made = {"requestedChips": 4, "requestedReplicas": 1, "createdAt": moment(500), "costPerHour": "20.28"}
+    basis = [{"kind": "Demand", "number": "0.29"}, {"kind": "SameChip", "names": ["A100-SXM4-80GB"]}]
     migration = {
         "id": "d-2",
         "action": "Move",
@@ -51,7 +52,14 @@ def in_a_move() -> FakeClient:
         "to": here | made | {"pool": "a10g", "revision": 2, "costPerHour": "4.02"},
         "reason": "CheaperPoolMeetsTargets",
         "message": "because",
-        "predicted": {"median": "2443", "low": "2400", "high": "2500", "sd": "0.02", "shared": {"chip": "0.01"}},
+        "predicted": {
+            "median": "2443",
+            "low": "2400",
+            "high": "2500",
+            "sd": "0.02",
+            "shared": {"chip": "0.01"},
+            "basis": basis,
+        },
         "predictedCostPerMillion": {"median": "0.45", "sd": "0.02"},
         "baselineThroughput": "6070",
     }

@@ -12,11 +12,9 @@ from rightpool.cli import explain as module
 from rightpool.cli.connection import CliError
 from rightpool.cli.explain import Explanation, document, explain, explain_all, job_key, list_document
 from rightpool.cli.explanation import print_explanation, print_list
-from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
-from rightpool.contract import LABEL_CHARGEBACK
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
 from rightpool.planning.job import JobKey
 from rightpool.profiles.sample import Field
-from rightpool.reporting.chargeback_object import config_map
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.cli.cluster import (
     NOW,
@@ -33,7 +31,6 @@ from tests.unit.cli.cluster import (
     view_of,
 )
 from tests.unit.planning.jobs import assess
-from tests.unit.planning.test_fleet_experience import booked, moved
 
 KEY = JobKey("vision", "resnet50")
 
@@ -269,30 +266,6 @@ def test_without_access_to_other_namespaces_the_own_one_is_used() -> None:
     found = explained(client)
     assert found.assessment.decision.action.value == "Move"
     assert len(found.notes) == 3
-
-
-# --- with the books --------------------------------------------------------------------------------------------------
-
-
-def rate_on_a10g(found: Explanation) -> float:
-    rates = [one.throughput for one in found.assessment.candidates if one.placement.pool == "a10g"]
-    assert rates[0] is not None
-    return rates[0].median
-
-
-def test_moves_of_deleted_jobs_count_as_for_the_operator() -> None:
-    alone = rate_on_a10g(explained(with_job()))
-    client = with_job()
-    client.add(CONFIG_MAPS, {"metadata": {"labels": {LABEL_CHARGEBACK: "true"}, "name": "broken", "namespace": "s"}})
-    client.add(CONFIG_MAPS, config_map("rightpool-system", "vision", booked([moved(n, 60.0) for n in range(10)]), None))
-    assert rate_on_a10g(explained(client)) > 1.3 * alone
-    ((_, listed),) = explain_all(view_of(client), NOW)
-    rates = [one.throughput for one in listed.candidates if one.placement.pool == "a10g"]
-    assert rates[0] is not None and rates[0].median > 1.3 * alone
-    client.hidden.add(CONFIG_MAPS)
-    found = explained(client)
-    assert rate_on_a10g(found) == pytest.approx(alone)
-    assert any(note.startswith("what moves of deleted jobs have shown is left out: configmaps") for note in found.notes)
 
 
 # --- not found -------------------------------------------------------------------------------------------------------

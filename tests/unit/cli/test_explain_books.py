@@ -1,0 +1,34 @@
+"""`rightpool explain` with the operator's books, as far as the user may read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightpool.cli.explain import Explanation, explain_all
+from rightpool.cluster.resources import CONFIG_MAPS
+from rightpool.contract import LABEL_CHARGEBACK
+from rightpool.reporting.chargeback_object import config_map
+from tests.unit.cli.cluster import NOW, view_of
+from tests.unit.cli.test_explain import explained, with_job
+from tests.unit.planning.test_fleet_experience import booked, moved
+
+
+def rate_on_a10g(found: Explanation) -> float:
+    rates = [one.throughput for one in found.assessment.candidates if one.placement.pool == "a10g"]
+    assert rates[0] is not None
+    return rates[0].median
+
+
+def test_moves_of_deleted_jobs_count_as_for_the_operator() -> None:
+    alone = rate_on_a10g(explained(with_job()))
+    client = with_job()
+    client.add(CONFIG_MAPS, {"metadata": {"labels": {LABEL_CHARGEBACK: "true"}, "name": "broken", "namespace": "s"}})
+    client.add(CONFIG_MAPS, config_map("rightpool-system", "vision", booked([moved(n, 60.0) for n in range(10)]), None))
+    assert rate_on_a10g(explained(client)) > 1.3 * alone
+    ((_, listed),) = explain_all(view_of(client), NOW)
+    rates = [one.throughput for one in listed.candidates if one.placement.pool == "a10g"]
+    assert rates[0] is not None and rates[0].median > 1.3 * alone
+    client.hidden.add(CONFIG_MAPS)
+    found = explained(client)
+    assert rate_on_a10g(found) == pytest.approx(alone)
+    assert any(note.startswith("what moves of deleted jobs have shown is left out: configmaps") for note in found.notes)
