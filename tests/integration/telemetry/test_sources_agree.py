@@ -286,10 +286,15 @@ def test_restarts_never_give_a_negative_or_absurd_rate(reading: TelemetryReading
     assert 0 <= values(reading, "restarting")[Field.SAMPLES_PER_SECOND] < 150
 
 
-def test_young_series_give_no_throughput_rather_than_too_low_a_one(readings: dict[str, TelemetryReading]) -> None:
-    assert Field.SAMPLES_PER_SECOND not in EARLY[0]
+@pytest.mark.parametrize(
+    ("field", "rate"), [(Field.SAMPLES_PER_SECOND, 150.0), (Field.PEER_SENT, 5e8), (Field.PCIE_RECEIVED, 1e8)]
+)
+def test_young_series_give_no_rate_rather_than_too_low_a_one(
+    readings: dict[str, TelemetryReading], field: Field, rate: float
+) -> None:
+    assert field not in EARLY[0]
     for found in EARLY:
-        assert found.get(Field.SAMPLES_PER_SECOND, 150.0) == pytest.approx(150.0, rel=0.05)
+        assert found.get(field, rate) == pytest.approx(rate, rel=0.05)
 
 
 def test_both_sources_give_the_same_fields(readings: dict[str, TelemetryReading]) -> None:

@@ -67,7 +67,8 @@ class Exporter:
         rates = sorted({metric for one in self.counters if one.rate for metric, _ in one.metrics})
         values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}"{self.where}}})'
         for metric in rates:
-            grown = f"sum by ({labels}) (rate({metric}[{scope.horizon}s]))"
+            # Until a series is as old as the range, its rate is too low.
+            grown = f"sum by ({labels}) (rate({metric}[{scope.horizon}s]) and {metric} offset {scope.horizon}s)"
             values += f' or label_replace({grown}, "field", "{metric}", "", "")'
         times = f'label_replace(max by ({labels}) (timestamp({self.timed_by})), "field", "{_AT}", "", "")'
         return (Query(f"{self.name} {_COUNTERS}", f"{values} or {times}"),)

@@ -218,8 +218,9 @@ def _queries(scope: Scope) -> tuple[Query, ...]:
     def link_rate(one: LinkRate) -> str:
         chip, direction = contract.LABEL_CHIP, contract.LABEL_DIRECTION
         links = f'{contract.LABEL_LINK}=~"{"|".join(one.links)}",{direction}="{one.direction}"'
-        grown = f"rate({contract.LINK_BYTES}{{{links},{of_jobs}}}[{seconds}s])"
-        return f"avg by ({_POD}) (sum by ({chip}, {_POD}) {living(grown)})"
+        selector = f"{contract.LINK_BYTES}{{{links},{of_jobs}}}"
+        grown = f"({living(f'rate({selector}[{seconds}s])')} and {selector} offset {seconds}s)"
+        return f"avg by ({_POD}) (sum by ({chip}, {_POD}) {grown})"
 
     # While one pod has no rate yet, or makes steps and counts no samples, the sum of the others is not the job's.
     samples = rate(contract.SAMPLES)
