@@ -111,6 +111,12 @@ class ProfileStatus(Record):
     input_wait: Share | None = None
     """Share of the step in which chips wait for data."""
 
+    throttle: Share | None = None
+    """Share of the time in which a fault, such as heat, holds clocks down. Absent where that is too short to count."""
+
+    clock: Share | None = None
+    """Clock of the slowest chip as a share of its maximum. Absent where no fault holds it down."""
+
     scaling_efficiency: Share | None = None
     """Throughput / (chips × throughput of one chip)."""
 

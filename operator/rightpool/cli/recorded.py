@@ -19,7 +19,7 @@ from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.reporting.diagnosis_texts import RecordedFinding
-from rightpool.reporting.status import FIELDS
+from rightpool.reporting.status import FAULTS, FIELDS
 from rightpool.reporting.stored_job import StoredJob
 
 _STEADINESS: Final[Mapping[str, Steadiness]] = {
@@ -79,7 +79,7 @@ def _partial(profiled: Condition) -> bool:
 
 
 def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
-    values = {field: getattr(recorded, name) for name, field in FIELDS.items()}
+    values = {field: getattr(recorded, name) for name, field in {**FIELDS, **FAULTS}.items()}
     return {
         field: Reading(
             float(value),
@@ -111,7 +111,8 @@ def recorded_diagnosis(stored: StoredJob, profile: Profile | None, accelerator: 
         return None
     if profile is not None and accelerator is not None:
         diagnosis = diagnose(profile, accelerator)
-        if diagnosis.bottleneck.value == recorded.bottleneck:
+        # Of a fault the status does not say all: what it is due to, for one.
+        if diagnosis.bottleneck.value == recorded.bottleneck and diagnosis.bottleneck is not Bottleneck.THROTTLED:
             return diagnosis
     efficient = find_condition(status.conditions, ConditionType.EFFICIENT)
     evidence = efficient.message if efficient is not None and efficient.status in _DIAGNOSED else ""

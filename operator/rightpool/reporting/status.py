@@ -33,6 +33,7 @@ from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.forecast import forecast
 from rightpool.planning.job import Job, unit_of
 from rightpool.planning.migration.verification import measured_cost_per_million
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field, Quality
 from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
@@ -60,6 +61,8 @@ FIELDS: Final[Mapping[str, Field]] = {
     "exposed_communication": Field.EXPOSED_COMMUNICATION,
     "input_wait": Field.INPUT_WAIT,
 }
+FAULTS: Final[Mapping[str, Field]] = {"throttle": Field.THROTTLE, "clock": Field.CLOCK}
+"""Recorded where a fault throttles chips: predictions and verdicts then go by them."""
 EXPECTED: Final = tuple(field for field in FIELDS.values() if field is not Field.STEPS_PER_SECOND)
 """Those that are said to be missing. Steps a second stand in for samples a second."""
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
@@ -198,6 +201,8 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
     if job.state.revision is not None and profile.key.revision != job.state.revision.revision:
         return None
     values: dict[str, Any] = {name: profile.value(field) for name, field in FIELDS.items()}
+    if throttling(profile) != NOT_THROTTLED:
+        values |= {name: profile.value(field) for name, field in FAULTS.items()}
     memory = values.pop("memory_used_bytes")
     current = None if assessment is None else assessment.current
     return ProfileStatus(

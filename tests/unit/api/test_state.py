@@ -348,6 +348,8 @@ def test_fields_are_found_by_their_unit() -> None:
         "modelFlopsUtilization",
         "exposedCommunication",
         "inputWait",
+        "throttle",
+        "clock",
         "scalingEfficiency",
     }
 
