@@ -133,16 +133,17 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.name is None:
                 raise CliError("--plot draws one job: name it")
             require_library()
-        quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        where = arguments.operator_namespace
+        quiet = no_leader_text(connection.client, where, now)
         if arguments.name is None:
-            listed = explain_all(ClusterView(connection.client, connection.namespace), now)
+            listed = explain_all(ClusterView(connection.client, connection.namespace, where), now)
             if arguments.output == "table":
                 print_list(Page(), listed, quiet, now)
             else:
                 print_document(list_document(listed, now, quiet), arguments.output)
             return
         key = job_key(arguments.name, connection.namespace)
-        found = explain(ClusterView(connection.client, key.namespace), key, now, quiet)
+        found = explain(ClusterView(connection.client, key.namespace, where), key, now, quiet)
         if arguments.plot is not None:
             save_plot(found, arguments.plot)
         if arguments.output == "table":

@@ -75,9 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     def work(connection: Connection) -> None:
         now = time.time()
-        quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        where = arguments.operator_namespace
+        quiet = no_leader_text(connection.client, where, now)
         key = job_key(arguments.name, connection.namespace)
-        found = explain(ClusterView(connection.client, key.namespace), key, now, quiet)
+        found = explain(ClusterView(connection.client, key.namespace, where), key, now, quiet)
         if arguments.output == "table":
             print_profile(Page(), found)
         else:

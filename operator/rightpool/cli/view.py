@@ -18,6 +18,8 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
+from rightpool.cli.books import read_all_books
+from rightpool.cli.connection import CliError
 from rightpool.cli.heartbeat import DEFAULT_NAMESPACE
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
@@ -29,7 +31,7 @@ from rightpool.cluster.resources import (
     PODS,
     PROFILED_JOBS,
 )
-from rightpool.contract import CATALOG_KEY, LABEL_CATALOG, LABEL_CHARGEBACK, LABEL_JOB
+from rightpool.contract import CATALOG_KEY, LABEL_CATALOG, LABEL_JOB
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
@@ -39,7 +41,6 @@ from rightpool.planning.accounting.booked_moves import BookedMove
 from rightpool.planning.accounting.chargeback import deleted_moves
 from rightpool.planning.evaluate.experience import MOST_COMPARISONS
 from rightpool.planning.job import JobKey
-from rightpool.reporting.chargeback_object import read_books
 from rightpool.reporting.stored_job import StoredJob, first_problem
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.observe.facts import meta
@@ -89,6 +90,8 @@ class ClusterView:
     """Speaks to the API server with the rights of the user."""
     namespace: str
     """The namespace of the command."""
+    operator_namespace: str = DEFAULT_NAMESPACE
+    """Where the operator is installed."""
     catalog: Catalog = field(default_factory=load_catalog)
     """With the chart's values once `fleet` or `read_values` was called."""
     store: Store = field(default_factory=Store)
@@ -163,33 +166,26 @@ class ClusterView:
         catalog = load_catalog()
         hidden = None
         try:
-            found = self._config_maps(LABEL_CATALOG)
-        except Forbidden as error:
-            found, hidden = [], f"figures and prices of the chart's values are left out: {error.message}"
+            found = self.client.list_all(CONFIG_MAPS, None, labels=LABEL_CATALOG)
+        except Forbidden:
+            try:
+                found = self.client.list_all(CONFIG_MAPS, DEFAULT_NAMESPACE, labels=LABEL_CATALOG)
+            except Forbidden as error:
+                found, hidden = [], f"figures and prices of the chart's values are left out: {error.message}"
         for body in sorted(found, key=lambda body: (meta(body)["namespace"], meta(body)["name"])):
             catalog = with_values(catalog, str((body.get("data") or {}).get(CATALOG_KEY) or ""))
         self.catalog = catalog
         return hidden
 
     def deleted_moves(self, alive: Collection[str]) -> tuple[BookedMove, ...]:
-        """What moves of deleted jobs have shown. alive: uids of the jobs that are there."""
+        """What moves of deleted jobs have shown, by the operator's books: tenants could write others. alive: uids of
+        the jobs that are there."""
         try:
-            found = self._config_maps(LABEL_CHARGEBACK)
-        except Forbidden as error:
-            self.notes.append(f"what moves of deleted jobs have shown is left out: {error.message}")
+            books = read_all_books(self.client, self.operator_namespace, None)
+        except (Forbidden, CliError) as error:
+            self.notes.append(f"what moves of deleted jobs have shown is left out: {error}")
             return ()
-        books = []
-        for body in found:
-            with contextlib.suppress(ValueError):  # as the operator says in its log
-                books.append(read_books(body))
-        return deleted_moves(books, alive, MOST_COMPARISONS)
-
-    def _config_maps(self, label: str) -> list[Any]:
-        """Those of the operator. Raises Forbidden where they may be listed neither anywhere nor where it usually is."""
-        try:
-            return self.client.list_all(CONFIG_MAPS, None, labels=label)
-        except Forbidden:
-            return self.client.list_all(CONFIG_MAPS, DEFAULT_NAMESPACE, labels=label)
+        return deleted_moves(books.values(), alive, MOST_COMPARISONS)
 
     def specs(self) -> dict[str, AcceleratorPoolSpec]:
         """Of the AcceleratorPools that were read and have a valid spec, by name."""

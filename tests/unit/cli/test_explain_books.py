@@ -6,7 +6,6 @@ import pytest
 
 from rightpool.cli.explain import Explanation, explain_all
 from rightpool.cluster.resources import CONFIG_MAPS
-from rightpool.contract import LABEL_CHARGEBACK
 from rightpool.reporting.chargeback_object import config_map
 from tests.unit.cli.cluster import NOW, view_of
 from tests.unit.cli.test_explain import explained, with_job
@@ -22,7 +21,6 @@ def rate_on_a10g(found: Explanation) -> float:
 def test_moves_of_deleted_jobs_count_as_for_the_operator() -> None:
     alone = rate_on_a10g(explained(with_job()))
     client = with_job()
-    client.add(CONFIG_MAPS, {"metadata": {"labels": {LABEL_CHARGEBACK: "true"}, "name": "broken", "namespace": "s"}})
     client.add(CONFIG_MAPS, config_map("rightpool-system", "vision", booked([moved(n, 60.0) for n in range(10)]), None))
     assert rate_on_a10g(explained(client)) > 1.3 * alone
     ((_, listed),) = explain_all(view_of(client), NOW)
@@ -32,3 +30,18 @@ def test_moves_of_deleted_jobs_count_as_for_the_operator() -> None:
     found = explained(client)
     assert rate_on_a10g(found) == pytest.approx(alone)
     assert any(note.startswith("what moves of deleted jobs have shown is left out: configmaps") for note in found.notes)
+
+
+def test_books_that_a_tenant_has_written_do_not_count() -> None:
+    alone = rate_on_a10g(explained(with_job()))
+    client = with_job()
+    client.add(CONFIG_MAPS, config_map("vision", "vision", booked([moved(n, 60.0) for n in range(10)]), None))
+    assert rate_on_a10g(explained(client)) == pytest.approx(alone)
+
+
+def test_books_that_can_not_be_read_are_named() -> None:
+    client = with_job()
+    body = config_map("rightpool-system", "vision", booked([]), None)
+    client.add(CONFIG_MAPS, body | {"data": {}})
+    (note,) = (note for note in explained(client).notes if "deleted jobs" in note)
+    assert note.endswith("the books of vision can't be read: data has no chargeback.csv")

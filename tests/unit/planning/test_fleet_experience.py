@@ -117,8 +117,10 @@ def test_the_precision_of_a_deleted_job_is_kept() -> None:
     books = Chargeback()
     books.moves.book(job)
     (past,) = job.state.history
-    # What a move has lost may be known when nothing is measured any more.
-    assert books.moves.book(changed(job, profile=None, history=(replace(past, lost_seconds=90.0),)))
+    # What a move has lost may be known when nothing is measured any more, or after the precision was edited.
+    edited = replace(job.observed.profile, traits=ModelTraits(precision="bf16"))
+    for lost, later in ((90.0, None), (95.0, edited)):
+        assert books.moves.book(changed(job, profile=later, history=(replace(past, lost_seconds=lost),)))
     (move,) = read_books(config_map("system", "ns", books, None)).moves
     assert move.precision == "fp32"
     both = {

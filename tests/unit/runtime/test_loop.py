@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cycle import Cluster, filled, planner_of
-from benchmarks.synthetic_fleet import SyntheticJob
+from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool.api.conditions import Reason, find_condition
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import error_from
@@ -247,3 +247,21 @@ def test_after_a_restart_a_cycle_asks_for_few_dry_runs_and_all_are_made_in_the_e
     unknown = {key.name for key, job in store.jobs().items() if not checks.variants_checked(job.job)}
     assert unknown == {cluster.silent}
     assert asked[-1] == 0
+
+
+def test_a_new_job_that_has_no_place_is_asked_about_at_once() -> None:
+    """Its first status is written in the same cycle."""
+    cluster, clock = Judging(), {"now": 1_800_000_000.0}
+    store = filled(cluster, 1, clock["now"])
+    [member] = synthetic_jobs(1)
+    body = member.profiled_job()
+    body["metadata"]["name"] = "new"
+    body["spec"]["placement"] = {"pools": {"allow": ["no-such-pool"]}}
+    store.observe(PROFILED_JOBS, None, cluster.put(PROFILED_JOBS, body))
+    planner = planner_of(cluster, store, clock)
+    planner.cycle()
+    (job,) = (job for key, job in store.jobs().items() if key.name == "new")
+    assert job.status.conditions, "it was written"
+    assert cluster.asked == ["new"]
+    planner.cycle()
+    assert cluster.asked == ["new"], "and not asked twice"

@@ -73,7 +73,7 @@ def read_job_picture(client: ClusterClient, key: JobKey, *, operator_namespace: 
 
     Raises CliError where there is none, ClusterError where it can't be read.
     """
-    found = explain(ClusterView(client, key.namespace), key, now)
+    found = explain(ClusterView(client, key.namespace, operator_namespace), key, now)
     events: tuple[EventRow, ...] = ()
     problem: str | None = None
     try:

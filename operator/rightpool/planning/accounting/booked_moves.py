@@ -66,9 +66,8 @@ class BookedMoves:
             message = entry.message or ("" if known is None else known.entry.message)
             if len(message) > _MESSAGE:
                 message = f"{message[: _MESSAGE - 1]}…"
-            if precision is None and known is not None:
-                precision = known.precision
-            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), precision)
+            then = precision if known is None or known.precision is None else known.precision
+            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), then)
             added = True
         if added and len(self.kept) >= MOST_MOVES:
             self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])

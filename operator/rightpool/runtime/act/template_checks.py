@@ -88,19 +88,18 @@ class TemplateChecks:
         return tuple(VariantRefusal(vendor, message) for vendor, message in found.items() if message is not None)
 
     def needed(self, job: Job, command: CheckTemplate | CheckVariants) -> bool:
-        """Whether it is to be asked now. Then it counts as asked."""
-        requests, checked, now = self._requests(job, command), self._of(job), self._clock()
-        edit = isinstance(command, CheckTemplate) and command.target is not None
-        with self._lock:
-            if not requests or requests > self._left[edit] or now < checked.again.get(type(command), now):
-                return False
-            self._left[edit] -= requests
-        self._checked[job.uid] = replace(checked, again={**checked.again, type(command): now + AGAIN_SECONDS})
-        return True
+        """Whether it is to be asked now, as far as this cycle's requests go."""
+        requests, now = self._requests(job, command), self._clock()
+        if not requests or now < self._of(job).again.get(type(command), now):
+            return False
+        return requests <= self._left[_waits(command)]
 
     def carry_out(self, job: Job, command: CheckTemplate | CheckVariants, pools: Mapping[str, Pool]) -> bool:
-        """Ask. Whether the answer is that nothing is wrong."""
+        """Ask, unless other jobs have used up this cycle's requests meanwhile. Whether the answer is that nothing is
+        wrong."""
         self._fence.leader()
+        if not self._claim(job, command):
+            return False
         if isinstance(command, CheckVariants):
             return self._check_variants(job, pools)
         return self._check_template(job, command, pools)
@@ -113,6 +112,17 @@ class TemplateChecks:
     def _of(self, job: Job) -> _Checked:
         checked = self._checked.get(job.uid)
         return checked if checked is not None and checked.generation == job.generation else _Checked(job.generation)
+
+    def _claim(self, job: Job, command: CheckTemplate | CheckVariants) -> bool:
+        """Whether there are requests left for it. Then it counts as asked."""
+        requests, waits, checked = self._requests(job, command), _waits(command), self._of(job)
+        with self._lock:
+            if requests > self._left[waits]:
+                return False
+            self._left[waits] -= requests
+        again = {**checked.again, type(command): self._clock() + AGAIN_SECONDS}
+        self._checked[job.uid] = replace(checked, again=again)
+        return True
 
     def _requests(self, job: Job, command: CheckTemplate | CheckVariants) -> int:
         """How many dry runs it takes at most: of a variant one with it and one without; 0 where all is known."""
@@ -193,6 +203,11 @@ class TemplateChecks:
         except (AlreadyExists, Forbidden):
             pass
         return None
+
+
+def _waits(command: CheckTemplate | CheckVariants) -> bool:
+    """Whether an edit waits for the answer."""
+    return isinstance(command, CheckTemplate) and command.target is not None
 
 
 def with_variant(job: Job, vendor: str | None, message: str) -> str:
