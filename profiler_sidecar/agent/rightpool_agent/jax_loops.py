@@ -26,11 +26,13 @@ class Turns:
         loops: bool,
         scanned: frozenset[Any],
         products: tuple[jax_traits.Products, bool] | None = None,
+        handed_on: float = 0.0,
     ) -> None:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
         self.scanned = scanned  # shapes of arguments whose first dimension loops go along
+        self.handed_on = handed_on  # bytes of floating point numbers that come out as they went in
         self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
         self.flops = sum(self.products.values()) if whole else None  # None: there are others
 
@@ -55,7 +57,9 @@ def find(closed: Any) -> Turns:
     walk = _Walk(state)
     steps, rows = walk.steps(jaxpr, {var: var for var in jaxpr.invars})
     known = None if walk.unknown else steps or 1
-    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr))
+    given = set(jaxpr.invars)
+    handed_on = sum(_bytes(var) for var in jaxpr.outvars if _is_float(var) and _hashable(var) in given)
+    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on)
 
 
 def is_scan(closed: Any) -> bool:

@@ -4,7 +4,9 @@ The hooks call `StepLog.add` from inside the program, up to many thousand times 
 exceptions. `drain` turns the events into counters later, on the agent's thread.
 
 Several things may look like a step: every jitted function, every optimizer. Each is a `Track` with its own counters.
-The one that carries the program's time is the step; its increments go into totals that never decrease.
+The one that carries the program's time is the step; its increments go into totals that never decrease. A program may
+have phases, each with a step of its own: another function like the step takes its place where it is called and the step
+no longer is.
 """
 
 from __future__ import annotations
@@ -61,11 +63,10 @@ class Track:
         self.counts = [0] * (len(BUCKETS) + 1)
         self.last: float | None = None
         self.carried = 0.0  # decayed seconds of the program's timeline
-        self.state = 0.0  # bytes that come out of the function as they went in, by shape
+        self.state = 0.0  # bytes that come out of the function as they went in, by shape, and are not merely handed on
         self.probes = 0  # calls that are still looked at more closely
         self.returned: list[Any] = []  # weak references to what the last call returned, while there are probes
         self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
-        self.settled = 0  # of the moments that were found out afterwards
         self.recurs = False  # what it returned was given to it again: parameters
         self.doubtful = False  # it is a step only if it recurs
         self.feeds_itself = False  # the same, and the very arrays
@@ -79,11 +80,26 @@ class Track:
         self.flops: float | None = None  # of a call; None where they are not known, or differ between calls
         self.flops_rows = 0  # rows of that call
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
+        self.rows_taken = 0  # the same of its rows
+        self.rows_before = 0  # rows that belong to earlier phases
+        self.run: Run | None = None  # its calls since the last one of the step
 
     @property
     def rank(self) -> int:
         """A function that updates parameters is the step rather than one that makes gradients, or any other."""
         return 2 if self.recurs else 1 if self.trains else 0
+
+    def is_like(self, other: Track) -> bool:
+        """Whether one of them may be the step in one phase of the program, and one in another."""
+        sizes = sorted((self.state, other.state)), sorted((self.weight, other.weight))
+        return (
+            self.rank == other.rank
+            and self.trains
+            and other.trains
+            and not (self.opaque or other.opaque or self.doubtful)
+            and all(less >= _LIGHT * more for less, more in sizes)
+            and bool(self.products or not other.products)
+        )
 
     def step(self, at: float, rows: int, steps: int, flagged: bool) -> None:
         """One call that made `steps` steps has returned."""
@@ -95,6 +111,18 @@ class Track:
             self.seconds += interval
             self.counts[bisect.bisect_left(BUCKETS, interval / steps)] += steps
         self.last = at
+
+
+class Run:
+    """Where a track was when it began to be called without the step."""
+
+    def __init__(self, track: Track, step: Track, at: float) -> None:
+        self.step, self.step_calls = step, step.calls
+        self.taken = track.calls, track.seconds, list(track.counts)
+        self.rows, self.began = track.rows, at
+
+    def goes_on(self, step: Track) -> bool:
+        return self.step is step and self.step_calls == step.calls
 
 
 def _any_within(moments: list[float], after: float, until: float) -> bool:
@@ -113,6 +141,8 @@ class StepLog:
         self._decayed_at = self._began = time.perf_counter()
         self.interruptions: collections.deque[float] = collections.deque(maxlen=256)  # moments of a compilation
         self.dominant: Track | None = None
+        self._samples_before = 0  # of earlier phases
+        self._samples_lost = False  # were they unknown in one of those?
         self.steps = 0
         self.samples = 0
         self.seconds = 0.0
@@ -133,7 +163,8 @@ class StepLog:
             track.rows = 0
         self._tracks.clear()
         self._previous = self.dominant = None
-        self.steps = self.samples = 0
+        self.steps = self.samples = self._samples_before = 0
+        self._samples_lost = False
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
         self._decayed_at = self._began = time.perf_counter()
@@ -152,19 +183,31 @@ class StepLog:
         self._decay()
         interrupted = sorted(self.interruptions)
         newest = interrupted[-1] if interrupted else 0.0
-        usual = self.median()
+        usual = pace = self.median()
         take, dominant = self._events.popleft, self.dominant
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):
             track, at, rows, steps = take()
             if track.joins is not None:
                 track = self._joined(track, track.joins)
-            if track is not before and track not in self._tracks:
-                self._tracks.append(track)
-                del self._tracks[:-64]
+            if track is not before:
+                if track not in self._tracks:
+                    self._choose(False)
+                    self._take()
+                    dominant = self.dominant
+                    self._tracks.append(track)
+                    del self._tracks[:-64]
+                beside = dominant is not None and track is not dominant and track.trains
+                if beside and (track.run is None or not track.run.goes_on(dominant)):
+                    track.run = Run(track, dominant, at)
             last = track.last
             flagged = last is not None and last < newest and _any_within(interrupted, last, at)
             track.step(at, rows, steps, flagged)
+            if track.run is not None and dominant is not None and self._is_candidate(track, dominant):
+                pace = self.median() if pace is None else pace
+                if dominant.last is None or pace is None or at - dominant.last > _MIN_CALLS * pace:
+                    self._begin_phase(track)
+                    dominant, pace = track, None
             if before is not None and at > moment and not (moment < newest and _any_within(interrupted, moment, at)):
                 owner = track if track.weight >= before.weight else before
                 owner.carried += at - moment
@@ -178,6 +221,29 @@ class StepLog:
             self._previous = before, moment
         self._choose(final)
         self._take()
+
+    @staticmethod
+    def _is_candidate(track: Track, step: Track) -> bool:
+        """Whether this may be the step of another phase: it was called some times since the step was."""
+        run = track.run
+        return (
+            run is not None and run.goes_on(step) and track.calls - run.taken[0] >= _MIN_CALLS and track.is_like(step)
+        )
+
+    def _begin_phase(self, track: Track) -> None:
+        """The step was not called for a while, and this one was: it is the step from where it was called alone."""
+        run = track.run
+        assert run is not None
+        self._take()
+        self._samples_lost = not self.has_samples
+        self._samples_before = self.samples
+        for one in self._tracks:
+            one.rows_before, one.run = one.rows_taken, None
+            if one.last is None or one.last < run.began:
+                one.carried = 0.0
+        self._tracks = [one for one in self._tracks if one.last is not None and one.last >= run.began]
+        self.dominant, track.taken, track.rows_before = track, run.taken, run.rows
+        self.recent.clear()
 
     def _joined(self, track: Track, other: Track) -> Track:
         """The track whose steps those of `track` are, with what was counted of it before that was known."""
@@ -246,7 +312,8 @@ class StepLog:
         track.taken = (max(track.calls, calls), max(track.seconds, seconds), most)
         source = self._source()
         if source is not None:
-            self.samples = max(self.samples, source.rows)
+            self.samples = max(self.samples, self._samples_before + source.rows - source.rows_before)
+            source.rows_taken = source.rows
 
     def _source(self) -> Track | None:
         """Whose rows are the samples: the step's, else those of the function that makes the gradients for it."""
@@ -260,7 +327,8 @@ class StepLog:
     def has_samples(self) -> bool:
         """Whether the size of each batch is known."""
         source = self._source()
-        return source is not None and source.has_rows and not source.missed and not source.opaque
+        known = source is not None and source.has_rows and not source.missed and not source.opaque
+        return known and not self._samples_lost
 
     @property
     def flops(self) -> float | None:

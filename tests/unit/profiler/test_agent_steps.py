@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rightpool_agent import steps  # type: ignore[import-not-found]
 from rightpool_agent.steps import StepLog, Track
 
@@ -35,17 +37,78 @@ def test_setup_is_no_step() -> None:
 
 
 def test_totals_continue_when_the_step_changes() -> None:
-    """A program that goes from pre-training to fine-tuning: no jump, no decrease, some steps missed in between."""
+    """A program that goes from pre-training to fine-tuning: no jump, no decrease, and nothing is missed."""
     log, first, second = StepLog(), Track(10.0, True), Track(10.0, True)
     at = play(log, first, steps=10)
     assert log.steps == 10
     at = play(log, second, steps=10, start=at)
+    assert (log.dominant, log.steps, log.samples) == (second, 20, 80)
     at = play(log, second, steps=10, start=at)
-    assert log.dominant is second
-    assert 10 <= log.steps <= 30
-    before = log.steps
-    play(log, second, steps=5, start=at)
-    assert log.steps == before + 5
+    assert (log.steps, log.samples) == (30, 120)
+    assert sum(log.counts) == 28, "the first call of each has no interval"
+
+
+@given(
+    phases=st.lists(st.tuples(st.integers(0, 3), st.integers(6, 40), st.integers(1, 9)), min_size=1, max_size=8),
+    drains=st.integers(1, 50),
+)
+def test_phases_are_counted_whenever_the_agent_looks(phases: list[tuple[int, int, int]], drains: int) -> None:
+    """Models in turn, each with functions of its own, in one look or in many."""
+    log, tracks = StepLog(), [Track(10.0, True) for _ in range(4)]
+    helper, at, calls, before = Track(1.0, False, trains=False), 0.0, 0, (0, 0)
+    for which, steps_of_phase, rows in phases:
+        for _ in range(steps_of_phase):
+            at += 0.01
+            log.add(tracks[which], at, rows)
+            log.add(helper, at + 0.001, 0)
+            calls += 1
+            if calls % drains == 0:
+                log.drain()
+                assert (log.steps, log.samples) >= before
+                before = log.steps, log.samples
+    log.drain(final=True)
+    assert (log.steps, log.samples) == (calls, sum(count * rows for _, count, rows in phases))
+    assert log.has_samples
+
+
+@pytest.mark.parametrize("critics", [1, 2, 5, 50])
+def test_functions_that_take_turns_within_a_step_are_no_phases(critics: int) -> None:
+    """A GAN, whose critic may make several steps for each of the generator's."""
+    log, critic, generator = StepLog(), Track(10.0, True), Track(9.0, True)
+    at = 0.0
+    for step in range(40):
+        for _ in range(critics):
+            at += 0.01
+            log.add(critic, at, 4)
+        at += 0.01
+        log.add(generator, at, 4)
+        if step % 7 == 0:
+            log.drain()
+    log.drain(final=True)
+    assert (log.dominant, log.steps, log.samples) == (critic, 40 * critics, 160 * critics)
+
+
+@pytest.mark.parametrize("known", [(True, False), (False, True)])
+def test_samples_are_absent_where_one_phase_does_not_show_them(known: tuple[bool, bool]) -> None:
+    log, first, second = StepLog(), Track(10.0, known[0]), Track(10.0, known[1])
+    at = play(log, first, steps=10)
+    assert log.has_samples is known[0]
+    play(log, second, steps=10, start=at)
+    assert log.steps == 20 and not log.has_samples
+
+
+@pytest.mark.parametrize("unlike", ["state", "weight", "products", "trains", "opaque", "doubtful"])
+def test_what_is_unlike_the_step_begins_no_phase(unlike: str) -> None:
+    """Metrics, a sampler, an environment, a loop of unknown length: they come after the training, and are no steps."""
+    log, step, other = StepLog(), Track(10.0, True), Track(10.0, True)
+    for track in (step, other):
+        track.recurs, track.state, track.products = True, 100.0, {"float32": 1.0}
+    setattr(other, unlike, {"state": 20.0, "weight": 2.0, "products": {}, "trains": False}.get(unlike, True))
+    if unlike == "trains":
+        other.recurs = False
+    at = play(log, step, steps=40)
+    play(log, other, steps=10, start=at)
+    assert (log.dominant, log.steps, log.samples) == (step, 40, 160)
 
 
 def test_a_helper_that_was_counted_too_early() -> None:
