@@ -52,6 +52,39 @@ _LIGHT = 0.25  # of the heaviest: what carries less than that is a helper beside
 class Track:
     """One candidate for "the step"."""
 
+    __slots__ = (  # each event reads several
+        "calls",
+        "carried",
+        "constant",
+        "counts",
+        "doubtful",
+        "each",
+        "fed_by",
+        "feeds_itself",
+        "flops",
+        "flops_rows",
+        "function",
+        "has_rows",
+        "joined",
+        "joins",
+        "last",
+        "missed",
+        "opaque",
+        "probes",
+        "products",
+        "recurs",
+        "returned",
+        "rows",
+        "rows_before",
+        "rows_taken",
+        "seconds",
+        "state",
+        "taken",
+        "then",
+        "trains",
+        "weight",
+    )
+
     def __init__(self, weight: float, has_rows: bool, trains: bool = True, opaque: bool = False) -> None:
         self.weight = weight  # decides whose time it is between two calls of different tracks
         self.has_rows = has_rows
@@ -82,7 +115,8 @@ class Track:
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
         self.rows_taken = 0  # the same of its rows
         self.rows_before = 0  # rows that belong to earlier phases
-        self.run: Run | None = None  # its calls since the last one of the step
+        # Where it began to be called without the step: that step, its calls, the own calls and rows, and the moment.
+        self.then: tuple[Track | None, int, int, int, float] = (None, 0, 0, 0, 0.0)
 
     @property
     def rank(self) -> int:
@@ -111,18 +145,6 @@ class Track:
             self.seconds += interval
             self.counts[bisect.bisect_left(BUCKETS, interval / steps)] += steps
         self.last = at
-
-
-class Run:
-    """Where a track was when it began to be called without the step."""
-
-    def __init__(self, track: Track, step: Track, at: float) -> None:
-        self.step, self.step_calls = step, step.calls
-        self.taken = track.calls, track.seconds, list(track.counts)
-        self.rows, self.began = track.rows, at
-
-    def goes_on(self, step: Track) -> bool:
-        return self.step is step and self.step_calls == step.calls
 
 
 def _any_within(moments: list[float], after: float, until: float) -> bool:
@@ -160,7 +182,8 @@ class StepLog:
         for track in self._tracks:
             track.last = None
             track.taken = (track.calls, track.seconds, list(track.counts))
-            track.rows = 0
+            track.rows = track.rows_taken = track.rows_before = 0
+            track.then = (None, 0, 0, 0, 0.0)
         self._tracks.clear()
         self._previous = self.dominant = None
         self.steps = self.samples = self._samples_before = 0
@@ -190,29 +213,30 @@ class StepLog:
             track, at, rows, steps = take()
             if track.joins is not None:
                 track = self._joined(track, track.joins)
-            if track is not before:
-                if track not in self._tracks:
-                    self._choose(False)
-                    self._take()
-                    dominant = self.dominant
-                    self._tracks.append(track)
-                    del self._tracks[:-64]
-                beside = dominant is not None and track is not dominant and track.trains
-                if beside and (track.run is None or not track.run.goes_on(dominant)):
-                    track.run = Run(track, dominant, at)
+                dominant = self.dominant
+            if track is not before and track not in self._tracks:
+                self._choose(False)
+                self._take()
+                dominant = self.dominant
+                self._tracks.append(track)
+                del self._tracks[:-64]
+            step = None if track is dominant else dominant
+            if step is not None and (track.then[1] != step.calls or track.then[0] is not step):
+                track.then = step, step.calls, track.calls, track.rows, at
             last = track.last
             flagged = last is not None and last < newest and _any_within(interrupted, last, at)
             track.step(at, rows, steps, flagged)
-            if track.run is not None and dominant is not None and self._is_candidate(track, dominant):
-                pace = self.median() if pace is None else pace
-                if dominant.last is None or pace is None or at - dominant.last > _MIN_CALLS * pace:
-                    self._begin_phase(track)
-                    dominant, pace = track, None
             if before is not None and at > moment and not (moment < newest and _any_within(interrupted, moment, at)):
                 owner = track if track.weight >= before.weight else before
                 owner.carried += at - moment
             before, moment = track, at
-            if track is dominant and last is not None and steps and not flagged:
+            if step is not None:
+                if track.calls - track.then[2] >= _MIN_CALLS and track.is_like(step):
+                    pace = self.median() if pace is None else pace
+                    if step.last is None or pace is None or at - step.last > _MIN_CALLS * pace:
+                        self._begin_phase(track)
+                        dominant, pace = track, None
+            elif track is dominant and last is not None and steps and not flagged:
                 interval = (at - last) / steps
                 self.recent.append(interval)
                 if usual is not None and interval > _SLOW * usual:
@@ -222,27 +246,19 @@ class StepLog:
         self._choose(final)
         self._take()
 
-    @staticmethod
-    def _is_candidate(track: Track, step: Track) -> bool:
-        """Whether this may be the step of another phase: it was called some times since the step was."""
-        run = track.run
-        return (
-            run is not None and run.goes_on(step) and track.calls - run.taken[0] >= _MIN_CALLS and track.is_like(step)
-        )
-
     def _begin_phase(self, track: Track) -> None:
         """The step was not called for a while, and this one was: it is the step from where it was called alone."""
-        run = track.run
-        assert run is not None
+        _, _, calls, rows, began = track.then
         self._take()
         self._samples_lost = not self.has_samples
         self._samples_before = self.samples
         for one in self._tracks:
-            one.rows_before, one.run = one.rows_taken, None
-            if one.last is None or one.last < run.began:
+            one.rows_before = one.rows_taken
+            if one.last is None or one.last < began:
                 one.carried = 0.0
-        self._tracks = [one for one in self._tracks if one.last is not None and one.last >= run.began]
-        self.dominant, track.taken, track.rows_before = track, run.taken, run.rows
+        self._tracks = [one for one in self._tracks if one.last is not None and one.last >= began]
+        self.dominant, track.rows_before = track, rows
+        track.taken = calls, track.seconds, list(track.counts)
         self.recent.clear()
 
     def _joined(self, track: Track, other: Track) -> Track:
