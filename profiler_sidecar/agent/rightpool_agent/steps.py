@@ -53,6 +53,7 @@ class Track:
     """One candidate for "the step"."""
 
     __slots__ = (  # each event reads several
+        "began",
         "calls",
         "carried",
         "constant",
@@ -115,6 +116,7 @@ class Track:
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
         self.rows_taken = 0  # the same of its rows
         self.rows_before = 0  # rows that belong to earlier phases
+        self.began = 0  # calls before the phase whose step it is
         # Where it began to be called without the step: that step, its calls, the own calls and rows, and the moment.
         self.then: tuple[Track | None, int, int, int, float] = (None, 0, 0, 0, 0.0)
 
@@ -163,7 +165,8 @@ class StepLog:
         self._decayed_at = self._began = time.perf_counter()
         self.interruptions: collections.deque[float] = collections.deque(maxlen=256)  # moments of a compilation
         self.dominant: Track | None = None
-        self._samples_before = 0  # of earlier phases
+        self._phase = (0, 0.0, [0] * (len(BUCKETS) + 1))  # steps, seconds and counts of earlier phases
+        self._samples_before = 0  # likewise
         self._samples_lost = False  # were they unknown in one of those?
         self.steps = 0
         self.samples = 0
@@ -190,6 +193,7 @@ class StepLog:
         self._samples_lost = False
         self.seconds = 0.0
         self.counts = [0] * (len(BUCKETS) + 1)
+        self._phase = (0, 0.0, list(self.counts))
         self._decayed_at = self._began = time.perf_counter()
 
     def add(self, track: Track, at: float, rows: int, steps: int = 1) -> None:
@@ -257,8 +261,9 @@ class StepLog:
             if one.last is None or one.last < began:
                 one.carried = 0.0
         self._tracks = [one for one in self._tracks if one.last is not None and one.last >= began]
-        self.dominant, track.rows_before = track, rows
+        self.dominant, track.rows_before, track.began = track, rows, calls
         track.taken = calls, track.seconds, list(track.counts)
+        self._phase = self.steps, self.seconds, list(self.counts)
         self.recent.clear()
 
     def _joined(self, track: Track, other: Track) -> Track:
@@ -304,13 +309,20 @@ class StepLog:
         if best is not current and (lesser or best.carried > _SWITCH * current.carried):
             # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best
-            self.steps = max(self.steps, best.calls)
-            self.seconds = max(self.seconds, best.seconds)
-            self.counts = [max(pair) for pair in zip(self.counts, best.counts)]
+            steps, seconds, counts = self._phase
+            calls, spent, found = best.taken
+            self.steps = max(self.steps, steps + best.calls - calls)
+            self.seconds = max(self.seconds, seconds + best.seconds - spent)
+            mine = [before + count - gone for before, count, gone in zip(counts, best.counts, found)]
+            self.counts = [max(pair) for pair in zip(self.counts, mine)]
             # What was merely called first gave totals that the step has yet to reach.
-            early = lesser and current.calls <= _EARLY
+            early = lesser and current.calls - current.began <= _EARLY
             best.taken = (
-                (self.steps, self.seconds, list(self.counts))
+                (
+                    calls + self.steps - steps,
+                    spent + self.seconds - seconds,
+                    [gone + total - before for gone, total, before in zip(found, self.counts, counts)],
+                )
                 if early
                 else (best.calls, best.seconds, list(best.counts))
             )

@@ -1,7 +1,8 @@
 """The batches that a PyTorch program takes from its data loader, and how long it waits for them.
 
 How many samples a batch has is known from the indexes that the loader's sampler drew for it, whatever the batch looks
-like. Where the data set is a stream there are none; then all arrays of a batch must agree.
+like. Where the data set is a stream there are none; then all arrays of a batch must agree, and either be of several
+kinds or have as many rows as the loader has asked the stream for.
 
 Which batches a step has consumed is another question: some loaders fetch one in advance, an evaluation has a loader of
 its own, and a program may look at a batch and throw it away. Each iterator is a queue, and a step takes from the one
@@ -46,9 +47,12 @@ class Drawn:
         self.uses = 0  # forward passes that train, since the last step
         self.passes = 0  # backward passes since then
         self.fresh = 0  # batches handed out since the last step, to be trained with as far as is seen
+        self.trains = False  # was any handed out where gradients are computed?
         self.evaluates = False  # whether a forward pass since then has not trained
         self.indexed = getattr(iterator, "_dataset_kind", 0) == 0 and getattr(iterator, "_in_order", True) is not False
         self.collated = bool(getattr(iterator, "_auto_collation", True))
+        self.asked = 0  # rows of a full batch of a stream; 0 where that is not known
+        self.stacked = "torch.utils.data" in str(getattr(getattr(iterator, "_collate_fn", None), "__module__", ""))
 
     def take(self, batches: int) -> int | None:
         """Samples of the oldest batches; None if one of them is not known."""
@@ -88,11 +92,15 @@ def install(module: Any) -> None:
             return found
         waited += time.perf_counter() - began
         try:
-            current = record = _iterators.get(id(self)) or _meet(self)
+            record = _iterators.get(id(self)) or _meet(self)
             used = True
+            trains = is_grad_enabled()
+            record.trains = record.trains or trains
+            if trains or current is None or not current.pending:
+                current = record  # an evaluation leaves the batch that was fetched before it
             rows = record.drawn.popleft() if record.drawn else None
-            record.pending.append(_look(found) if rows is None else rows)
-            if is_grad_enabled():
+            record.pending.append(_look(found, record) if rows is None else rows)
+            if trains:
                 record.fresh += 1
         except Exception:
             pass
@@ -118,7 +126,7 @@ def _ran_out(key: int) -> None:
     the last one, maybe after an evaluation."""
     global current
     record = _iterators.get(key)
-    if record is not None and record.pending:
+    if record is not None and record.pending and record.trains:
         current = record
 
 
@@ -135,6 +143,8 @@ def _index_drawn(iterator: Any, index: Any) -> None:
     if getattr(iterator, "_num_workers", 0) == 0:
         record.drawn.clear()  # the one before was never handed out
     rows = len(index) if record.indexed and isinstance(index, list) else None
+    if rows is None and record.collated and isinstance(index, list):
+        record.asked = len(index)
     record.drawn.append(rows)
     if rows is not None and rows > 1:  # a single one may be drawn again by chance
         repeats = repeats or (index == record.newest and index is not record.newest)  # a list may be filled anew
@@ -202,8 +212,12 @@ def consumed(forwards: bool) -> int | None:
     return rows
 
 
-def _look(batch: Any) -> int | None:
-    """Samples of a batch by its arrays: they must agree, and be of several kinds. A picture is no batch of its rows."""
+def _look(batch: Any, record: Drawn) -> int | None:
+    """Samples of a batch by its arrays: they must agree, and be of several kinds. A picture is no batch of its rows.
+
+    Where all have one shape, their rows must be as many as the loader has asked the stream for; fewer, as at its end,
+    count where PyTorch itself has put them together.
+    """
     try:
         graphs = getattr(batch, "num_graphs", None)
         if isinstance(graphs, int):
@@ -212,7 +226,11 @@ def _look(batch: Any) -> int | None:
         if not _shapes(batch, shapes, 3):
             return None
         leading = {shape[0] for shape in shapes if shape}
-        return leading.pop() if len(leading) == 1 and len({len(shape) for shape in shapes if shape}) > 1 else None
+        if len(leading) != 1:
+            return None
+        rows = leading.pop()
+        asked = rows == record.asked or (record.stacked and rows < record.asked)
+        return rows if asked or len({len(shape) for shape in shapes if shape}) > 1 else None
     except Exception:  # whatever a batch of the program's own making objects with
         return None
 

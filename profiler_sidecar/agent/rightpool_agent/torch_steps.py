@@ -1,9 +1,9 @@
 """Sees the steps of a PyTorch program, and the samples that they consume.
 
 A step is an optimizer step (gradient accumulation makes one of several passes). Optimizers that take turns, as in a
-GAN or with one per layer, make one step together: a new one begins when one of them comes again. A step that lies in
-a CUDA graph is made when that is replayed. Where no optimizer of PyTorch's steps, one of another library's or none at
-all, a step is a change of a parameter between two backward passes, and if no change can be seen, the pass itself.
+GAN or with one per layer, make one step together: a new one begins when the first of them comes again. A step that
+lies in a CUDA graph is made when that is replayed. Where no optimizer of PyTorch's steps, one of another library's or
+none at all, steps are derived from backward passes (`torch_passes`).
 
 Samples are the rows of the batches taken from the data loader, else the rows that the module is called with. What
 can't be told stays unknown. Work is queued on the device, so intervals between steps are right on average and nothing
@@ -19,14 +19,22 @@ import time
 import weakref
 from typing import Any
 
-from . import reporter, saves, torch_flops, torch_graphs, torch_loader, torch_roots, torch_trace, torch_traits
+from . import (
+    reporter,
+    saves,
+    torch_flops,
+    torch_graphs,
+    torch_loader,
+    torch_passes,
+    torch_roots,
+    torch_trace,
+    torch_traits,
+)
 from .steps import StepLog, Track
 
 _MAX_OPTIMIZERS = 4096
-_MAX_NODES = 4096
 _MAX_GONE = 64
-_BLOCK = 3  # steps of one optimizer alone: another one then begins, and does not join
-_PASSES = 3  # backward passes without an optimizer until they are taken for steps
+_BLOCK = 3  # steps of one optimizer alone
 
 _log: StepLog | None = None
 _track = Track(1.0, False)
@@ -34,18 +42,15 @@ _optimizers: dict[int, Optimizer] = {}
 _gone: list[Optimizer] = []  # those whose optimizer was made in a function that has ended
 _split = False  # is a parameter split over chips that are given the same rows?
 _depth: list[int] = []  # frames of optimizer steps that are being made
-_round: set[int] = set()  # optimizers that have made the present step together
-_run = 0  # how many steps the one optimizer of the round has made alone
-_joined: int | None = None  # the optimizer that came last, after a block of another
+_leader: int | None = None  # the optimizer that begins the steps
+_alone = 0  # how many steps it has made in a row without another
+_others: dict[int, int] = {}  # optimizers that have come since → how often
 _first_wait: float | None = None
 _waited_at_step = 0.0
 _loader_rows = 0
 _loader_steps = 0  # steps with rows of the loader
 _loader_missed = False
-_passes: list[float] = []  # moments of backward passes, until an optimizer is seen
-_changes: list[float] = []  # those before which the parameter had changed
-_leaf: Any = None  # weak reference to a parameter
-_version = 0
+_passes = torch_passes.Passes()  # until an optimizer is seen
 _backward_passes = 0  # since the last step
 _thread_started = False
 _rank: dict[str, int] = {}
@@ -96,17 +101,16 @@ def install(module: Any) -> None:
 
 def _begin_anew() -> None:
     """In a forked child: its optimizers are met again, and what its parent has done is not its own."""
-    global _first_wait, _run, _joined, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
-    global _thread_started, _leaf, _split
+    global _first_wait, _alone, _leader, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
+    global _thread_started, _passes, _split
     _optimizers.clear()
     _gone.clear()
-    _round.clear()
+    _others.clear()
     _depth.clear()
-    _passes.clear()
-    _changes.clear()
     _rank.clear()
-    _first_wait = _joined = _leaf = None
-    _run = _loader_rows = _loader_steps = _backward_passes = 0
+    _passes = torch_passes.Passes()
+    _first_wait = _leader = None
+    _alone = _loader_rows = _loader_steps = _backward_passes = 0
     _loader_missed = hooked = _thread_started = _split = False
     torch_flops.forget()
     torch_loader.forget()
@@ -152,9 +156,12 @@ def _samples(log: StepLog) -> int | None:
     """Samples of all steps so far, if each of them is known."""
     if _split:
         return None
+    derived = _passes.samples if _passes.settled else 0
+    if derived is None or not hooked:
+        return derived or None
     loader_steps = 0 if torch_loader.repeats else _loader_steps
     if loader_steps and 2 * loader_steps >= log.steps:
-        return None if _loader_missed else _loader_rows
+        return None if _loader_missed else derived + _loader_rows
     met = [*list(_optimizers.values()), *_gone]
     totals = {one.rows for one in met if one.known and one.steps >= log.steps > 0}
     return totals.pop() if len(totals) == 1 and not loader_steps else None
@@ -220,21 +227,24 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _turn(key: int) -> int:
-    """How many steps have become complete or begun by a step of this optimizer."""
-    global _run, _joined
-    if key not in _round:
-        _joined = key if len(_round) == 1 and _run >= _BLOCK else None
-        _round.add(key)
-        if len(_round) == 1:
-            _run = 1
-            return 1
+    """How many steps have become complete or begun by a step of this optimizer.
+
+    The one that begins a step begins the next one, too. Another one that comes again and again without it takes its
+    place; of the steps that it has made by then, the first is part of the other's last one if those two took turns.
+    """
+    global _leader, _alone
+    if key == _leader or _leader is None:
+        _alone = 1 if _others or _leader is None else _alone + 1
+        _leader = key
+        _others.clear()
+        return 1
+    made = _others[key] = _others.get(key, 0) + 1
+    if made < _BLOCK:
         return 0
-    found = 2 if _joined == key else 1  # it came after a block of another, and has begun one of its own
-    _run = _run + 1 if len(_round) == 1 else 1
-    _joined = None
-    _round.clear()
-    _round.add(key)
-    return found
+    apart = _alone >= _BLOCK
+    _leader, _alone = key, made
+    _others.clear()
+    return made if apart else made - 1
 
 
 def _take_calls(known: Optimizer) -> None:
@@ -280,6 +290,10 @@ def _meet(optimizer: Any) -> Optimizer | None:
 
 def _leave(key: int) -> None:
     """The optimizer with this id is no more. What it has done counts until the program ends."""
+    global _leader
+    if key == _leader:
+        _leader = None
+    _others.pop(key, None)
     known = _optimizers.pop(key, None)
     if known is not None and len(_gone) < _MAX_GONE:
         _gone.append(known)
@@ -301,7 +315,7 @@ def _wrap_backward(autograd: Any) -> None:
     def backward(*args: Any, **kwargs: Any) -> Any:
         try:
             if not hooked and not _depth:  # an optimizer that makes several passes in its first step
-                _look_for_change(args, kwargs)
+                _pass_begins(args, kwargs)
             if torch_flops.looking:
                 torch_flops.look(args, kwargs)
         except Exception:
@@ -329,72 +343,22 @@ def _passed() -> None:
     torch_loader.passed()
 
 
-def _look_for_change(args: Any, kwargs: Any) -> None:
-    """Before a backward pass of a program whose optimizer has not been seen: has a parameter changed since the last?"""
-    global _leaf, _version, _thread_started, platform
-    now = time.perf_counter()
-    leaf = None if _leaf is None else _leaf()
-    if leaf is None:
-        leaf = _find_parameter(args[0] if args else kwargs.get("tensors"))
-        if leaf is None:
-            return
-        known = _leaf is not None
-        _leaf = weakref.ref(leaf)
-        if known:  # another one has taken its place
-            _changed(now)
-    elif leaf._version != _version:
-        _changed(now)
-    _version = leaf._version
-    _passes.append(now)
-    del _passes[:-_MAX_NODES]
-    if len(_passes) >= _PASSES and not _thread_started:
+def _pass_begins(args: Any, kwargs: Any) -> None:
+    """A backward pass of a program whose optimizer has not been seen."""
+    global _thread_started, platform
+    _passes.begins(args[0] if args else kwargs.get("tensors"), torch_roots.optimizers)
+    if _passes.count >= torch_passes.ENOUGH and not _thread_started:
         _thread_started = True
-        platform = platform or leaf.device.type
+        platform = platform or _passes.device
         reporter.start()
-
-
-def _changed(now: float) -> None:
-    _changes.append(now)
 
 
 def settle(final: bool) -> None:
     """Called by the agent's thread: what no optimizer has accounted for becomes steps."""
-    global _version
-    if _log is None or not _passes or (hooked and not _track.settled):
+    if _log is None:
         return
-    leaf = None if _leaf is None else _leaf()
-    if final and not hooked and leaf is not None and leaf._version != _version:
-        _version = leaf._version
-        _changed(time.perf_counter())
-    if len(_changes) >= _PASSES or (final and _changes):  # also those before an optimizer took over
-        moments, done = list(_changes), _track.settled
-    elif not hooked and not _changes and not torch_roots.optimizers and (final or len(_passes) > 2 * _PASSES):
-        moments, done = list(_passes), _track.settled
-    else:
-        return
-    for moment in moments[done:]:
+    for moment in _passes.take(final, hooked, torch_roots.optimizers):
         _log.add(_track, moment, 0)
-    _track.settled = len(moments)
-
-
-def _find_parameter(tensors: Any) -> Any:
-    """A parameter that the gradient goes to."""
-    found: Any = None
-    left = [one.grad_fn for one in (tensors if isinstance(tensors, (list, tuple)) else [tensors])]
-    kind = sys.modules["torch.nn.parameter"].Parameter
-    for _ in range(_MAX_NODES):
-        if not left:
-            break
-        node = left.pop()
-        if node is None:
-            continue
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            if isinstance(variable, kind):
-                return variable
-            found = variable if found is None else found
-        left += [one for one, _ in node.next_functions]
-    return found
 
 
 for _hook in (_after_step, _before_step):

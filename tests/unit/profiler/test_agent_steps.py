@@ -88,6 +88,26 @@ def test_functions_that_take_turns_within_a_step_are_no_phases(critics: int) -> 
     assert (log.dominant, log.steps, log.samples) == (critic, 40 * critics, 160 * critics)
 
 
+@pytest.mark.parametrize("drains", [1, 7, 300, 10_000])
+def test_functions_that_take_turns_may_have_phases_too(drains: int) -> None:
+    """Optimizers that are compared, each with a function of its own, in two parts of a notebook. The first one of each
+    part has the smallest state, and is not the step once the others have been called."""
+    log, at, calls = StepLog(), 0.0, 0
+    for count in (800, 400):
+        tracks = [Track(10.0, True) for _ in range(4)]
+        for track, state in zip(tracks, (8.0, 30.0, 40.0, 20.0), strict=True):
+            track.recurs, track.state = True, state
+        for _ in range(count):
+            for track in tracks:
+                at += 0.001
+                log.add(track, at, 4)
+            calls += 1
+            if calls % drains == 0:
+                log.drain()
+    log.drain(final=True)
+    assert (log.steps, log.samples) == (1200, 4800)
+
+
 @pytest.mark.parametrize("known", [(True, False), (False, True)])
 def test_samples_are_absent_where_one_phase_does_not_show_them(known: tuple[bool, bool]) -> None:
     log, first, second = StepLog(), Track(10.0, known[0]), Track(10.0, known[1])

@@ -1,0 +1,60 @@
+"""Which steps of several optimizers are one training step."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rightpool_agent import torch_steps  # type: ignore[import-not-found]
+
+
+@pytest.fixture(autouse=True)
+def anew() -> Iterator[None]:
+    torch_steps._begin_anew()
+    yield
+    torch_steps._begin_anew()
+
+
+def counted(order: str) -> int:
+    """Steps that are counted where optimizers come in this order, a letter each."""
+    torch_steps._begin_anew()
+    return sum(torch_steps._turn(ord(letter)) for letter in order)
+
+
+@pytest.mark.parametrize(
+    ("order", "steps"),
+    [
+        ("dg" * 50, 50),  # a GAN
+        ("dddddg" * 20, 100),  # a critic's steps before each of the generator
+        ("gddddd" * 20, 100),
+        ("dddddddg" * 3 + "dg" * 20, 41),  # more of them at first
+        ("qqa" * 50, 100),  # TD3: the actor every second time
+        ("qqtutu" * 49, 98),  # SAC of CleanRL: actor and temperature every second time, and then twice
+        ("abc" * 40, 40),  # one for each layer
+        ("aaabbb" * 2, 12),  # one for each layer, which is trained alone (forward-forward)
+        ("a" * 80 + "b" * 80 + "a" * 80, 240),  # PPO of Spinning Up: the policy, then its value function
+        ("a" * 5 + "ab" * 30, 35),  # a second one that begins later
+        ("a" * 10 + "bc" * 20, 30),  # two that follow one
+        ("dg" * 30 + "g" * 30, 60),  # one of two goes on alone
+    ],
+)
+def test_optimizers_that_take_turns_make_one_step_together(order: str, steps: int) -> None:
+    assert counted(order) == steps
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(3, 30)), min_size=1, max_size=8))
+def test_blocks_of_one_optimizer_after_the_other_count_each(blocks: list[tuple[str, int]]) -> None:
+    assert counted("".join(letter * count for letter, count in blocks)) == sum(count for _, count in blocks)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=60))
+def test_there_are_never_more_steps_than_optimizers_have_made(order: list[str]) -> None:
+    assert 0 < counted("".join(["a", *order])) <= 1 + len(order)
+
+
+def test_an_optimizer_that_follows_one_that_is_no_more_begins_at_once() -> None:
+    assert counted("aaab") == 3
+    torch_steps._begin_anew()
+    assert sum(torch_steps._turn(1) for _ in range(3)) == 3
+    torch_steps._leave(1)
+    assert [torch_steps._turn(2) for _ in range(2)] == [1, 1]
