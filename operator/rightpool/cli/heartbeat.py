@@ -25,12 +25,12 @@ class Leases(Protocol):
 
 
 def add_operator_argument(parser: argparse.ArgumentParser) -> None:
-    """Where to look for the Lease."""
+    """Where the operator's Lease, its books and the chart's values are."""
     parser.add_argument(
         "--operator-namespace",
         default=DEFAULT_NAMESPACE,
         metavar="NAMESPACE",
-        help=f"where the operator is installed, to see whether it runs; default: {DEFAULT_NAMESPACE}",
+        help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
     )
 
 

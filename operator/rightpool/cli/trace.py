@@ -19,6 +19,7 @@ from typing import Any, Final
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
+from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.job_names import job_key
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write what XLA's profiler has recorded of a JAX program into this folder, as `xprof FOLDER` reads it",
     )
+    add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
 
 
@@ -91,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         page = Page()
         if trace.ranks is not None:
             show_ranks(trace.ranks, page)
-        show(trace, trace.summary, page, _roof(connection, stored, trace))
+        view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
+        show(trace, trace.summary, page, _roof(view, stored, trace))
         if arguments.output is not None:
             _write(connection.client, key, trace, arguments.output)
         if arguments.xprof is not None:
@@ -115,10 +118,10 @@ def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None
         )
 
 
-def _roof(connection: Connection, stored: StoredJob, trace: Trace) -> Roof | None:
+def _roof(view: ClusterView, stored: StoredJob, trace: Trace) -> Roof | None:
     """Of the chip that was traced; None also for whom the pools can't be read."""
     try:
-        pools = ClusterView(connection.client, connection.namespace).fleet().pools
+        pools = view.fleet().pools
     except ClusterError:
         return None
     return traced_roof(trace, stored.job, recorded_profile(stored), pools)

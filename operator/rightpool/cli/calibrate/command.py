@@ -35,6 +35,7 @@ from rightpool.cli.calibrate.job import benchmark_job
 from rightpool.cli.calibrate.run import require_rights, run_job
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import plain, print_document
+from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"for chips to be free, the image to be pulled, and the measurement; default: {TIMEOUT}",
     )
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -79,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _calibrate(connection: Connection, arguments: argparse.Namespace) -> None:
     client, namespace = connection.client, connection.namespace
-    view = ClusterView(client, namespace)
+    view = ClusterView(client, namespace, arguments.operator_namespace)
     pool = _pool(view.fleet(), arguments.pool)
     stored = next(one for one in view.store.objects(ACCELERATOR_POOLS) if meta(one)["name"] == pool.name)
     chip = DeclaredChips(view.catalog, view.specs()).accelerator(pool.name)

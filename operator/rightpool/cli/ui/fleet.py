@@ -76,7 +76,7 @@ def read_fleet(
 
     Raises ClusterError where the jobs can't be read.
     """
-    view = ClusterView(client, namespace)
+    view = ClusterView(client, namespace, operator_namespace)
     jobs = view.all_jobs() if everywhere else view.jobs(namespace)
     try:
         fleet: FleetView | None = view.fleet()
