@@ -21,6 +21,7 @@ from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.job_names import job_key
+from rightpool.cli.number_range import whole_number
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
@@ -45,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--rank", type=_rank, default=0, help="of the process that is traced; default: 0")
+    which.add_argument(
+        "--rank", type=whole_number(0, MAX_RANK), default=0, help="of the process that is traced; default: 0"
+    )
     which.add_argument("--all", action="store_true", help="trace all ranks, one after the other in each pod")
     parser.add_argument("--summary", action="store_true", help="show the newest trace, and have none taken")
     parser.add_argument(
@@ -63,12 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
-
-
-def _rank(text: str) -> int:
-    if not text.isdecimal() or int(text) > MAX_RANK:
-        raise argparse.ArgumentTypeError(f"{text} is no rank: a whole number from 0 to {MAX_RANK}")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

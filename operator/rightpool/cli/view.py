@@ -162,7 +162,7 @@ class ClusterView:
         return replace(view, problems=(*view.problems, *unused), notes=(*view.notes, *notes))
 
     def read_values(self) -> str | None:
-        """Put what the chart's values say of chips and prices over the catalog. A sentence where there are none to read."""
+        """Put what the chart's values say of chips and prices over the catalog. A sentence if none were read."""
         catalog = load_catalog()
         where, missing = self.operator_namespace, None
         try:

@@ -229,12 +229,6 @@ def test_what_can_not_be_written_is_told_before_a_trace_is_taken(tmp_path: Path)
     assert not (tmp_path / "traces").exists()
 
 
-@pytest.mark.parametrize("text", ["-1", "x", "1.5", "1000001", ""])
-def test_ranks_that_are_none(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError):
-        command._rank(text)
-
-
 # --- all ranks ---------------------------------------------------------------------------------------------------
 
 RANKS = TraceRanks(
