@@ -49,7 +49,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.decider import Decider
-from rightpool.cli.documents import entry_document, place_document, plain, print_document
+from rightpool.cli.documents import place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
@@ -58,6 +58,7 @@ from rightpool.cli.profile_fields import bottleneck_document, profile_fields, un
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of, without_operator
+from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION
@@ -263,7 +264,6 @@ def document(found: Explanation) -> dict[str, Any]:
     job, status, decision = found.job, found.stored.status, found.assessment.decision
     target = decision.target
     account = job.state.account.settled(found.now)
-    wire = status.to_dict()
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "Explanation",
@@ -277,7 +277,7 @@ def document(found: Explanation) -> dict[str, Any]:
             "adaptation": adaptation_mode(job, found.policy).value,
         },
         "targets": _targets(found),
-        "placement": plain(wire.get("placement")),
+        "placement": status_document(job.state.revision),
         "profile": _profile(found),
         "bottleneck": bottleneck_document(found),
         "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
@@ -288,8 +288,8 @@ def document(found: Explanation) -> dict[str, Any]:
             "message": decision_words(found.stored, job, found.assessment, found.now),
             "target": None if target is None else place_document(target),
         },
-        "migration": plain(wire.get("migration")),
-        "recommendation": plain(wire.get("recommendation")),
+        "migration": status_document(job.state.migration),
+        "recommendation": status_document(status.recommendation),
         "cost": {
             "perHour": account.cost_per_hour,
             "spent": account.spent,
@@ -298,7 +298,7 @@ def document(found: Explanation) -> dict[str, Any]:
         }
         if not account.empty
         else None,
-        "history": [entry_document(entry) for entry in job.state.history],
+        "history": [status_document(entry) for entry in job.state.history],
     }
 
 
