@@ -22,7 +22,8 @@ def status_document(part: Record | None) -> dict[str, Any] | None:
 
 
 def _complete(found: dict[str, Any], part: Record) -> None:
-    for name, wire in _names(type(part)):
+    kind: type = type(part)  # mypy takes the type of a protocol for one that can't be hashed
+    for name, wire in _names(kind):
         value = getattr(part, name)
         if isinstance(value, CapacityType | WorkUnit):
             found[wire] = value.value
@@ -31,6 +32,6 @@ def _complete(found: dict[str, Any], part: Record) -> None:
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+def _names(kind: type) -> tuple[tuple[str, str], ...]:
     hints = get_type_hints(kind, include_extras=True)
     return tuple((name, wire_name(name, hint)) for name, hint in hints.items())
