@@ -77,11 +77,6 @@ class LeaseElector:
         self.holder: str | None = None
 
     @property
-    def held_until(self) -> float:
-        """Time on `clock` until which no other process can be leader; 0 if this one is not leader."""
-        return self._held_until
-
-    @property
     def held(self) -> bool:
         """Whether this process is leader now."""
         return self._clock() < self._held_until
