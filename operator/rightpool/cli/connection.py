@@ -40,9 +40,14 @@ class Connection:
     """Of the kubeconfig. Empty in a pod, which has none."""
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser, outputs: Sequence[str] = FORMATS) -> None:
-    """Add the options that all commands have, named as kubectl's. outputs: the forms that the command can print."""
-    parser.add_argument("-n", "--namespace", help="default: the context's namespace")
+def add_connection_arguments(
+    parser: argparse.ArgumentParser,
+    outputs: Sequence[str] = FORMATS,
+    namespace: str = "default: the context's namespace",
+) -> None:
+    """Add the options that all commands have, named as kubectl's. outputs: the forms that the command can print.
+    namespace: the help of that option."""
+    parser.add_argument("-n", "--namespace", help=namespace)
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
     if len(outputs) > 1:
