@@ -99,8 +99,8 @@ def error_message(error: ClusterError) -> str:
     if isinstance(error, Unavailable):
         return f"the cluster does not answer: {error.message}"
     if isinstance(error, Forbidden):
-        remedy = "; pools belong to no namespace, so reading them takes a ClusterRoleBinding"
-        return f"the cluster does not let you: {error.message}{remedy if 'acceleratorpools' in error.message else ''}"
+        remedy = "; pools belong to no namespace, so the right to read them needs a ClusterRoleBinding"
+        return f"the cluster does not allow it: {error.message}{remedy if 'acceleratorpools' in error.message else ''}"
     if isinstance(error, NotFound) and "could not find the requested resource" in error.message:
         return "Rightpool's resources are not installed in this cluster: install the chart, or apply crds/"
     return error.message

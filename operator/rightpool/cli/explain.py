@@ -198,8 +198,8 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     notes = [*view.notes, *fleet.notes]
     if not job.spec.managed:
         notes.append(
-            f"spec.managedBy is {job.spec.managed_by}: this operator leaves the job alone, and the decision is what it "
-            "would be"
+            f"spec.managedBy is {job.spec.managed_by}: this operator does not touch the job, and the decision shows "
+            "what it would do"
         )
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
@@ -217,11 +217,11 @@ def _not_looked_at(stored: StoredJob, now: float) -> list[str]:
     if without_operator(stored, now):
         age, where = span(now - job.created_at), job.key.namespace
         return [
-            f"no operator has looked at the job since it was created {age} ago: see whether its watchNamespaces have "
-            f"{where}. Until then nothing is started, and the decision is what it would be"
+            f"no operator has looked at the job since it was created {age} ago: check that its watchNamespaces name "
+            f"{where}. Until then nothing is started, and the decision shows what the operator would do"
         ]
     if stored.observed_generation is not None and stored.observed_generation < job.generation:
-        return [f"the status is about generation {stored.observed_generation}, and the spec is {job.generation} by now"]
+        return ["the operator has not looked at the last edit of the spec yet: the status is about the spec before"]
     return []
 
 

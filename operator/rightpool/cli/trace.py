@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rank", type=whole_number(0, MAX_RANK), default=0, help="of the process that is traced; default: 0"
     )
     which.add_argument("--all", action="store_true", help="trace all ranks, one after the other in each pod")
-    parser.add_argument("--summary", action="store_true", help="show the newest trace, and have none taken")
+    parser.add_argument("--summary", action="store_true", help="show the newest trace, without taking one")
     parser.add_argument(
         "-o",
         "--output",
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_output(arguments.xprof, every=True)
         trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, rank)
         if trace is None:
-            raise CliError(f"no trace of {key} was taken so far: leave --summary out to have one taken")
+            raise CliError(f"no trace of {key} was taken so far: to take one, leave out --summary")
         if arguments.output is not None and arguments.summary:
             check_output(arguments.output, every=trace.ranks is not None)
         if trace.state is TraceState.FAILED:
@@ -109,9 +109,10 @@ def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None
     written, problems = fetch_all(client, key, trace, path)
     print(f"\nwrote {how_many('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
     if problems:
+        lacking = trace.ranks.captured - len(written)
         raise CliError(
-            f"of {how_many('file', trace.ranks.captured)} {trace.ranks.captured - len(written)} can't be had, so that "
-            f"none could be compared with the job's status: {'; '.join(problems)}"
+            f"{lacking} of {how_many('file', trace.ranks.captured)} can't be read, so that none could be compared with "
+            f"the job's status: {'; '.join(problems)}"
         )
 
 

@@ -335,7 +335,7 @@ def test_what_xla_has_recorded_lies_where_xprof_looks_for_it(tmp_path: Path) -> 
     "body", [NO_TRACE, HEAD + PACKED[:-5], b'{"message": "nothing that XLA has written is kept"}\n']
 )
 def test_without_anything_of_xla_no_folder_is_left(tmp_path: Path, body: bytes) -> None:
-    with pytest.raises(CliError, match="nothing of XLA can be had of trace now: "):
+    with pytest.raises(CliError, match="trace now has no file of XLA that can be read: "):
         trace_files.fetch_xspaces(Client(body), KEY, TRACE, tmp_path / "xprof")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 

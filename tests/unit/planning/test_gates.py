@@ -80,7 +80,7 @@ def test_a_job_of_several_chips_has_no_place_on_slices_of_one() -> None:
         elastic = {"minChips": low, "maxChips": high, "batch": "PerChip"}
         result = judged(running(made=spec(elasticity=elastic)), pools)
         assert reason(result, "mig") is RejectionReason.SIZE_NOT_OFFERED
-        assert "a job has one of them" in verdict_text(find(result, "mig"))
+        assert "a job gets one slice" in verdict_text(find(result, "mig"))
     result = judged(running(made=spec(elasticity=elastic | {"minChips": 1})), pools)
     assert {c.placement.chips for c in result.candidates if c.placement.pool == "mig"} == {1}
 

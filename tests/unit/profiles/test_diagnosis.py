@@ -144,7 +144,7 @@ def test_a_straggler() -> None:
     fields = {**WORK, "exposed_communication": 0.05}
     slow = found(8, **fields, slowest_chip_busy=0.6)
     assert slow.bottleneck is Bottleneck.STRAGGLER
-    assert evidence_text(slow.finding) == "one of 8 chips is busy 60%, 99% is the mean"
+    assert evidence_text(slow.finding) == "one of 8 chips is busy 60% of the time, and the mean is 99%"
     assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
     assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
 

@@ -234,7 +234,7 @@ def test_errors_count_from_when_they_grow() -> None:
     assert diagnose(growing(**work, memory_retries=(7, 7)), H200).bottleneck is Bottleneck.COMPUTE
     short = diagnose(growing(**work, memory_retries=(7, 19)), H200)
     assert (short.bottleneck, evidence_text(short.finding)) == (
-        Bottleneck.MEMORY_CAPACITY, "allocations failed at first 12 times within the window"
+        Bottleneck.MEMORY_CAPACITY, "12 allocations failed at the first try within the window"
     )  # fmt: skip
 
 

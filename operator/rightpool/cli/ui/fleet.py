@@ -240,7 +240,7 @@ def _tiles(picture: FleetPicture, lines: Sequence[Line]) -> list[Tile]:
     there = sum(pool.total for pool in pools)
     tiles = [
         Tile("an hour", dollars(total["costPerHour"])),
-        Tile("an hour to be had", dollars(total["toBeHadPerHour"])),
+        Tile("an hour that can be saved", dollars(total["toBeHadPerHour"])),
         Tile("jobs that hold chips", f"{total['running']} of {total['jobs']}"),
     ]
     if there:
