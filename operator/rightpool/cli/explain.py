@@ -261,8 +261,7 @@ def _not_found(key: JobKey, jobs: Mapping[JobKey, StoredJob]) -> str:
 
 def document(found: Explanation) -> dict[str, Any]:
     """The object that this module's head describes."""
-    job, status, decision = found.job, found.stored.status, found.assessment.decision
-    target = decision.target
+    job, status = found.job, found.stored.status
     account = job.state.account.settled(found.now)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -272,7 +271,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "job": {
             "namespace": job.key.namespace,
             "name": job.key.name,
-            "state": state_of(found.stored, found.stored.status),
+            "state": state_of(found.stored, status),
             "objective": job.spec.targets.objective.value,
             "adaptation": adaptation_mode(job, found.policy).value,
         },
@@ -282,12 +281,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "bottleneck": bottleneck_document(found),
         "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
         "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
-        "decision": {
-            "action": decision.action.value,
-            "reason": decision.reason.value,
-            "message": decision_words(found.stored, job, found.assessment, found.now),
-            "target": None if target is None else place_document(target),
-        },
+        "decision": _decision(found.assessment, decision_words(found.stored, job, found.assessment, found.now)),
         "migration": status_document(job.state.migration),
         "recommendation": status_document(status.recommendation),
         "cost": {
@@ -343,17 +337,20 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
                 "namespace": stored.job.key.namespace,
                 "name": stored.job.key.name,
                 "state": state_of(stored, stored.status),
-                "decision": {
-                    "action": assessment.decision.action.value,
-                    "reason": assessment.decision.reason.value,
-                    "message": decision_text(stored.job, assessment, now),
-                    "target": None
-                    if assessment.decision.target is None
-                    else place_document(assessment.decision.target),
-                },
+                "decision": _decision(assessment, decision_text(stored.job, assessment, now)),
             }
             for stored, assessment in listed
         ],
+    }
+
+
+def _decision(assessment: Assessment, message: str) -> dict[str, Any]:
+    decision = assessment.decision
+    return {
+        "action": decision.action.value,
+        "reason": decision.reason.value,
+        "message": message,
+        "target": None if decision.target is None else place_document(decision.target),
     }
 
 

@@ -9,16 +9,19 @@ from rightpool.planning.evaluate import rejection as kinds
 from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
 
 
+def pool_of(placement: Placement) -> str:
+    """a10g (spot)."""
+    return f"{placement.pool} (spot)" if placement.capacity is CapacityType.SPOT else placement.pool
+
+
 def place(placement: Placement) -> str:
     """8 chips of a10g (spot)."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{chips(placement.chips)} of {placement.pool}{spot}"
+    return f"{chips(placement.chips)} of {pool_of(placement)}"
 
 
 def short_place(placement: Placement) -> str:
     """8×a10g (spot), for columns."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{placement.chips}×{placement.pool}{spot}"
+    return f"{placement.chips}×{pool_of(placement)}"
 
 
 @singledispatch

@@ -36,14 +36,14 @@ def test_a_number_out_of_its_range_is_refused(words: tuple[str, ...], capsys: py
     first, last = (WHOLE | SECONDS)[words]
     outside = ("0.1", str(first - 1), str(last + 1), *(("1.5",) if words in WHOLE else ()))
     for text in (*NO_NUMBERS, *outside):
-        told = refused(words, text, capsys)
-        assert words[-1] in told and f"from {first} to {last}" in told, text
+        message = refused(words, text, capsys)
+        assert words[-1] in message and f"from {first} to {last}" in message, text
 
 
 def test_days_out_of_their_range_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for text in (*NO_NUMBERS, "0d", "63d", "30", "1.5d", "-1d"):
-        told = refused(("report", "--since"), text, capsys)
-        assert "--since" in told and "from 1d to 62d" in told, text
+        message = refused(("report", "--since"), text, capsys)
+        assert "--since" in message and "from 1d to 62d" in message, text
 
 
 def test_an_option_of_the_operator_is_named_as_it_was_given(
