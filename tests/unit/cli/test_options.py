@@ -56,6 +56,14 @@ def test_an_option_of_the_operator_is_named_as_it_was_given(
     assert variable.startswith("rightpool operator: RIGHTPOOL_API_QPS: ")
 
 
+@pytest.mark.parametrize("command", ["pools", "explain", "trace job", "calibrate a100", "report", "top"])
+def test_an_operators_namespace_that_is_none_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty one would be all namespaces, those of tenants included."""
+    for text in ("", " ", "*", "a/b", "../a", "A", "a" * 64):
+        message = refused((*command.split(), "--operator-namespace"), text, capsys)
+        assert "--operator-namespace" in message and "is not the name of a namespace" in message
+
+
 @pytest.mark.parametrize("text", ["", "/", "pj/", "vision/"])
 def test_a_job_without_a_name(text: str) -> None:
     with pytest.raises(CliError, match="is not the name of a ProfiledJob"):
