@@ -8,45 +8,6 @@ from typing import Any
 from labelled_loop import Clock, counted, small, wait_for_line
 
 
-def jax_neural_ode(clock: Clock) -> None:
-    """Diffrax solves a small network in many steps, each of a few tiny kernels."""
-    import diffrax
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-    import optax
-
-    wait_for_line()
-    times = jnp.linspace(0.0, 10.0, 50)
-    rows = jnp.stack([jnp.sin(times), jnp.cos(times)], 1)[None] * jnp.linspace(0.5, 1.5, 32)[:, None, None]
-    field = eqx.nn.MLP(2, 2, 64, 2, activation=jax.nn.softplus, key=jax.random.key(0))
-    optimizer = optax.adabelief(1e-3)
-    state = optimizer.init(eqx.filter(field, eqx.is_inexact_array))
-
-    def solve(field: Any, first: Any) -> Any:
-        term = diffrax.ODETerm(lambda t, y, args: field(y))
-        saved = diffrax.SaveAt(ts=times)
-        rule = diffrax.PIDController(rtol=1e-3, atol=1e-6)
-        return diffrax.diffeqsolve(
-            term, diffrax.Tsit5(), 0.0, 10.0, 0.1, first, saveat=saved, stepsize_controller=rule
-        ).ys
-
-    @eqx.filter_jit
-    def step(field: Any, state: Any, rows: Any) -> Any:
-        def loss(field: Any) -> Any:
-            return jnp.mean((jax.vmap(solve, in_axes=(None, 0))(field, rows[:, 0]) - rows) ** 2)
-
-        updates, state = optimizer.update(eqx.filter_grad(loss)(field), state)
-        return eqx.apply_updates(field, updates), state
-
-    steps = 0
-    while not clock.over():
-        field, state = step(field, state, rows)
-        jax.block_until_ready(state)
-        steps += 1
-    counted(steps, steps * len(rows))
-
-
 def jax_donated(clock: Clock) -> None:
     """Flax NNX, its state given away to each call."""
     import jax

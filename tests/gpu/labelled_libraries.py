@@ -8,10 +8,8 @@ Each waits as those of `labelled_models` do, counts its steps and samples by its
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 if __name__ == "__main__":  # else only the labels are read, and this folder is on no path
@@ -20,14 +18,11 @@ if __name__ == "__main__":  # else only the labels are read, and this folder is 
 # Name → (classes that are true of it, GPUs, seconds).
 LIBRARIES: dict[str, tuple[tuple[str, ...], int, int]] = {
     "trainer_gpt2": (("Compute", "MemoryBandwidth"), 1, 28),
-    "peft_lora": (("Compute",), 1, 24),
+    "peft_lora": (("Compute", "MemoryBandwidth"), 1, 24),
     "generate_one": (("HostBound",), 1, 24),
     "int8_products": (("Compute",), 1, 22),
-    "compiled_graphs": (("Compute", "MemoryBandwidth"), 1, 24),
     "graph_network": (("MemoryBandwidth",), 1, 24),
     "detection": (("HostBound",), 1, 28),
-    "tokens_in_collate": (("InputBound",), 1, 24),
-    "jax_neural_ode": (("HostBound",), 1, 28),
     "jax_donated": (("Compute",), 1, 24),
 }
 
@@ -152,37 +147,6 @@ def int8_products(clock: Clock) -> None:
                 torch.cuda.synchronize()
 
 
-def compiled_graphs(clock: Clock) -> None:
-    """torch.compile with CUDA graphs of a model of timm."""
-    import timm
-    import torch
-    from torch.nn import functional
-
-    wait_for_line()
-    net = timm.create_model("deit_tiny_patch16_224" if CPU else "deit_base_patch16_224", pretrained=False).to(device())
-    compiled = torch.compile(net, mode="reduce-overhead")
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5)
-    x = torch.randn(small(128, 2), 3, 224, 224, device=device())
-    y = torch.randint(0, 1000, (len(x),), device=device())
-    steps = 0
-
-    def step() -> None:
-        nonlocal steps
-        torch.compiler.cudagraph_mark_step_begin()
-        with torch.autocast(device().type, torch.bfloat16):
-            loss = functional.cross_entropy(compiled(x).float(), y)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        steps += 1
-
-    for _ in range(5):  # compiled and captured before its time begins
-        step()
-    while steps % 5 or not clock.over():
-        step()
-    counted(steps, steps * len(x))
-
-
 def graph_network(clock: Clock) -> None:
     """GraphSAGE of PyTorch Geometric on a whole random graph: gathers and scatters features."""
     import torch
@@ -224,41 +188,6 @@ def detection(clock: Clock) -> None:
         optimizer.zero_grad()
         steps += 1
     counted(steps, steps * len(pictures))
-
-
-def tokens_in_collate(clock: Clock) -> None:
-    """A tokenizer in the loader's own process, and a small model of it."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-    from torch import nn
-    from torch.utils.data import DataLoader
-
-    wait_for_line()
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    made = torch.Generator().manual_seed(0)
-    words = ["".join(chr(97 + int(n)) for n in torch.randint(0, 26, (7,), generator=made)) for _ in range(3000)]
-    picks = torch.randint(0, len(words), (64, 2000), generator=made)
-    texts = [" ".join(words[int(n)] for n in row) for row in picks]
-    tokenizer = Tokenizer(models.BPE(unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.train_from_iterator(texts[:4], trainers.BpeTrainer(vocab_size=2000, special_tokens=["?"]))
-
-    def collate(indexes: list[int]) -> Any:
-        # From another place each time, so that the tokenizer remembers no whole text.
-        rows = [tokenizer.encode(texts[n % len(texts)][n % 997 :]).ids[:512] for n in indexes]
-        return torch.tensor(rows)
-
-    loader = DataLoader(range(10**9), batch_size=32, shuffle=False, collate_fn=collate)  # type: ignore[arg-type]
-    batches: Iterator[Any] = iter(loader)
-    net = nn.Sequential(nn.Embedding(2000, 256), nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 16)).to(device())
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
-    steps = 0
-    while not clock.over():
-        net(next(batches).to(device())).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        steps += 1
-    counted(steps, steps * 32)
 
 
 if __name__ == "__main__":
