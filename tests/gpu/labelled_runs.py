@@ -147,8 +147,8 @@ class Run:
                 pages.append((time.monotonic() - began, text))
         if program.poll() is None:
             program.kill()
-        said, errors = program.communicate()
-        own = re.search(r"^counted (\d+) (\d+)$", said, re.MULTILINE)
+        output, errors = program.communicate()
+        own = re.search(r"^counted (\d+) (\d+)$", output, re.MULTILINE)
         # In its last seconds a program leaves, and its processes fall silent; before, one that has counted waits.
         silent = 3.0 if own is None else 5.0
         kept = [(at, text) for at, text in pages if at <= pages[-1][0] - silent] if pages else []

@@ -154,8 +154,8 @@ def main() -> int:
                         run.keep_to(options.cpus)
                 for runs in started:
                     pairs.append(pair := take_turns(runs, options.only, options.seconds))
-                    ratios = ", ".join(f"{name} {pair[True][name] / pair[False][name]:.4f}" for name in options.only)
-                    print(f"pair {len(pairs)}: {ratios}", flush=True)
+                    words = ", ".join(f"{name} {pair[True][name] / pair[False][name]:.4f}" for name in options.only)
+                    print(f"pair {len(pairs)}: {words}", flush=True)
                 readings.append(started[0][True].ask("reading"))
             finally:
                 for run in everyone:
