@@ -1,5 +1,5 @@
 """More programs as users of public libraries write them, for `labelled_runs`. Labels are fixed here, those of
-`labelled_jax_libraries` too.
+`labelled_jax` too.
 
     python labelled_libraries.py NAME SECONDS
 

@@ -113,12 +113,11 @@ class Run:
             more["NCCL_P2P_DISABLE"] = "1"
         if gpus > 1 and not name.startswith("jax_"):
             launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
-        scripts = ("labelled_programs.py",) * 2
-        if name in MODELS:
-            scripts = ("labelled_models.py", "labelled_jax.py")
-        elif name in LIBRARIES:
-            scripts = ("labelled_libraries.py", "labelled_jax_libraries.py")
-        script = scripts[name.startswith("jax_")]
+        script = "labelled_models.py" if name in MODELS else "labelled_libraries.py"
+        if name in PROGRAMS:
+            script = "labelled_programs.py"
+        elif name.startswith("jax_"):
+            script = "labelled_jax.py"
         self._pod = Pod(gpus).__enter__()
         self._program = self._pod.start(
             *launch, str(Path(__file__).with_name(script)), name, str(self._seconds), **more
