@@ -3,7 +3,7 @@
 
     python labelled_libraries.py NAME SECONDS
 
-Each waits as those of `labelled_models` do, counts its steps and samples by itself, and prints them in the end.
+Each waits as those of `labelled_models` do. Those that train count their steps and samples, and print both at the end.
 """
 
 from __future__ import annotations
