@@ -42,12 +42,12 @@ def test_the_most_dollars_come_first() -> None:
     offers = ranked_offers(view_of(client).jobs(None).values())
     assert [key.name for key, _ in offers] == ["most", "some"]
     found = offers_document(offers, NOW)
-    assert found["toBeHadPerHour"] == pytest.approx(12.24 + 4.20)
+    assert found["potentialSavingsPerHour"] == pytest.approx(12.24 + 4.20)
     for key in (*found, *found["items"][0]):
         assert key in (recommend_module.__doc__ or "")
     page, stream = printed()
     print_offers(page, offers)
-    assert "$16.44 an hour are to be had" in stream.getvalue()
+    assert "$16.44 an hour can be saved" in stream.getvalue()
 
 
 def test_an_approval_names_what_is_recommended_and_the_object_it_was_read_from() -> None:
