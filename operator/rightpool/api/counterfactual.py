@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import not_
 from typing import Annotated
 
 from pydantic import Field
@@ -11,10 +12,6 @@ from rightpool.api.placement import Placement
 from rightpool.api.record import Record
 from rightpool.api.units import NO_MONEY, WORD, Balance, Count, Dollars, Quantity, UnixTime, write_money
 from rightpool.api.work_unit import WorkUnit, counts_samples
-
-
-def _none(amount: float) -> bool:
-    return amount == 0
 
 
 def _free(dollars: float) -> bool:
@@ -34,7 +31,7 @@ class Counterfactual(Record):
     cost_per_hour: Quantity | None = None
     """Dollars an hour there, at the pool's price of today. Absent where that is unknown."""
 
-    per_hour: Annotated[Quantity, Field(exclude_if=_none)] = 0.0
+    per_hour: Annotated[Quantity, Field(exclude_if=not_)] = 0.0
     """The same for as many of the chips as are at work here now. Absent while none are, and where nothing compares."""
 
     since: UnixTime | None = None
@@ -52,7 +49,7 @@ class Counterfactual(Record):
     predicted_doubt: Quantity = 0.0
     """Standard deviation of the logarithm of that."""
 
-    windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that baseline was taken over. Absent: one."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
@@ -71,7 +68,7 @@ class Counterfactual(Record):
     rate_at: Annotated[UnixTime | None, Field(alias="rateMeasuredAt")] = None
     """The middle of the time in which that was measured, later by as long as the job was stopped since."""
 
-    rate_windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    rate_windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that rate was taken over. Absent: one."""
 
     readings: Count = 0

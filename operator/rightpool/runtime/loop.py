@@ -20,7 +20,7 @@ from typing import Any, Final
 from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
@@ -157,7 +157,8 @@ class Planner:
                     pause = self._shortest
             except ClusterError as error:
                 failures += 1
-                logger.warning("no cycle: %s", error.message)
+                if not isinstance(error, Unreachable):  # the log says that once, for all requests
+                    logger.warning("no cycle: %s", error.message)
             except Exception:
                 failures += 1
                 logger.exception("the cycle failed")
