@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.chip_cases import Fleets, asked, workload
-from benchmarks.scored import Scored
+from benchmarks.scored import Scored, quantiles
 from rightpool.hardware.catalog import Catalog
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.spread import NU
-from tools.fit.scaling import rates_by_size
+from tools.fit.scaling import Scaling, rates_by_size
 from tools.fit.throughput import Work
 
 
@@ -35,6 +35,21 @@ def median_of_others(works: Sequence[Work]) -> list[Scored]:
             if others:
                 found.append(Scored(source, there, statistics.median(others), math.nan, ratio))
     return found
+
+
+def median_scaling(found: Sequence[Scaling], size: int) -> list[Scored]:
+    """From one chip to this size, the median ratio of all other jobs of the same source on the same chip."""
+    ratios: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for one in found:
+        if 1 in one.rates and size in one.rates:
+            ratios[one.source, one.chip.key].append((math.log(one.rates[1]), math.log(one.rates[size])))
+    scored = []
+    for (source, key), known in ratios.items():
+        for number, (before, after) in enumerate(known):
+            others = [there - here for place, (here, there) in enumerate(known) if place != number]
+            if others:
+                scored.append(Scored(source, key, before + statistics.median(others), math.nan, after))
+    return scored
 
 
 def drawn(works: Sequence[Work], draw: np.random.Generator) -> list[Work]:
@@ -66,6 +81,33 @@ def other_sources(train: Sequence[Work], test: Sequence[Work]) -> list[Scored]:
         for _, key, (log, sd) in asked(model, work, True, [(key,) for key in work.rates]):
             found.append(Scored(work.source, key, log, sd, work.rates[key]))
     return found
+
+
+def best_share(works: Sequence[Work], known: Sequence[Scored]) -> list[Scored]:
+    """The share of half precision among jobs of unknown precision that is best for these very rows, which nobody can
+    know before, and what it gives: the rates that half and single precision would have, mixed with it."""
+    fleets, pairs = Fleets(works), []
+    for work in works:
+        model, seen = fleets.model(work.source, workload(work)), [(key,) for key in work.rates]
+        half, single = (
+            {(place, key): log for place, key, (log, _) in asked(model, replace(work, precision=precision), True, seen)}
+            for precision in ("fp16", "fp32")
+        )
+        for (place, key), log in half.items():
+            pairs.append((work, key, log, single.get((place, key), log)))
+    median, p90 = quantiles([one.error for one in known])
+
+    def mixed(share: float) -> list[Scored]:
+        return [
+            Scored(work.source, key, share * half + (1.0 - share) * single, math.nan, work.rates[key])
+            for work, key, half, single in pairs
+        ]
+
+    def worse(share: float) -> float:
+        ours = quantiles([one.error for one in mixed(share)])
+        return max(ours[0] / median, ours[1] / p90)
+
+    return mixed(min((number / 20.0 for number in range(21)), key=worse))
 
 
 def repeated_rows(directory: Path, catalog: Catalog) -> Iterator[Scored]:

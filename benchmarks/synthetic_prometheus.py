@@ -22,7 +22,7 @@ from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool.profiles.sample import Field
 from rightpool.telemetry.sources import sidecar_series
 from rightpool.telemetry.sources.sidecar import GAUGES
-from rightpool.telemetry.sources.source import Aggregate, Scope
+from rightpool.telemetry.sources.source import Aggregate
 
 SCRAPE_INTERVAL: Final = 10.0
 _ONE_JOB: Final = re.compile(r'profiledjob="job-(\d+)"')
@@ -46,8 +46,8 @@ class FleetSeries:
         self._counted_at = 0.0
         self._steps = [_STEPS_SO_FAR] * count
         self._readings: list[dict[Field, float]] = []
-        scope = Scope(math.ceil(4 * SCRAPE_INTERVAL))
-        texts = {query.what: query.promql for query in sidecar_series.SIDECAR_SERIES.queries(scope)}
+        horizon = math.ceil(4 * SCRAPE_INTERVAL)
+        texts = {query.what: query.promql for query in sidecar_series.SIDECAR_SERIES.queries(horizon)}
         self._presence = texts[sidecar_series.PODS]
         self._rows_by_query = {
             self._presence: self._named(

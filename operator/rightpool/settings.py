@@ -4,12 +4,15 @@ import os
 import socket
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rightpool.api.kubernetes import SERVICE_ACCOUNT_NAMESPACE
+
+SHORTEST_INTERVAL: Final = 0.2
+LONGEST_INTERVAL: Final = 300.0
 
 
 class LogFormat(StrEnum):
@@ -32,18 +35,22 @@ def _identity() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
-def _without_trailing_slash(url: str | None) -> str | None:
-    return url.rstrip("/") if url else None
+def _http_address(url: str | None) -> str | None:
+    if not url:
+        return None
+    if not url.lower().startswith(("http://", "https://")):
+        raise ValueError(f"{url} is not an address: it begins with http:// or https://")
+    return url.rstrip("/")
 
 
 class OperatorSettings(BaseSettings):
     """Environment variables are the names in upper case behind RIGHTPOOL_, such as RIGHTPOOL_INTERVAL=2."""
 
     model_config = SettingsConfigDict(
-        env_prefix="RIGHTPOOL_", frozen=True, extra="ignore", use_attribute_docstrings=True
+        env_prefix="RIGHTPOOL_", frozen=True, extra="ignore", use_attribute_docstrings=True, allow_inf_nan=False
     )
 
-    interval: float = Field(default=10.0, ge=0.2, le=300.0)
+    interval: float = Field(default=10.0, ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL)
     """Seconds between two planning cycles. Changes that matter wake the planner earlier."""
 
     relist_interval: float = Field(default=600.0, ge=10.0)
@@ -52,7 +59,7 @@ class OperatorSettings(BaseSettings):
     usage_interval: float = Field(default=60.0, ge=1.0)
     """Seconds between two counts of the chips that other people's pods request."""
 
-    prometheus_url: Annotated[str | None, AfterValidator(_without_trailing_slash)] = None
+    prometheus_url: Annotated[str | None, AfterValidator(_http_address)] = None
     """Where measurements are read. Absent: from the sidecars directly."""
 
     prometheus_scrape_interval: float = Field(default=10.0, ge=1.0, le=300.0)

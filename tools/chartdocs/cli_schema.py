@@ -56,6 +56,11 @@ def _one_of(values: Iterable[str]) -> Schema:
     return {"enum": [str(value) for value in values]}
 
 
+_UNIT: Final = _one_of(WorkUnit)
+# Of a status's part: the API leaves them out where they are as usual, documents never.
+_ALWAYS: Final = {"capacity": _one_of(CapacityType), "unit": _UNIT}
+
+
 def _list(of: Schema) -> Schema:
     return {"type": "array", "items": of}
 
@@ -79,7 +84,7 @@ def _decimals(*kinds: type[Record]) -> frozenset[str]:
 
 
 def _of_status(part: str, *kinds: type[Record]) -> Schema:
-    """A part of a ProfiledJob's status, as `documents.plain` makes it."""
+    """A part of a ProfiledJob's status, as `status_document` makes it."""
     return _plain(_status()[part], _decimals(*kinds))
 
 
@@ -103,6 +108,10 @@ def _plain(schema: Schema, decimals: frozenset[str]) -> Schema:
             for name, each in schema["properties"].items()
         }
         made["additionalProperties"] = False
+        always = {name: each for name, each in _ALWAYS.items() if name in made["properties"]}
+        if always:
+            made["properties"] |= always
+            made["required"] = sorted({*made.get("required", ()), *always})
     elif schema.get("type") == "object":
         made["additionalProperties"] = _NUMBER
     return made
@@ -117,7 +126,6 @@ _REASON: Final = _defined("Reason")
 _DECISION: Final = _defined("Decision")
 _CANDIDATE: Final = _defined("Candidate")
 _ENTRY: Final = _defined("LedgerEntry")
-_UNIT: Final = _one_of(WorkUnit)
 _FIGURES: Final = _one_of([one.value for one in Figures])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
 _BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
@@ -127,8 +135,6 @@ _CHARGE: Final = {"spent": _NUMBER, "saved": _NUMBER, "chipHours": _NUMBER, "goo
 def parts() -> dict[str, Schema]:
     """What several kinds of documents hold."""
     entry = _of_status("history", LedgerEntry)["items"]
-    entry["properties"]["unit"] = _UNIT
-    entry["required"] = sorted({*entry.get("required", ()), "unit"})
     size = {"type": "integer", "minimum": 1}
     place = _object(pool=_TEXT, chips=size, replicas=size, capacity=_one_of(CapacityType))
     interval = {"median": _NUMBER, "low": _NUMBER, "high": _NUMBER}

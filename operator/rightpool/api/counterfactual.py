@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import not_
 from typing import Annotated
 
 from pydantic import Field
@@ -11,10 +12,6 @@ from rightpool.api.placement import Placement
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Balance, Count, Dollars, Quantity, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
-
-
-def _none(count: int) -> bool:
-    return count == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Counterfactual(Record):
     predicted_doubt: Quantity = 0.0
     """Standard deviation of the logarithm of that."""
 
-    windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that baseline was taken over. Absent: one."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
@@ -67,7 +64,7 @@ class Counterfactual(Record):
     rate_at: Annotated[UnixTime | None, Field(alias="rateMeasuredAt")] = None
     """The middle of the time in which that was measured, later by as long as the job was stopped since."""
 
-    rate_windows: Annotated[Count, Field(exclude_if=_none)] = 0
+    rate_windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that rate was taken over. Absent: one."""
 
     readings: Count = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import not_
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -52,10 +53,6 @@ def _write_loadings(loadings: Loadings) -> dict[str, str]:
     return {name: write_quantity(loading) for name, loading in loadings}
 
 
-def _empty(value: tuple[object, ...]) -> bool:
-    return not value
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate(Record):
     """A predicted number with its 80% interval. Its logarithm is normal.
@@ -71,7 +68,7 @@ class Estimate(Record):
     sd: Quantity
     """Standard deviation of the natural logarithm. 0: measured, without doubt."""
 
-    basis: Annotated[Premises, Field(exclude_if=_empty, json_schema_extra=ATOMIC)] = ()
+    basis: Annotated[Premises, Field(exclude_if=not_, json_schema_extra=ATOMIC)] = ()
     """What it was derived from."""
 
     shared: Annotated[
@@ -79,7 +76,7 @@ class Estimate(Record):
         PlainValidator(_read_loadings),
         PlainSerializer(_write_loadings),
         WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
-        Field(exclude_if=_empty),
+        Field(exclude_if=not_),
     ] = ()
     """Sources of doubt, each an independent standard normal, with its loading on the logarithm."""
 

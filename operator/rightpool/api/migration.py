@@ -24,10 +24,6 @@ def _is_zero(value: float) -> bool:
     return write_money(value) == NO_MONEY
 
 
-def _none_counted(value: int) -> bool:
-    return value == 0
-
-
 MAX_BASELINE_RATES: Final = 12
 
 REPAIRS: Final = frozenset(
@@ -106,7 +102,7 @@ class Migration(Record):
     baseline_cost: Annotated[Quantity | None, Field(alias="baselineCostPerMillion")] = None
     """Dollars for a million units before."""
 
-    baseline_windows: Annotated[Count, Field(exclude_if=_none_counted)] = 0
+    baseline_windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that the baseline is the mean of. Absent: one."""
 
     baseline_rates: Annotated[

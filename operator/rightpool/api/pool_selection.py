@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
@@ -43,12 +42,6 @@ class PoolSelection(ApiModel):
 
     selector: LabelSelector | None = None
     """Labels that a pool must carry."""
-
-    def selects(self, pool: str, labels: Mapping[str, str]) -> bool:
-        """Whether the pool of this name and these labels may be used."""
-        if pool in self.deny or (self.allow and pool not in self.allow):
-            return False
-        return self.selector is None or self.selector.matches(labels)
 
 
 class PlacementSpec(ApiModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -19,10 +20,6 @@ from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_CONDITIONS: Final = 16
 MAX_DERIVED: Final = 32
-
-
-def _none(names: tuple[str, ...]) -> bool:
-    return not names
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,7 @@ class ProfileStatus(Record):
     quality: str | None = None
     """How the numbers were won: Measured, Derived or Partial."""
 
-    derived: Annotated[tuple[str, ...], Field(max_length=MAX_DERIVED, exclude_if=_none)] = ()
+    derived: Annotated[tuple[str, ...], Field(max_length=MAX_DERIVED, exclude_if=not_)] = ()
     """Names of the fields that are derived, and not measured: such as samples a second from steps."""
 
     @property

@@ -24,13 +24,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "profile": ("rightpool.cli.profile", "what a job does to its chips, number by number, and what limits it"),
     "pools": ("rightpool.cli.pools", "the pools, with chips, prices and what is free"),
     "calibrate": ("rightpool.cli.calibrate.command", "measure what the chips of a pool can do"),
-    "recommend": ("rightpool.cli.recommend", "what should be moved where, the most dollars first"),
-    "approve": ("rightpool.cli.approve", "have a recommendation carried out"),
-    "trace": ("rightpool.cli.trace", "what the time of a step goes to, operation by operation"),
+    "recommend": ("rightpool.cli.recommend", "which jobs should be moved where, the largest saving first"),
+    "approve": ("rightpool.cli.approve", "approve a recommendation, so that the operator carries it out"),
+    "trace": ("rightpool.cli.trace", "what a step spends its time on, operation by operation"),
     "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),
     "report": ("rightpool.cli.report", "what namespaces, teams, jobs or pools have spent and saved"),
     "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
-    "completion": ("rightpool.cli.completion", "a script that has a shell complete these commands"),
+    "completion": ("rightpool.cli.completion", "a script that lets a shell complete these commands"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 

@@ -40,9 +40,14 @@ class Connection:
     """Of the kubeconfig. Empty in a pod, which has none."""
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser, outputs: Sequence[str] = FORMATS) -> None:
-    """Add the options that all commands have, named as kubectl's. outputs: the forms that the command can print."""
-    parser.add_argument("-n", "--namespace", help="default: the context's namespace")
+def add_connection_arguments(
+    parser: argparse.ArgumentParser,
+    outputs: Sequence[str] = FORMATS,
+    namespace: str = "default: the context's namespace",
+) -> None:
+    """Add the options that all commands have, named as kubectl's. outputs: the forms that the command can print.
+    namespace: the help of that option."""
+    parser.add_argument("-n", "--namespace", help=namespace)
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
     if len(outputs) > 1:
@@ -94,8 +99,8 @@ def error_message(error: ClusterError) -> str:
     if isinstance(error, Unavailable):
         return f"the cluster does not answer: {error.message}"
     if isinstance(error, Forbidden):
-        remedy = "; pools belong to no namespace, so reading them takes a ClusterRoleBinding"
-        return f"the cluster does not let you: {error.message}{remedy if 'acceleratorpools' in error.message else ''}"
+        remedy = "; pools belong to no namespace, so the right to read them needs a ClusterRoleBinding"
+        return f"the cluster does not allow it: {error.message}{remedy if 'acceleratorpools' in error.message else ''}"
     if isinstance(error, NotFound) and "could not find the requested resource" in error.message:
         return "Rightpool's resources are not installed in this cluster: install the chart, or apply crds/"
     return error.message

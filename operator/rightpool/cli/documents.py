@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from rightpool.api.ledger import LedgerEntry
     from rightpool.api.placement import Placement
 
 FORMATS: Final = ("table", "json", "yaml")
@@ -52,8 +51,3 @@ def place_document(placement: Placement) -> dict[str, Any]:
         "replicas": placement.replicas,
         "capacity": placement.capacity.value,
     }
-
-
-def entry_document(entry: LedgerEntry) -> dict[str, Any]:
-    """An entry of the ledger as it is on the wire, and its unit whatever that is."""
-    return {**plain(entry.to_dict()), "unit": entry.unit.value}

@@ -49,7 +49,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.decider import Decider
-from rightpool.cli.documents import entry_document, place_document, plain, print_document
+from rightpool.cli.documents import place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
@@ -58,6 +58,7 @@ from rightpool.cli.profile_fields import bottleneck_document, profile_fields, un
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of, without_operator
+from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION
@@ -197,8 +198,8 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     notes = [*view.notes, *fleet.notes]
     if not job.spec.managed:
         notes.append(
-            f"spec.managedBy is {job.spec.managed_by}: this operator leaves the job alone, and the decision is what it "
-            "would be"
+            f"spec.managedBy is {job.spec.managed_by}: this operator does not touch the job, and the decision shows "
+            "what it would do"
         )
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
@@ -216,11 +217,11 @@ def _not_looked_at(stored: StoredJob, now: float) -> list[str]:
     if without_operator(stored, now):
         age, where = span(now - job.created_at), job.key.namespace
         return [
-            f"no operator has looked at the job since it was created {age} ago: see whether its watchNamespaces have "
-            f"{where}. Until then nothing is started, and the decision is what it would be"
+            f"no operator has looked at the job since it was created {age} ago: check that its watchNamespaces name "
+            f"{where}. Until then nothing is started, and the decision shows what the operator would do"
         ]
     if stored.observed_generation is not None and stored.observed_generation < job.generation:
-        return [f"the status is about generation {stored.observed_generation}, and the spec is {job.generation} by now"]
+        return ["the operator has not looked at the last edit of the spec yet: the status is about the spec before"]
     return []
 
 
@@ -260,10 +261,8 @@ def _not_found(key: JobKey, jobs: Mapping[JobKey, StoredJob]) -> str:
 
 def document(found: Explanation) -> dict[str, Any]:
     """The object that this module's head describes."""
-    job, status, decision = found.job, found.stored.status, found.assessment.decision
-    target = decision.target
+    job, status = found.job, found.stored.status
     account = job.state.account.settled(found.now)
-    wire = status.to_dict()
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "Explanation",
@@ -272,24 +271,19 @@ def document(found: Explanation) -> dict[str, Any]:
         "job": {
             "namespace": job.key.namespace,
             "name": job.key.name,
-            "state": state_of(found.stored, found.stored.status),
+            "state": state_of(found.stored, status),
             "objective": job.spec.targets.objective.value,
             "adaptation": adaptation_mode(job, found.policy).value,
         },
         "targets": _targets(found),
-        "placement": plain(wire.get("placement")),
+        "placement": status_document(job.state.revision),
         "profile": _profile(found),
         "bottleneck": bottleneck_document(found),
         "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
         "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
-        "decision": {
-            "action": decision.action.value,
-            "reason": decision.reason.value,
-            "message": decision_words(found.stored, job, found.assessment, found.now),
-            "target": None if target is None else place_document(target),
-        },
-        "migration": plain(wire.get("migration")),
-        "recommendation": plain(wire.get("recommendation")),
+        "decision": _decision(found.assessment, decision_words(found.stored, job, found.assessment, found.now)),
+        "migration": status_document(job.state.migration),
+        "recommendation": status_document(status.recommendation),
         "cost": {
             "perHour": account.cost_per_hour,
             "spent": account.spent,
@@ -298,7 +292,7 @@ def document(found: Explanation) -> dict[str, Any]:
         }
         if not account.empty
         else None,
-        "history": [entry_document(entry) for entry in job.state.history],
+        "history": [status_document(entry) for entry in job.state.history],
     }
 
 
@@ -343,17 +337,20 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
                 "namespace": stored.job.key.namespace,
                 "name": stored.job.key.name,
                 "state": state_of(stored, stored.status),
-                "decision": {
-                    "action": assessment.decision.action.value,
-                    "reason": assessment.decision.reason.value,
-                    "message": decision_text(stored.job, assessment, now),
-                    "target": None
-                    if assessment.decision.target is None
-                    else place_document(assessment.decision.target),
-                },
+                "decision": _decision(assessment, decision_text(stored.job, assessment, now)),
             }
             for stored, assessment in listed
         ],
+    }
+
+
+def _decision(assessment: Assessment, message: str) -> dict[str, Any]:
+    decision = assessment.decision
+    return {
+        "action": decision.action.value,
+        "reason": decision.reason.value,
+        "message": message,
+        "target": None if decision.target is None else place_document(decision.target),
     }
 
 

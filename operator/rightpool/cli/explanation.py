@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry
-from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.profile_fields import (
@@ -30,7 +30,7 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.diagnosis_texts import lever_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.premise_texts import premise_text
-from rightpool.reporting.rejection_texts import place, short_place
+from rightpool.reporting.rejection_texts import place, pool_of, short_place
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import cents, dollars, number, share, span
 
@@ -253,10 +253,9 @@ def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]
         verdict = candidate.rejection.reason.value
     else:
         verdict = "" if current else "Eligible"
-    spot = " (spot)" if candidate.placement.capacity is CapacityType.SPOT else ""
     return [
         mark,
-        candidate.placement.pool + spot,
+        pool_of(candidate.placement),
         str(candidate.placement.chips),
         NOTHING if rate is None else number(rate.median),
         NOTHING if rate is None or rate.sd == 0.0 else f"{number(rate.low)}–{number(rate.high)}",

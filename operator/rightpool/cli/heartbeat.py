@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -14,6 +15,7 @@ from rightpool.reporting.wording import span
 
 DEFAULT_NAMESPACE: Final = "rightpool-system"
 _NAME: Final = "rightpool"
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Between two renewals, and what the clocks of two machines may differ by.
 _GRACE_SECONDS: Final = 15.0
 
@@ -25,13 +27,21 @@ class Leases(Protocol):
 
 
 def add_operator_argument(parser: argparse.ArgumentParser) -> None:
-    """Where to look for the Lease."""
+    """Where the operator's Lease, its books and the chart's values are."""
     parser.add_argument(
         "--operator-namespace",
+        type=_namespace,
         default=DEFAULT_NAMESPACE,
         metavar="NAMESPACE",
-        help=f"where the operator is installed, to see whether it runs; default: {DEFAULT_NAMESPACE}",
+        help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
     )
+
+
+def _namespace(text: str) -> str:
+    """An empty one would be all namespaces, and a tenant's objects would count as the operator's."""
+    if _NAMESPACE.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a namespace")
+    return text
 
 
 def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:

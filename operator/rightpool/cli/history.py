@@ -23,10 +23,11 @@ from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import entry_document, print_document
+from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.job_names import job_key
 from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.contract import GROUP, VERSION
 from rightpool.planning.accounting.chargeback import Chargeback
@@ -114,7 +115,7 @@ def history_document(entries: Entries, now: float) -> dict[str, Any]:
         "kind": "History",
         "asOf": write_unix_time(now),
         "items": [
-            {"namespace": key.namespace, "name": key.name, "entry": entry_document(entry)} for key, entry in entries
+            {"namespace": key.namespace, "name": key.name, "entry": status_document(entry)} for key, entry in entries
         ],
     }
 

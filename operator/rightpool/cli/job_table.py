@@ -231,7 +231,7 @@ def jobs_summary(lines: list[Line]) -> str:
     text = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
     text += f" for {dollars(total['costPerHour'])} an hour"
     if total["toBeHadPerHour"] >= 0.005:
-        text += f"; {dollars(total['toBeHadPerHour'])} an hour are to be had by what is recommended"
+        text += f"; {dollars(total['toBeHadPerHour'])} an hour can be saved by what is recommended"
     if total["saved"]:
         text += f"; moves have saved {cents(total['saved'])}"
     if total["unpriced"]:

@@ -13,7 +13,7 @@ from pythonjsonlogger.json import JsonFormatter
 from rightpool.settings import LogFormat
 
 # Libraries that log every request or every watch.
-_VERBOSE: Final = ("kopf", "urllib3", "kubernetes", "asyncio", "aiohttp")
+_VERBOSE: Final = ("kopf", "kubernetes", "asyncio", "aiohttp")
 
 
 def set_up_logging(form: LogFormat, level: str) -> None:
@@ -25,6 +25,8 @@ def set_up_logging(form: LogFormat, level: str) -> None:
     root.setLevel(level)
     for name in _VERBOSE:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level)))
+    # It warns at every try while something is unreachable. Whoever asked says so once.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 
 def formatter(form: LogFormat) -> logging.Formatter:

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 
 from rightpool.cli.decider import Decider
 from rightpool.cli.logs import set_up_logging
+from rightpool.cli.number_range import seconds
 from rightpool.cluster.client import Hook
 from rightpool.handlers.operator import run_operator
 from rightpool.runtime.wiring import Operator
-from rightpool.settings import OperatorSettings
+from rightpool.settings import LONGEST_INTERVAL, SHORTEST_INTERVAL, OperatorSettings
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import TelemetryReader
 from rightpool.telemetry.scrape import ScrapeReader
@@ -28,19 +29,26 @@ logger = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Few: what one changes between runs on a laptop. All settings are environment variables."""
     parser.add_argument("--kubeconfig", type=Path, help="default: the pod's service account, else $KUBECONFIG")
-    parser.add_argument("--interval", type=float, metavar="SECONDS", help="between two planning cycles")
+    parser.add_argument(
+        "--interval",
+        type=seconds(SHORTEST_INTERVAL, LONGEST_INTERVAL),
+        metavar="SECONDS",
+        help="between two planning cycles",
+    )
     parser.add_argument("--prometheus-url", metavar="URL", help="default: the sidecars are read directly")
     parser.add_argument("--log-format", choices=("json", "text"))
 
 
 def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:
     """Until SIGTERM or SIGINT; then 0. 1 where only a new process can go on. hook: of the client that writes."""
-    given = {name: getattr(arguments, name) for name in ("kubeconfig", "interval", "prometheus_url", "log_format")}
+    options = ("kubeconfig", "interval", "prometheus_url", "log_format")
+    given = {name: value for name in options if (value := getattr(arguments, name)) is not None}
     try:
-        settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
+        settings = OperatorSettings(**given)
     except ValidationError as error:
         for problem in error.errors(include_url=False):
-            name = "RIGHTPOOL_" + "_".join(str(part) for part in problem["loc"]).upper()
+            field = str(problem["loc"][0])
+            name = f"--{field.replace('_', '-')}" if field in given else f"RIGHTPOOL_{field.upper()}"
             print(f"rightpool operator: {name}: {problem['msg']}", file=sys.stderr)
         return 2
     set_up_logging(settings.log_format, settings.log_level)

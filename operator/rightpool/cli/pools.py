@@ -32,6 +32,7 @@ from rightpool.cli.connection import (
     error_message,
 )
 from rightpool.cli.documents import print_document
+from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
@@ -78,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the catalog: the keys that spec.accelerator may have, with what the chart's values say of them",
     )
     add_watch_argument(parser)
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit status: 0 success, 1 error."""
 
     def work(connection: Connection) -> None:
-        view = ClusterView(connection.client, connection.namespace)
+        view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
         fleet = view.fleet()
         if arguments.output != "table":
             print_document(document(fleet, time.time()), arguments.output)
@@ -108,7 +110,7 @@ def _catalog(arguments: argparse.Namespace) -> tuple[Catalog, str | None]:
     """With the chart's values where a cluster answers; else the one that ships, with a sentence about that."""
     try:
         with connected(arguments) as connection:
-            view = ClusterView(connection.client, connection.namespace)
+            view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
             hidden = view.read_values()
             return view.catalog, hidden
     except CliError as error:

@@ -130,13 +130,13 @@ def unmeasured_fields(found: Explanation) -> Iterator[tuple[str, str, str]]:
         if field in profile.readings:
             continue
         if field is Field.SAMPLES_PER_SECOND and profile.unit is WorkUnit.STEPS:
-            reason = "the profiler sees steps, and not how many samples they take"
+            reason = "the profiler sees steps, but not how many samples they take"
         elif field is Field.EXPOSED_COMMUNICATION and profile.chips == 1:
-            reason = "one chip waits for no other"
+            reason = "a job of one chip does not wait for other chips"
         elif left_out:
-            reason = "not measured, or left out because it can't be so: the condition Profiled says which"
+            reason = "not measured, or left out because it is impossible: the condition Profiled says which"
         else:
-            reason = f"needs {_MEASURED[field].origin}, of which none has it"
+            reason = f"none of the sources has it: {_MEASURED[field].origin}"
         yield field.value, _MEASURED[field].title, reason
 
 
@@ -181,7 +181,7 @@ def profile_remarks(found: Explanation) -> str:
     if profile.newest is not None:
         remarks.append(f"measured {span(max(0.0, found.now - profile.newest))} ago")
     if profile.steadiness is not Steadiness.STEADY:
-        remarks.append(f"not to be relied on: {profile.steadiness.value}")
+        remarks.append(f"not reliable: {profile.steadiness.value}")
     return ", ".join(remarks)
 
 

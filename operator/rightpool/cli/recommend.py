@@ -114,7 +114,7 @@ def print_offers(page: Page, offers: Offers) -> None:
     page.table(OFFER_COLUMNS, [offer_cells(key, offer) for key, offer in offers])
     total = sum(offer.dollars_per_hour or 0.0 for _, offer in offers)
     page.line()
-    page.line(f"{dollars(total)} an hour are to be had; `rightpool approve NAME -n NAMESPACE` has one carried out")
+    page.line(f"{dollars(total)} an hour can be saved; `rightpool approve NAME -n NAMESPACE` approves one")
 
 
 def offer_cells(key: JobKey, offer: Offer) -> list[str]:

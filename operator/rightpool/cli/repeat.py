@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rightpool.cli.connection import Connection
+from rightpool.cli.number_range import seconds
 
 WATCH_SECONDS: Final = 10.0  # a cycle of the operator
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -20,7 +21,7 @@ def add_watch_argument(parser: argparse.ArgumentParser) -> None:
         "-w",
         "--watch",
         nargs="?",
-        type=_seconds,
+        type=seconds(1.0, 3600.0),
         const=WATCH_SECONDS,
         metavar="SECONDS",
         help=f"again and again, every {WATCH_SECONDS:.0f} seconds by default",
@@ -28,9 +29,9 @@ def add_watch_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def repeated(
-    look: Callable[[Connection], None], seconds: float | None, pause: Callable[[float], None] = time.sleep
+    look: Callable[[Connection], None], interval: float | None, pause: Callable[[float], None] = time.sleep
 ) -> Callable[[Connection], None]:
-    """`look` as it is, or again every so many seconds, on a cleared terminal."""
+    """`look` as it is, or again every `interval` seconds, on a cleared terminal."""
 
     def again(connection: Connection) -> None:
         while True:
@@ -38,17 +39,7 @@ def repeated(
                 print(_CLEAR, end="")
             look(connection)
             sys.stdout.flush()
-            assert seconds is not None
-            pause(seconds)
+            assert interval is not None
+            pause(interval)
 
-    return look if seconds is None else again
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 1.0 <= seconds <= 3600.0:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds from 1 to 3600")
-    return seconds
+    return look if interval is None else again

@@ -27,12 +27,11 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
 from rightpool.cli.books import read_all_books
-from rightpool.cli.connection import Connection, carry_out
+from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
@@ -48,11 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("--since", type=days, default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
     parser.add_argument("--by", choices=BY, default="namespace")
-    parser.add_argument("-n", "--namespace", help="only this namespace; default: all")
     add_operator_argument(parser)
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
-    parser.add_argument("-o", "--output", choices=("table", "csv", "json", "html"), default="table")
+    add_connection_arguments(parser, ("table", "csv", "json", "html"), "only this namespace; default: all")
 
 
 def run(arguments: argparse.Namespace) -> int:

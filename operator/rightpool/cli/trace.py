@@ -19,7 +19,9 @@ from typing import Any, Final
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
+from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.job_names import job_key
+from rightpool.cli.number_range import whole_number
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
@@ -44,9 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--rank", type=_rank, default=0, help="of the process that is traced; default: 0")
+    which.add_argument(
+        "--rank", type=whole_number(0, MAX_RANK), default=0, help="of the process that is traced; default: 0"
+    )
     which.add_argument("--all", action="store_true", help="trace all ranks, one after the other in each pod")
-    parser.add_argument("--summary", action="store_true", help="show the newest trace, and have none taken")
+    parser.add_argument("--summary", action="store_true", help="show the newest trace, without taking one")
     parser.add_argument(
         "-o",
         "--output",
@@ -60,13 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write what XLA's profiler has recorded of a JAX program into this folder, as `xprof FOLDER` reads it",
     )
+    add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
-
-
-def _rank(text: str) -> int:
-    if not text.isdecimal() or int(text) > MAX_RANK:
-        raise argparse.ArgumentTypeError(f"{text} is no rank: a whole number from 0 to {MAX_RANK}")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_output(arguments.xprof, every=True)
         trace = stored.job.state.trace if arguments.summary else _taken(connection.client, stored, rank)
         if trace is None:
-            raise CliError(f"no trace of {key} was taken so far: leave --summary out to have one taken")
+            raise CliError(f"no trace of {key} was taken so far: to take one, leave out --summary")
         if arguments.output is not None and arguments.summary:
             check_output(arguments.output, every=trace.ranks is not None)
         if trace.state is TraceState.FAILED:
@@ -91,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         page = Page()
         if trace.ranks is not None:
             show_ranks(trace.ranks, page)
-        show(trace, trace.summary, page, _roof(connection, stored, trace))
+        view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
+        show(trace, trace.summary, page, _roof(view, stored, trace))
         if arguments.output is not None:
             _write(connection.client, key, trace, arguments.output)
         if arguments.xprof is not None:
@@ -109,16 +109,17 @@ def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None
     written, problems = fetch_all(client, key, trace, path)
     print(f"\nwrote {how_many('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
     if problems:
+        lacking = trace.ranks.captured - len(written)
         raise CliError(
-            f"of {how_many('file', trace.ranks.captured)} {trace.ranks.captured - len(written)} can't be had, so that "
-            f"none could be compared with the job's status: {'; '.join(problems)}"
+            f"{lacking} of {how_many('file', trace.ranks.captured)} can't be read, so that none could be compared with "
+            f"the job's status: {'; '.join(problems)}"
         )
 
 
-def _roof(connection: Connection, stored: StoredJob, trace: Trace) -> Roof | None:
+def _roof(view: ClusterView, stored: StoredJob, trace: Trace) -> Roof | None:
     """Of the chip that was traced; None also for whom the pools can't be read."""
     try:
-        pools = ClusterView(connection.client, connection.namespace).fleet().pools
+        pools = view.fleet().pools
     except ClusterError:
         return None
     return traced_roof(trace, stored.job, recorded_profile(stored), pools)

@@ -38,9 +38,11 @@ def check_output(path: Path, every: bool) -> None:
     all ranks, and is made where it is not there. Raises CliError."""
     if not every:
         if path.is_dir() or not _writable(path.parent):
-            raise CliError(f"{path} can't be written: name a file in a folder that is there and yours")
+            raise CliError(f"{path} can't be written: name a file in a folder that exists and that you may write to")
     elif not (_writable(path) if path.exists() else _writable(path.parent)):
-        raise CliError(f"{path} can't be written: for all ranks, name a folder that is yours, or a new one in such")
+        raise CliError(
+            f"{path} can't be written: for all ranks, name a folder that you may write to, or a new folder in one"
+        )
 
 
 def _writable(folder: Path) -> bool:
@@ -80,12 +82,12 @@ def fetch_all(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) ->
             digests, problems = _collected(client, key, trace.id, pods, Path(name))
             if len(digests) >= trace.ranks.captured:
                 if digest_of_all(digests.items()) != trace.sha256:
-                    raise CliError("the files are not those that the job's status tells of: have another trace taken")
+                    raise CliError("the files are not those of the job's status: take another trace")
                 problems = []  # of pods without a trace, of which the status tells
             else:
                 problems = problems or ["their pods are gone, and the files with them"]
                 if not digests:
-                    raise CliError(f"no file of trace {trace.id} can be had: {'; '.join(problems)}")
+                    raise CliError(f"no file of trace {trace.id} can be read: {'; '.join(problems)}")
             mode = 0o666 & ~_mask()
             written = []
             for rank in sorted(digests):
@@ -114,7 +116,9 @@ def fetch_xspaces(client: ClusterClient, key: JobKey, trace: Trace, folder: Path
         with tempfile.TemporaryDirectory(dir=folder, prefix=".trace.") as name:
             digests, problems = _collected(client, key, trace.id, pods, Path(name), "xspace")
             if not digests:
-                raise CliError(f"nothing of XLA can be had of trace {trace.id}: {'; '.join(problems) or 'no pod runs'}")
+                raise CliError(
+                    f"trace {trace.id} has no file of XLA that can be read: {'; '.join(problems) or 'no pod runs'}"
+                )
             run.mkdir(parents=True, exist_ok=True)
             paths = {rank: run / f"rank-{rank}.xplane.pb" for rank in sorted(digests)}
             for rank, path in paths.items():
@@ -158,7 +162,7 @@ def _collected(
                     head = _read_head(stream, pod)
                     room, left = room - head.size, head.left > 0
                     if head.rank in digests or room < 0:
-                        raise CliError(f"pod {pod} sent rank {head.rank} once more, or too much")
+                        raise CliError(f"pod {pod} sent rank {head.rank} twice, or more data than allowed")
                     with (folder / _name(head.rank)).open("wb") as packed:
                         _read_body(stream, head.size, head.sha256, packed)
                     digests[head.rank] = head.sha256
@@ -178,7 +182,7 @@ def _in_words(path: Path, key: JobKey, pod: str) -> Iterator[None]:
             "(create and get pods/exec)"
         ) from error
     except NotFound as error:
-        raise CliError(f"pod {pod} is gone, and the file with it: have another trace taken") from error
+        raise CliError(f"pod {pod} is gone, and the file with it: take another trace") from error
     except ClusterError as error:
         raise CliError(f"the file can't be read from pod {pod}: {error.message}") from error
     except (OSError, EOFError) as error:

@@ -20,7 +20,6 @@ from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError
-from rightpool.cli.heartbeat import DEFAULT_NAMESPACE
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
 from rightpool.cluster.resources import (
@@ -90,8 +89,9 @@ class ClusterView:
     """Speaks to the API server with the rights of the user."""
     namespace: str
     """The namespace of the command."""
-    operator_namespace: str = DEFAULT_NAMESPACE
-    """Where the operator is installed."""
+    operator_namespace: str
+    """Where the operator is installed. Its books and the chart's values are read there and nowhere else: tenants can
+    write ConfigMaps like them."""
     catalog: Catalog = field(default_factory=load_catalog)
     """With the chart's values once `fleet` or `read_values` was called."""
     store: Store = field(default_factory=Store)
@@ -162,20 +162,23 @@ class ClusterView:
         return replace(view, problems=(*view.problems, *unused), notes=(*view.notes, *notes))
 
     def read_values(self) -> str | None:
-        """Put what the chart's values say of chips and prices over the catalog. A sentence where they can't be read."""
+        """Put what the chart's values say of chips and prices over the catalog. A sentence if none were read."""
         catalog = load_catalog()
-        hidden = None
+        where, missing = self.operator_namespace, None
         try:
-            found = self.client.list_all(CONFIG_MAPS, None, labels=LABEL_CATALOG)
-        except Forbidden:
-            try:
-                found = self.client.list_all(CONFIG_MAPS, DEFAULT_NAMESPACE, labels=LABEL_CATALOG)
-            except Forbidden as error:
-                found, hidden = [], f"figures and prices of the chart's values are left out: {error.message}"
-        for body in sorted(found, key=lambda body: (meta(body)["namespace"], meta(body)["name"])):
+            found = self.client.list_all(CONFIG_MAPS, where, labels=LABEL_CATALOG)
+        except Forbidden as error:
+            found, missing = [], f"figures and prices of the chart's values are left out: {error.message}"
+        else:
+            if not found:
+                missing = (
+                    f"namespace {where} has no figures and prices of a chart's values, so the catalog's are used. If "
+                    "the operator is in another namespace, name it by --operator-namespace"
+                )
+        for body in sorted(found, key=lambda body: str(meta(body)["name"])):
             catalog = with_values(catalog, str((body.get("data") or {}).get(CATALOG_KEY) or ""))
         self.catalog = catalog
-        return hidden
+        return missing
 
     def deleted_moves(self, alive: Collection[str]) -> tuple[BookedMove, ...]:
         """What moves of deleted jobs have shown, by the operator's books: tenants could write others. alive: uids of

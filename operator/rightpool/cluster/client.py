@@ -19,7 +19,7 @@ import urllib3
 from pydantic_core import from_json
 
 from rightpool.api.kubernetes import Resource
-from rightpool.cluster.errors import ClusterError, Expired, Unavailable, error_from
+from rightpool.cluster.errors import ClusterError, Expired, Unavailable, Unreachable, error_from
 from rightpool.cluster.limiter import RateLimiter
 from rightpool.cluster.official_client import kubernetes_client, kubernetes_config
 from rightpool.contract import FIELD_MANAGER
@@ -300,7 +300,7 @@ class ClusterClient:
         except kubernetes_client.ApiException as error:
             raise Unavailable(str(error.reason)) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(f"{self._api.configuration.host}: {_connection_problem(error)}") from error
+            raise Unreachable(f"{self._api.configuration.host}: {_connection_problem(error)}") from error
         if response.status >= 400:
             problem = error_from(response.status, data, response.getheader("Retry-After"))
             if isinstance(problem, Unavailable) and problem.retry_after:

@@ -8,7 +8,8 @@
     │                  rejected; the message is for its author
     ├── Forbidden      401, 403: missing permissions, or an admission policy
     ├── Expired        410: a page token or resource version is too old; start again
-    └── Unavailable    429, 5xx, no connection, timeout: try again later
+    └── Unavailable    429, 5xx: try again later
+        └── Unreachable   no connection, no answer in time
 
 Callers handle the classes they expect. After `Unavailable` the request may or may not have been carried out.
 """
@@ -54,11 +55,15 @@ class Expired(ClusterError):
 
 
 class Unavailable(ClusterError):
-    """No response, or one that asks to retry later, after `retry_after` seconds if given."""
+    """The request should be repeated later, after `retry_after` seconds if given."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, status=status, reason=reason)
         self.retry_after = retry_after
+
+
+class Unreachable(Unavailable):
+    """No response."""
 
 
 _BY_STATUS: dict[int, type[ClusterError]] = {

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from rightpool.api.kubernetes import Resource
-from rightpool.cluster.errors import ClusterError, Conflict, NotFound
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unreachable
 from rightpool.cluster.resources import LEASES
 
 MARGIN: Final = (
@@ -77,11 +77,6 @@ class LeaseElector:
         self.holder: str | None = None
 
     @property
-    def held_until(self) -> float:
-        """Time on `clock` until which no other process can be leader; 0 if this one is not leader."""
-        return self._held_until
-
-    @property
     def held(self) -> bool:
         """Whether this process is leader now."""
         return self._clock() < self._held_until
@@ -125,7 +120,8 @@ class LeaseElector:
         except Conflict:
             taken = False  # another process wrote between GET and PUT; the next step reads the result
         except ClusterError as error:
-            logger.warning("lease %s/%s: %s", self._namespace, self._name, error.message)
+            if not isinstance(error, Unreachable):  # the log says that once, for all requests
+                logger.warning("lease %s/%s: %s", self._namespace, self._name, error.message)
             taken = None  # unknown: the last renewal remains valid until it expires
         if taken:
             self._held_until = sent_at + self._duration * (1.0 - MARGIN)

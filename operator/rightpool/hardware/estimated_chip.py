@@ -1,8 +1,9 @@
 """What a chip without figures can do, estimated from its memory and what it costs.
 
 Rates of the catalog's chips follow their memory and list price: the logarithm of each is fitted to the logarithms of
-these two by least squares. The estimate is low on purpose, so that no job moves on a guess: three in four chips like it
-do more. How far the fit misses the chips that it was made from is its doubt, which widens predictions.
+these two by least squares. Chips without half precision do not count: they are old, and an unknown chip is not. The
+estimate is low on purpose, so that no job moves on a guess: three in four chips like it do more. How far the fit misses
+the chips that it was made from is its doubt, which widens predictions.
 """
 
 from __future__ import annotations
@@ -72,13 +73,12 @@ def _within(value: float, known: Sequence[float]) -> float:
 
 
 def _half(chip: Accelerator) -> float:
-    rates = [chip.peak_flops[dtype] for dtype in _HALF if dtype in chip.peak_flops]
-    return max(rates) if rates else max(chip.peak_flops.values())
+    return max(chip.peak_flops.get(dtype, 0.0) for dtype in _HALF)
 
 
 def _real(catalog: Catalog) -> list[Accelerator]:
     return [
         chip
         for _, chip in sorted(catalog.accelerators.items())
-        if chip.part is None and not chip.vendor.made_up and not chip.doubts and chip.declared is None
+        if chip.part is None and not chip.vendor.made_up and not chip.doubts and chip.declared is None and _half(chip)
     ]

@@ -9,10 +9,11 @@ import numpy as np
 
 from rightpool.api.choices import Batch
 from rightpool.api.placement import Placement
+from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.layout import Layout
 from rightpool.prediction.machines import Machines
-from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of
+from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of, observed_class
 from rightpool.prediction.step_shares import StepShares, step_shares
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
@@ -113,13 +114,22 @@ def features(
         throttling_sd=throttled_sd,
         profiled=np.array([profile is not None for profile in profiles], dtype=np.bool_),
         kind=np.array(
-            [UNKNOWN_PRECISION if profile is None else class_of(profile.traits.precision) for profile in profiles],
+            [_class(profile, machines.pools[pool].accelerator) for profile, pool in zip(profiles, pools, strict=True)],
             dtype=np.int64,
         ),
         volume=np.array(_volumes(profiles, divisions), dtype=np.float64),
         shares=step_shares(profiles, chips),
         seen=_seen(seen or {}, machines),
     )
+
+
+def _class(profile: Profile | None, chip: Accelerator) -> int:
+    """As the program tells its precision, else as the chip's units do."""
+    if profile is None:
+        return UNKNOWN_PRECISION
+    if profile.traits.precision is not None:
+        return class_of(profile.traits.precision)
+    return observed_class(chip, profile.value(Field.MATRIX_ACTIVE), profile.value(Field.COMPUTE_ACTIVE))
 
 
 def has_rate(profile: Profile) -> bool:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from rightpool.hardware.accelerator import Accelerator, Link
+from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from rightpool.profiles.shares import Attainable
 
 
 class Bottleneck(StrEnum):
@@ -57,10 +56,6 @@ class Case:
     """Of the window to be diagnosed."""
     accelerator: Accelerator
     """The chip, with the figures of its data sheet."""
-    link: Link
-    """What chips of the job communicate over."""
-    attainable: Attainable
-    """Shares of its peaks that programs reach on the chip."""
     before: Bottleneck | None
     """The class of the last diagnosis, for hysteresis; None for the first."""
 

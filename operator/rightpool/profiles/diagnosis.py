@@ -6,7 +6,7 @@ what limits their work. The first that applies gives the class.
 
 from __future__ import annotations
 
-from rightpool.hardware.accelerator import Accelerator, Link
+from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
 from rightpool.profiles.findings import Finding, NothingMeasured, ReadingsTooOld, WindowNotFull
 from rightpool.profiles.health import memory_is_short, no_room_for_more, throttled, unhealthy
@@ -14,31 +14,23 @@ from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.ranks import straggler
 from rightpool.profiles.roofs import on_chip
 from rightpool.profiles.sample import Field
-from rightpool.profiles.shares import Attainable, decompose
+from rightpool.profiles.shares import decompose
 from rightpool.profiles.waiting import idle, unused, waiting, without_shares
 
 
-def diagnose(
-    profile: Profile,
-    accelerator: Accelerator,
-    *,
-    link: Link | None = None,
-    attainable: Attainable | None = None,
-    before: Bottleneck | None = None,
-) -> Diagnosis:
+def diagnose(profile: Profile, accelerator: Accelerator, before: Bottleneck | None = None) -> Diagnosis:
     """The bottleneck of a job, or Unknown with the missing counters.
 
-    `link` carries the job's communication; by default it is the link between chips of a node. `before` is the previous
-    diagnosis, for hysteresis. Busy time alone is no evidence for Compute: a loop of host-to-device copies is 100% busy
-    and computes nothing.
+    `before` is the previous diagnosis, for hysteresis. Busy time alone is no evidence for Compute: a loop of
+    host-to-device copies is 100% busy and computes nothing.
     """
-    found = _once(Case(profile, accelerator, link or accelerator.intra_link, attainable or Attainable(), before))
+    found = _once(Case(profile, accelerator, before))
     # A class that is new changes the thresholds for the next window. What holds under its own is taken.
     for _ in Bottleneck:
         if found.bottleneck is before:
             break
         before = found.bottleneck
-        found = _once(Case(profile, accelerator, link or accelerator.intra_link, attainable or Attainable(), before))
+        found = _once(Case(profile, accelerator, before))
     return found
 
 
@@ -49,7 +41,7 @@ def _once(case: Case) -> Diagnosis:
         return fault
     if profile.steadiness is not Steadiness.STEADY:
         return _unsteady(profile)
-    shares = decompose(profile, case.attainable)
+    shares = decompose(profile)
     found = (
         idle(case)
         or throttled(case)

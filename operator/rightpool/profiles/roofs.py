@@ -27,7 +27,7 @@ from rightpool.profiles.findings import (
 )
 from rightpool.profiles.health import power_limit
 from rightpool.profiles.sample import Field
-from rightpool.profiles.shares import Roofline, Shares, roofline
+from rightpool.profiles.shares import ATTAINABLE, Roofline, Shares, roofline
 
 # Below this activity the compute units of a busy chip do nothing: it copies, or kernels wait.
 _NOT_COMPUTING: Final = 0.05
@@ -105,9 +105,9 @@ def _nearer(case: Case, roofs: Roofs) -> Diagnosis:
 
 
 def _roofs(case: Case, working: float, known: Roofline | None) -> Roofs:
-    near = roofline(case.profile, working, case.attainable) if known is None else known
+    near = roofline(case.profile, working) if known is None else known
     pipes = [
-        (min(value / working, 1.0) / case.attainable.matrix if working > 0 else 0.0, field)
+        (min(value / working, 1.0) / ATTAINABLE if working > 0 else 0.0, field)
         for field in _PIPES
         if (value := case.value(field)) is not None
     ]

@@ -8,22 +8,14 @@ the exposed communication is work on the chip.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 
-
-@dataclass(frozen=True, slots=True)
-class Attainable:
-    """The highest ratios that kernels sustain on a chip. Closeness to the roofline is relative to them.
-
-    0.8 for training steps: a bf16 matmul alone reaches 0.93, a device copy 0.89, mixed steps less.
-    """
-
-    matrix: float = 0.8
-    """Share of the time that matrix units are active."""
-    bandwidth: float = 0.8
-    """Share of the data sheet's bandwidth."""
+ATTAINABLE: Final = 0.8
+"""The highest ratio that training steps sustain: of the time of matrix units, and of the bandwidth of the data sheet. A
+bf16 matmul alone reaches 0.93, a device copy 0.89, mixed steps less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +74,7 @@ class Shares:
         return None if weight is None else self.chip * (1.0 - weight)
 
 
-def decompose(profile: Profile, attainable: Attainable | None = None) -> Shares | None:
+def decompose(profile: Profile) -> Shares | None:
     """The shares of a step; None if busy time, or exposed communication of several chips, is unknown.
 
     Input wait is measured on the host, and the chip may work meanwhile. So at most the idle time counts as input.
@@ -103,23 +95,20 @@ def decompose(profile: Profile, attainable: Attainable | None = None) -> Shares 
         host=idle - waiting,
         communication=exposed,
         chip=occupied - exposed,
-        roofline=roofline(profile, occupied - exposed, attainable or Attainable()),
+        roofline=roofline(profile, occupied - exposed),
     )
 
 
-def roofline(profile: Profile, working: float, attainable: Attainable) -> Roofline:
+def roofline(profile: Profile, working: float) -> Roofline:
     """Closeness to the roofs while the chip works (`working`: share of the step); counters are means over the step."""
 
-    def near(field: Field, highest: float) -> float | None:
+    def near(field: Field) -> float | None:
         ratio = profile.value(field)
         if ratio is None:
             return None
-        return 0.0 if working <= 0 else min(_ratio(ratio) / (working * highest), 1.0 / highest)
+        return 0.0 if working <= 0 else min(_ratio(ratio) / (working * ATTAINABLE), 1.0 / ATTAINABLE)
 
-    return Roofline(
-        matrix=near(Field.MATRIX_ACTIVE, attainable.matrix),
-        bandwidth=near(Field.MEMORY_BANDWIDTH, attainable.bandwidth),
-    )
+    return Roofline(matrix=near(Field.MATRIX_ACTIVE), bandwidth=near(Field.MEMORY_BANDWIDTH))
 
 
 def _ratio(value: float) -> float:

@@ -125,14 +125,15 @@ def _host(case: Case, waited: float, idling: float) -> Diagnosis:
 
 def _over_link(case: Case, communication: float) -> Diagnosis:
     """Exposed communication, judged against what the link can carry in that time."""
-    kind, chips = case.link.kind, case.profile.chips
+    link, chips = case.accelerator.intra_link, case.profile.chips
+    kind = link.kind
     peer, pcie = case.value(Field.PEER_SENT), case.value(Field.PCIE_SENT)
     sent = peer if kind in _PEERS else pcie if kind is LinkKind.PCIE else None
     finding = WaitsForLink(chips, communication, kind)
     if kind in _PEERS and peer is not None and pcie is not None and pcie > _BY_HOST * peer:
         finding = replace(finding, over_host=pcie / (pcie + peer))
     elif sent is not None and communication > 0.0:
-        capacity = case.link.bytes_per_second
+        capacity = link.bytes_per_second
         # Bytes that move while chips work are counted too, so this is an upper limit.
         used = sent / (communication * capacity) >= case.threshold(_LINK_USED, Bottleneck.COMMUNICATION_BOUND)
         finding = replace(finding, sent=sent, capacity=capacity, used=used)

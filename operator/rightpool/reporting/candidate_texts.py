@@ -139,7 +139,7 @@ def by_pool(candidates: Iterable[Candidate]) -> str:
     if len(left_out) == 1:
         shown.append(_placed_text(first[left_out[0]]))
     elif left_out:
-        shown.append(f"{some(left_out)} are not in placement.pools.allow: add there what may be used")
+        shown.append(f"{some(left_out)} are not in placement.pools.allow: add those that may be used")
     return "; ".join(shown)
 
 

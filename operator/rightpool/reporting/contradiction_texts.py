@@ -25,8 +25,8 @@ def contradiction_text(found: Contradiction, job: str) -> str:
             return f"status.migration is there and status.placement is not: {_UNDO_MIGRATION}"
         case BackwardMigration():
             return (
-                f"status.migration.to.revision is r{found.target}, which does not come after r{found.left} that is "
-                f"left: {_UNDO_MIGRATION}"
+                f"status.migration.to.revision is r{found.target}, which is not newer than r{found.left} of "
+                f"status.migration.from: {_UNDO_MIGRATION}"
             )
         case MisplacedMigration():
             return (

@@ -55,7 +55,7 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
         case Gap():
             return gap_text(evidence)
         case Failure(error):
-            return f"the operator failed on this job, which is a defect of it: {error}"
+            return f"the operator failed on this job because of a defect in the operator: {error}"
         case PoolGone():
             problem = evidence.problem or f"pool {evidence.pool} is not known any more"
             return f"{problem}; {_gone(job, assessment, evidence)}"
@@ -67,7 +67,7 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
             target = "" if decision.target is None else place(decision.target)
             return f"does not start on {place(here)} ({obstacle}): starts on {target}"
         case Gathering(placement):
-            kept = f"nodes of {placement.pool} are kept free for it, which has waited longer than startDeadline"
+            kept = f"nodes of {placement.pool} are kept free for it, because it has waited longer than startDeadline"
             return f"{_waiting(job, assessment, decision)}; {kept}"
         case SourceNotHeld():
             return f"{_taken(job, assessment, decision)}; {_without_return(evidence)}"
@@ -153,7 +153,7 @@ def _unreachable(job: Job, assessment: Assessment, decision: Decision) -> str:
     current, best = assessment.current, decision.candidate
     missed = "" if current is None else f"on {place(current.placement)}, where the job is, {verdict_text(current)}"
     if best is not None:
-        return f"{missed}; {predicted(best)} holds it, and not surely enough to move"
+        return f"{missed}; {predicted(best)} may hold it, but this is too uncertain to move"
     return f"{missed}; no other placement holds all targets: {by_pool(assessment.candidates)}"
 
 
@@ -251,8 +251,8 @@ def _without_return(evidence: SourceNotHeld) -> str:
     """Why what is left is not held until the verdict."""
     jobs = "another job waits" if evidence.waiting == 1 else f"{evidence.waiting} other jobs wait"
     return (
-        f"without return, since {jobs} for the chips that it leaves: holding them for {span(evidence.seconds)} would "
-        f"cost {dollars(evidence.cost)}, more than the {dollars(evidence.worth)} that a way back is worth"
+        f"without a way back, because {jobs} for the chips that it leaves: holding them for {span(evidence.seconds)} "
+        f"would cost {dollars(evidence.cost)}, and a way back is worth {dollars(evidence.worth)}"
     )
 
 
@@ -263,7 +263,7 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
         return ""
     leaves = f"; {verdict_text(current)}" if current is not None and current.rejection is not None else ""
     if assessment.unreachable is not None:
-        leaves += ", and no placement holds it surely enough"
+        leaves += ", and no placement is sure enough to hold it"
     if current is None or candidate.throughput is None:
         return f"{place(candidate.placement)}{leaves}"
     if leaves:
@@ -331,8 +331,8 @@ def limit_text(limit: Limit, now: float) -> str:
             )
         case Unproven(pool):
             return (
-                f"no move of a job of this size to {pool} has delivered yet; those that try it are under way, and "
-                "others wait for the first verdict"
+                f"no job of this size has moved to {pool} with success yet. The first moves are under way, and other "
+                "jobs wait for their verdict"
             )
         case SaveMissing(attempts, next_at):
             times = "once" if attempts == 1 else f"{attempts} times in a row"
@@ -354,5 +354,5 @@ def limit_text(limit: Limit, now: float) -> str:
             few = f"the job has run here since {instant(limit.since)}, and is measured for {windows}"
             if limit.for_deadline:
                 return f"{few} first: the deadline leaves time for them"
-            return f"{few} first: hours of a job may differ by as much as the move would save"
+            return f"{few} first: from hour to hour, a job may vary by as much as the move would save"
     raise NotImplementedError(type(limit).__name__)

@@ -31,15 +31,15 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     findings.CriticalError: _RUN_ELSEWHERE,
     findings.BrokenRow: _RUN_ELSEWHERE,
     findings.MemoryErrors: _RUN_ELSEWHERE,
-    findings.ClocksHeldDown: "see to cooling and power of the node, or run on another one",
+    findings.ClocksHeldDown: "check cooling and power of the node, or run on another one",
     findings.AllocationsRetried: _MORE_MEMORY,
     findings.NoRoomForBatch: _MORE_MEMORY,
-    findings.RankStarves: "look at the storage and the loader of the ranks that wait",
+    findings.RankStarves: "check the storage and the loader of the ranks that wait",
     findings.RankNeverWaits: _EVEN_OUT,
     findings.RankComputesMore: _EVEN_OUT,
     findings.RankIdles: _EVEN_OUT,
     findings.StillCompiles: "wait for its first steps, or look at its log",
-    findings.NothingRuns: "see whether the program hangs, or suspend the job",
+    findings.NothingRuns: "check whether the program hangs, or suspend the job",
     findings.ChipsUnused: (
         "start one process for each chip, such as by torchrun --nproc-per-node, or ask for fewer chips"
     ),
@@ -122,7 +122,7 @@ def _(finding: findings.NothingMeasured) -> str:
 
 @evidence_text.register
 def _(finding: findings.ReadingsTooOld) -> str:
-    return "the newest reading is too old to say anything about now"
+    return "the newest reading is too old"
 
 
 @evidence_text.register
@@ -163,7 +163,7 @@ def _(finding: findings.ClocksHeldDown) -> str:
 
 @evidence_text.register
 def _(finding: findings.AllocationsRetried) -> str:
-    return f"allocations failed at first {finding.times:.0f} times within the window{_fill(finding.memory_used)}"
+    return f"{finding.times:.0f} allocations failed at the first try within the window{_fill(finding.memory_used)}"
 
 
 @evidence_text.register
@@ -193,7 +193,8 @@ def _(finding: findings.RankComputesMore) -> str:
 
 @evidence_text.register
 def _(finding: findings.RankIdles) -> str:
-    return f"one of {finding.chips} chips is busy {percent(finding.slowest)}, {percent(finding.mean)} is the mean"
+    slowest, mean = percent(finding.slowest), percent(finding.mean)
+    return f"one of {finding.chips} chips is busy {slowest} of the time, and the mean is {mean}"
 
 
 @evidence_text.register
@@ -254,7 +255,7 @@ def _(finding: findings.ComputesNothing) -> str:
 
 @evidence_text.register
 def _(finding: findings.NothingCounted) -> str:
-    return f"{_chips(finding.chips)} busy, which proves nothing: no counter tells what limits the work"
+    return f"{_chips(finding.chips)} busy, but no counter tells what limits the work"
 
 
 @evidence_text.register

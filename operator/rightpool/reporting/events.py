@@ -158,7 +158,7 @@ def _rescue(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]
         note = f"{about} about to be lost ({why}): the program is asked to save"
         yield Event(regarding, "SaveRequested", "Save", note, warning=True, subject="rescue")
     elif now.over and not was.over and now.saved_at is not None:
-        note = f"the program has saved before its pods are lost, at {write_unix_time(floor(now.saved_at))}"
+        note = f"the program saved at {write_unix_time(floor(now.saved_at))}, before its pods are lost"
         yield Event(regarding, "Saved", "Save", note, subject="rescued")
     elif now.over and not was.over:
         timeout = span(new.spec.checkpoint.timeout.total_seconds())

@@ -12,8 +12,8 @@ from rightpool.reporting.wording import number, share
 
 _TEXTS: Final = {
     FlopsGap.NOT_MEASURED: "the job was not measured",
-    FlopsGap.SAMPLES_UNSEEN: "samples are not seen: say in spec.progress.samplesPerStep how many a step takes",
-    FlopsGap.FLOPS_UNKNOWN: "FLOPs of a sample are not known: say them in spec.progress.flopsPerSample",
+    FlopsGap.SAMPLES_UNSEEN: "samples are not seen: set spec.progress.samplesPerStep to the samples of a step",
+    FlopsGap.FLOPS_UNKNOWN: "FLOPs of a sample are not known: set spec.progress.flopsPerSample",
     FlopsGap.PRECISION_UNKNOWN: "the program's precision is not known",
     FlopsGap.PEAK_UNKNOWN: "no FLOP/s of its chips in {precision}",
 }
@@ -30,15 +30,15 @@ def unknown_flops_text(job: Job, current: Candidate | None) -> str:
 def peak_exceeded_text(job: Job, found: PeakExceeded) -> str:
     """What can't be so, and which fields may be wrong."""
     profile = job.observed.profile
-    counted = "the FLOPs that the profiler counts for a step are wrong: say "
+    counted = "the FLOPs that the profiler counts for a step are wrong: set "
     if profile is not None and profile.unit is WorkUnit.STEPS:
         wrong = f"{counted}spec.progress.samplesPerStep and flopsPerSample"
     elif job.spec.flops_per_sample is None:
-        wrong = f"{counted}those of a sample in spec.progress.flopsPerSample"
+        wrong = f"{counted}spec.progress.flopsPerSample"
     else:
-        wrong = "spec.progress.flopsPerSample is too high: it counts no recomputation, and no sparsity"
+        wrong = "spec.progress.flopsPerSample is too high: leave out recomputation and sparsity"
     return (
         f"modelFlopsUtilization would be {share(found.flops / found.peak)}: {number(found.flops / 1e12)} TFLOP/s of a "
-        f"chip in {found.precision}, and {found.chip} does {number(found.peak / 1e12)}. Either {wrong}; or the chips "
-        f"are others: correct spec.accelerator, or spec.chip.teraflops, of AcceleratorPool {found.pool}"
+        f"chip in {found.precision}, and {found.chip} can do {number(found.peak / 1e12)}. Either {wrong}. Or the "
+        f"chips are others: correct spec.accelerator or spec.chip.teraflops of AcceleratorPool {found.pool}"
     )

@@ -7,6 +7,6 @@ from rightpool.planning.foreign_pod import ForeignPod
 def foreign_pod_text(pod: ForeignPod) -> str:
     """Which pod it is, and the remedy."""
     return (
-        f"pod {pod.name} has the labels of r{pod.revision} and is not its child's, and nothing is started beside it: "
-        f"delete the pod, or take the label {LABEL_REVISION} off it"
+        f"pod {pod.name} has the labels of r{pod.revision}, but does not belong to its child. Nothing is started "
+        f"beside it: delete the pod, or remove its label {LABEL_REVISION}"
     )

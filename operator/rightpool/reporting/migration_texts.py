@@ -84,7 +84,7 @@ class MigrationTexts:
         """Why a job that is worse off does not go back."""
         where = place(migration.source.placement)
         return {
-            Reason.SOURCE_NOT_HELD: f"it stays: {where} were not held for a way back, since others waited for them",
+            Reason.SOURCE_NOT_HELD: f"it stays: {where} were not held for a way back, as other jobs waited for them",
             Reason.NO_ROOM_TO_RETURN: f"it stays: there is no room for {where}, where it came from",
             Reason.RETURN_DOES_NOT_PAY: "it stays: over the time left it loses less than a restart would cost",
         }[why]
@@ -97,18 +97,17 @@ class MigrationTexts:
         # What was measured in a few windows is not all that counts.
         likely = "likely " if abs(result.likely - result.ratio) >= LIKELY else ""
         if result.dearer:
-            return f"{delivered}: no faster than before, which cost less"
+            return f"{delivered}: not faster than before, and the placement before cost less"
         if result.verdict is Verdict.WORSE:
             worse = f"{likely}{result.likely - 1:.0%} worse than before"
-            return f"{delivered}: {worse}, beyond the {result.tolerance:.0%} that such spans may differ"
+            return f"{delivered}: {worse}; by chance such spans may differ by {result.tolerance:.0%}"
         if result.verdict is Verdict.BETTER:
-            tail = "" if result.reason is Reason.DELIVERED else ", less than promised, yet better than before"
+            tail = "" if result.reason is Reason.DELIVERED else ", less than promised, but better than before"
             return f"{delivered}: {likely}{1 - result.likely:.0%} better than before{tail}"
         why = _FOR_GOOD.get(migration.reason)
         if why is not None:
             return f"{delivered}; it stays: {why}"
-        kept = "not surely better or worse than before the move; it stays, since moving back would cost again"
-        return f"{delivered}: {kept}"
+        return f"{delivered}: not certainly better or worse than before; it stays, because moving back would cost again"
 
     def untraced(self, setback: TraceSetback) -> str:
         """Why a trace that was asked for was not taken."""
@@ -155,7 +154,7 @@ def _repeated(job: Job, ended: float) -> str:
     """What the program does again that it had done until `ended`, Unix seconds."""
     saved, track = job.observed.checkpoint_at, job.observed.track
     if saved is None:
-        return "No save of it is known: where it has none, it begins anew"
+        return "No save of it is known. If there is none, it starts from the beginning"
     text = f"{span(max(0.0, ended - saved))} of work since its last save at {instant(saved)} are done again"
     units = 0.0 if track is None else track.since_save()
     return f"{text}, {number(units)} {track.unit.plural}" if track is not None and units >= 1.0 else text

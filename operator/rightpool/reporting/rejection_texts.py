@@ -9,16 +9,19 @@ from rightpool.planning.evaluate import rejection as kinds
 from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
 
 
+def pool_of(placement: Placement) -> str:
+    """a10g (spot)."""
+    return f"{placement.pool} (spot)" if placement.capacity is CapacityType.SPOT else placement.pool
+
+
 def place(placement: Placement) -> str:
     """8 chips of a10g (spot)."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{chips(placement.chips)} of {placement.pool}{spot}"
+    return f"{chips(placement.chips)} of {pool_of(placement)}"
 
 
 def short_place(placement: Placement) -> str:
     """8×a10g (spot), for columns."""
-    spot = " (spot)" if placement.capacity is CapacityType.SPOT else ""
-    return f"{placement.chips}×{placement.pool}{spot}"
+    return f"{placement.chips}×{pool_of(placement)}"
 
 
 @singledispatch
@@ -47,9 +50,9 @@ def _(rejection: pool_kinds.PoolNotSelected) -> str:
 @rejection_text.register
 def _(rejection: pool_kinds.OtherVendor) -> str:
     return (
-        f"{rejection.pool} has {rejection.vendor} chips and the template is taken to run on {rejection.known} alone: "
-        f"add what differs there to placement.variants with vendor {rejection.vendor}, or name the pool in "
-        "placement.pools.allow where the template runs on both as it is"
+        f"{rejection.pool} has {rejection.vendor} chips, and the template is assumed to run on {rejection.known} chips "
+        "only. If it runs on both without changes, name the pool in placement.pools.allow. Else add what differs to "
+        f"placement.variants, with vendor {rejection.vendor}"
     )
 
 
@@ -109,10 +112,10 @@ def _(rejection: pool_kinds.SizeNotMultiple) -> str:
 
 @rejection_text.register
 def _(rejection: pool_kinds.TensorSplit) -> str:
-    fast = f"in slices of {rejection.fast}" if rejection.slices else f"{rejection.fast} in a pod"
+    fast = f"{rejection.fast} chips of a {'slice' if rejection.slices else 'pod'}"
     return (
-        f"{rejection.pool} has {fast} on fast links, of which no whole groups of {rejection.tensor} can be made: lower "
-        "elasticity.modelParallel.tensor, or ask for pods of whole groups with chipsPerReplica"
+        f"{rejection.pool} connects {fast} by fast links, and they can't be divided into groups of {rejection.tensor}: "
+        "lower elasticity.modelParallel.tensor, or set chipsPerReplica so that each pod holds whole groups"
     )
 
 
@@ -120,15 +123,16 @@ def _(rejection: pool_kinds.TensorSplit) -> str:
 def _(rejection: pool_kinds.NoSize) -> str:
     if rejection.parts:
         return (
-            f"{rejection.pool} gives MIG slices, between which programs can't communicate: a job has one of them; set "
-            "elasticity with minChips 1 and batch if the program can run on one"
+            f"{rejection.pool} gives MIG slices, and programs can't communicate between them: a job gets one slice. If "
+            "the program can run on one, set elasticity.minChips to 1, and elasticity.batch"
         )
     whole = f"slices of {rejection.unit}" if rejection.slices else f"nodes of {rejection.unit}"
     if rejection.pods is not None:
         count, each = rejection.pods
         return (
-            f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no {count} × {chips(each)}; "
-            "without elasticity the size is fixed: set elasticity.minChips, maxChips and batch if others will do"
+            f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: {count} × {chips(each)} is not "
+            "possible. Without elasticity the size is fixed. To allow other sizes, set elasticity.minChips, maxChips "
+            "and batch"
         )
     multiple = "" if rejection.multiple == 1 else f" in multiples of {rejection.multiple} (elasticity.modelParallel)"
     return (
@@ -148,8 +152,8 @@ def _(rejection: kinds.PrecisionUnsupported) -> str:
 @rejection_text.register
 def _(rejection: kinds.StepsDiffer) -> str:
     return (
-        f"steps/s on {chips(rejection.chips)} do not compare with those of now: with elasticity.batch PerChip a step "
-        "has another number of samples there, which the profiler does not see. Say it in spec.progress.samplesPerStep"
+        f"steps/s on {chips(rejection.chips)} can't be compared with the present ones: with elasticity.batch PerChip a "
+        "step has another number of samples there, and the profiler does not see it. Set spec.progress.samplesPerStep"
     )
 
 
@@ -174,7 +178,7 @@ def _(rejection: kinds.MemoryShort) -> str:
 def _(rejection: kinds.MemoryMayNotDo) -> str:
     return (
         f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to {gibibytes(rejection.worst)} "
-        f"(what is split over the chips is not known: elasticity.state says it), chips of {rejection.pool} have "
+        f"(set elasticity.state to say what is split over the chips), chips of {rejection.pool} have "
         f"{gibibytes(rejection.size)}"
     )
 
@@ -228,8 +232,8 @@ def _(rejection: kinds.FlopsUtilizationLow) -> str:
 @rejection_text.register
 def _(rejection: kinds.ScalingNoBetterKnown) -> str:
     return (
-        f"the job was moved away from {place(rejection.placement)}, and whether targets.minScalingEfficiency holds "
-        "there is not known better than then"
+        f"the job was moved away from {place(rejection.placement)}, and nothing new is known since then about "
+        "targets.minScalingEfficiency there"
     )
 
 
@@ -285,8 +289,8 @@ def _(rejection: kinds.SuspectedPool) -> str:
 @rejection_text.register
 def _(rejection: kinds.KeptFree) -> str:
     return (
-        f"{rejection.pool} keeps what is free for an older job that has waited longer than the policy's startDeadline, "
-        f"and {chips(rejection.chips)} would delay it"
+        f"the free chips of {rejection.pool} are kept for an older job, which has waited longer than the policy's "
+        f"startDeadline: {chips(rejection.chips)} would delay it"
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
@@ -157,7 +157,8 @@ class Planner:
                     pause = self._shortest
             except ClusterError as error:
                 failures += 1
-                logger.warning("no cycle: %s", error.message)
+                if not isinstance(error, Unreachable):  # the log says that once, for all requests
+                    logger.warning("no cycle: %s", error.message)
             except Exception:
                 failures += 1
                 logger.exception("the cycle failed")
@@ -394,7 +395,7 @@ class Planner:
             parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
             return None
         self._refused.forget((uid,))
-        parts.metrics.status_writes.labels("written").inc()
+        parts.metrics.statuses_written.inc()
         parts.store.assume(PROFILED_JOBS, answer)
         before, after = step.draft.before, step.draft.conditions
         for event in self._announcer.events(step.stored.regarding, step.before, step.after, before, after):

@@ -9,6 +9,7 @@ from rightpool.cluster.client import ClusterClient, Hook
 from rightpool.cluster.discovery import unserved
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
+from rightpool.cluster.reachability import Reachability
 from rightpool.cluster.resources import NAMESPACES
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
@@ -55,12 +56,13 @@ class Operator:
         self.store = Store()
         self.watches = Watches(watched(), settings.watch_namespaces)
         self._health = Health(settings.interval, settings.api_timeout)
+        reachability = Reachability(hook)
         self._client = ClusterClient.connect(
             settings.kubeconfig,
             qps=settings.api_qps,
             burst=settings.api_burst,
             timeout=settings.api_timeout,
-            hook=hook,
+            hook=reachability,
         )
         self._relister = Relister(
             self._client,
@@ -73,7 +75,7 @@ class Operator:
         self._elector = LeaseElector(
             # Its own client, so that renewing the Lease does not wait for the rate limit of ten thousand status writes.
             ClusterClient.connect(
-                settings.kubeconfig, timeout=min(settings.api_timeout, settings.lease_duration / 3), hook=hook
+                settings.kubeconfig, timeout=min(settings.api_timeout, settings.lease_duration / 3), hook=reachability
             ),
             namespace=settings.lease_namespace,
             name=settings.lease_name,

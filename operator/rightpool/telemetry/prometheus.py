@@ -15,7 +15,7 @@ from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.telemetry.samples import sample_of
 from rightpool.telemetry.sources import registry
 from rightpool.telemetry.sources.rows import BadAnswer, rows_of, vector_of
-from rightpool.telemetry.sources.source import Collector, Query, Scope, Source, SourceReading, TargetIndex
+from rightpool.telemetry.sources.source import Collector, Query, Source, SourceReading, TargetIndex
 
 _LARGEST_ANSWER: Final = 64 * 2**20
 _SHORTEST_HORIZON: Final = 10.0  # seconds
@@ -26,7 +26,7 @@ class PrometheusReader:
     """Reads Revisions through one Prometheus, or anything that answers like it.
 
     scrape_interval: Prometheus' own, seconds. timeout: seconds for one query. budget: seconds for all of one reading;
-    what does not fit in fails. matchers: see Scope. verify: as in requests, a CA bundle's path or False.
+    what does not fit in fails.
     sources: in the order of precedence; by default those of the registry.
     Used by one thread at a time.
     """
@@ -38,21 +38,17 @@ class PrometheusReader:
         scrape_interval: float = 10.0,
         timeout: float = 10.0,
         budget: float = 20.0,
-        headers: Mapping[str, str] | None = None,
-        verify: bool | str = True,
-        matchers: str = "",
         sources: Sequence[Source] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         session = BoundedSession(_LARGEST_ANSWER, timeout, vector_of)
-        session.verify = verify
         # No retries: the next cycle is one, and several time limits in a row would hold up all jobs.
         self._prometheus: Any = PrometheusConnect(
-            url=url.rstrip("/"), headers=dict(headers or {}), session=session, retry=Retry(total=0, read=False)
+            url=url.rstrip("/"), session=session, retry=Retry(total=0, read=False)
         )
-        scope = Scope(math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON)), matchers)
+        horizon = math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON))
         chosen = registry.SOURCES if sources is None else sources
-        self._queries = [(source, source.queries(scope)) for source in chosen]
+        self._queries = [(source, source.queries(horizon)) for source in chosen]
         self._timeout = timeout
         self._budget = budget
         self._clock = clock

@@ -180,9 +180,7 @@ def test_each_missing_right_is_named_and_nothing_runs(
     )
     result = rightpool("calibrate", pool, kubeconfig=tenant)
     assert result.returncode == 1
-    assert result.stderr.startswith(
-        "rightpool calibrate: the cluster does not let you create jobs (batch) in namespace "
-    )
+    assert result.stderr.startswith("rightpool calibrate: you are not allowed to create jobs (batch) in namespace ")
     for right in ("delete jobs (batch)", "list pods", "get pods/log", "patch acceleratorpools/status (rightpool.dev)"):
         assert right in result.stderr
     assert cluster.list_all(JOBS, namespace) == []

@@ -203,7 +203,7 @@ def test_a_tenant_without_rights_gets_the_missing_right(tenant: Path) -> None:
     result = rightpool("top", "-A", kubeconfig=tenant)
     assert result.returncode == 1
     assert result.stderr.startswith(
-        "rightpool top: the cluster does not let you: profiledjobs.rightpool.dev is forbidden"
+        "rightpool top: the cluster does not allow it: profiledjobs.rightpool.dev is forbidden"
     )
 
 

@@ -337,7 +337,7 @@ def test_a_pod_that_is_gone(site: Site) -> None:
     site.kubectl("delete", "pod", pod, f"--namespace={NAMESPACE}", "--force", "--grace-period=0")
     code, out, err = site.trace(JOB, "--summary", "-o", str(site.folder / "gone.json"), user=site.user("reader"))
     assert code == 1 and "WHAT THE TIME GOES TO" in out
-    assert err == f"rightpool trace: pod {pod} is gone, and the file with it: have another trace taken\n", err
+    assert err == f"rightpool trace: pod {pod} is gone, and the file with it: take another trace\n", err
 
 
 def test_two_pods_and_which_one_holds_up_the_other(site: Site) -> None:

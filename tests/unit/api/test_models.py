@@ -30,7 +30,6 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
-from rightpool.api.pool_selection import PoolSelection
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.quantities import LARGE_PATTERN
 from rightpool.api.revision import Revision
@@ -159,22 +158,6 @@ def test_a_spec_is_frozen() -> None:
 def test_a_deadline_needs_a_zone() -> None:
     with pytest.raises(ValidationError, match="time zone"):
         spec(targets={"deadline": "2026-12-01T00:00:00"})
-
-
-@pytest.mark.parametrize(
-    ("selection", "selected"),
-    [
-        ({}, True),
-        ({"allow": ["a10g"]}, True),
-        ({"allow": ["a100"]}, False),
-        ({"deny": ["a10g"]}, False),
-        ({"selector": {"matchLabels": {"tier": "cheap"}}}, True),
-        ({"selector": {"matchLabels": {"tier": "fast"}}}, False),
-        ({"allow": ["a10g"], "selector": {"matchLabels": {"tier": "fast"}}}, False),
-    ],
-)
-def test_pools_are_selected_by_name_and_label(selection: dict[str, Any], selected: bool) -> None:
-    assert PoolSelection.model_validate(selection).selects("a10g", {"tier": "cheap"}) is selected
 
 
 def test_a_pool_is_read() -> None:

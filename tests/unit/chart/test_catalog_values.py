@@ -47,7 +47,7 @@ def test_the_operator_reads_what_the_chart_was_given(
     mounted.write_text(stored["data"][CATALOG_KEY])
     catalog = read_catalog(mounted)
     assert not catalog.problems
-    assert catalog.get("L20-48GB").peak_flops["bf16"] == 119.5e12
+    assert catalog.get("L30-48GB").peak_flops["bf16"] == 119.5e12
     assert catalog.get("L4-24GB").power_watts == 60.0
     price = catalog.get("A100-SXM4-80GB").list_price
     assert (price.on_demand, price.spot, price.source) == (2.1, 1.05, FigureSource.VALUES)

@@ -246,7 +246,7 @@ def two_pools() -> FakeClient:
 
 
 def view_of(client: FakeClient, namespace: str = "vision") -> ClusterView:
-    return ClusterView(client, namespace)  # type: ignore[arg-type]
+    return ClusterView(client, namespace, "rightpool-system")  # type: ignore[arg-type]
 
 
 def printed(width: int | None = None) -> tuple[Page, io.StringIO]:

@@ -193,9 +193,8 @@ def test_what_cannot_be_measured_says_why() -> None:
         _how(of_vendor(GOOGLE), None)
     assert _how(of_vendor(GOOGLE), "jax:tpu") == ("tpu", "jax:tpu")
     assert _chips(a100(), None) == 8 and _chips(a100(), 2) == 2
-    for wrong in (0, 9):
-        with pytest.raises(CliError, match="a node of a100 has 1 to 8"):
-            _chips(a100(), wrong)
+    with pytest.raises(CliError, match="a node of a100 has 1 to 8"):
+        _chips(a100(), 9)
 
 
 def test_the_table_and_the_document() -> None:

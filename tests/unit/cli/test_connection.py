@@ -140,7 +140,7 @@ def test_a_broken_kubeconfig_is_one_sentence(tmp_path: Path, text: str, capsys: 
     ("problem", "words"),
     [
         (NotFound("the server could not find the requested resource"), "not installed in this cluster"),
-        (Forbidden('profiledjobs is forbidden: User "dev"'), "does not let you: profiledjobs is forbidden"),
+        (Forbidden('profiledjobs is forbidden: User "dev"'), "does not allow it: profiledjobs is forbidden"),
         (Unavailable("ConnectionRefused"), "does not answer: ConnectionRefused"),
         (CliError("there is no such thing"), "there is no such thing"),
     ],

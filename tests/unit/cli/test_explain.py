@@ -167,7 +167,7 @@ def test_a_whole_namespace_is_explained_in_lines() -> None:
 
 @pytest.mark.parametrize(
     ("status", "reason", "does"),
-    [("False", "WarmingUp", "not to be relied on"), ("Unknown", "NotRunning", "Does\n  it does not run")],
+    [("False", "WarmingUp", "not reliable"), ("Unknown", "NotRunning", "Does\n  it does not run")],
 )
 def test_nothing_limits_a_job_that_is_not_measured_now(status: str, reason: str, does: str) -> None:
     client = two_pools()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.placement import CapacityType
 from rightpool.api.trace import Trace
 from rightpool.cli.connection import CliError
 from rightpool.cli.explain import Explanation, explain
@@ -68,6 +69,16 @@ def test_elsewhere_it_is_predicted_at_the_same_size() -> None:
     assert there.predicted and there.intensity == own.intensity
     assert there.flops == pytest.approx(own.flops * faster)
     assert there.low < there.flops < there.high
+
+
+def test_a_place_on_spot_chips_is_named_once_as_such() -> None:
+    found = explained()
+    (there,) = (
+        each for each in found.assessment.candidates if (each.placement.pool, each.placement.chips) == ("a10g", 4)
+    )
+    on_spot = replace(there, placement=replace(there.placement, capacity=CapacityType.SPOT))
+    (offer,), _ = offers_of(None, [on_spot], None)
+    assert offer.where == "4×a10g (spot)"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rightpool.cli import connection as connection_module
 from rightpool.cli import pools as module
 from rightpool.cli.connection import Connection
 from rightpool.cli.main import main
@@ -132,9 +133,9 @@ VALUES = {
 }
 
 
-def with_values(client: FakeClient, values: Any) -> FakeClient:
+def with_values(client: FakeClient, values: Any, namespace: str = "rightpool-system") -> FakeClient:
     labels, data = {LABEL_CATALOG: "true"}, {CATALOG_KEY: json.dumps(values)}
-    about = {"name": "rightpool-catalog", "namespace": "rightpool-system", "labels": labels}
+    about = {"name": "rightpool-catalog", "namespace": namespace, "labels": labels}
     client.add(CONFIG_MAPS, {"metadata": about, "data": data})
     return client
 
@@ -181,6 +182,37 @@ def test_values_that_a_user_may_not_read_are_told_where_they_matter() -> None:
     status["conditions"] = [condition("FiguresVerified", "False", "ChipFromValues")]
     (note,) = view_of(client).fleet().notes
     assert note.startswith("figures and prices of the chart's values are left out: configmaps is forbidden")
+
+
+def test_a_tenants_config_map_changes_no_price() -> None:
+    client = with_values(two_pools(), VALUES, namespace="vision")
+    found = document(view_of(client).fleet(), NOW)
+    assert [entry["figures"] for entry in found["pools"]] == ["verified", "unverified"]
+    assert found == document(view_of(two_pools()).fleet(), NOW)
+
+
+def test_values_in_another_namespace_than_the_one_that_was_asked_are_told() -> None:
+    client = with_values(two_pools(), VALUES, namespace="platform")
+    status = client.objects[ACCELERATOR_POOLS][0]["status"]
+    status["conditions"] = [condition("FiguresVerified", "False", "ChipFromValues")]
+    (note,) = view_of(client).fleet().notes
+    assert "namespace rightpool-system has no figures and prices" in note and "--operator-namespace" in note
+
+
+def test_the_operators_namespace_can_be_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = with_values(
+        with_values(two_pools(), VALUES, namespace="platform"), {"prices": {"A10G-24GB": {"perChipHour": "9"}}}
+    )
+    del client.objects[ACCELERATOR_POOLS][1]["spec"]["price"]
+    connection = Connection(client, "vision")  # type: ignore[arg-type]
+    monkeypatch.setattr(connection_module, "connected", lambda _: nullcontext(connection))
+    prices = {}
+    for words in ([], ["--operator-namespace", "platform"]):
+        assert main(["pools", "-o", "json", *words]) == 0
+        prices[len(words)] = json.loads(capsys.readouterr().out)["pools"][1]["pricePerChipHour"]
+    assert prices == {0: 9.0, 2: 0.5}
 
 
 def test_accelerators_have_the_charts_values(

@@ -104,7 +104,7 @@ def test_what_is_not_known_is_listed_with_the_reason() -> None:
 def test_a_counter_that_was_left_out_is_not_said_to_be_missing_at_its_source() -> None:
     """Who reads that no counter gives it looks for an exporter, and it is there."""
     status = measured()
-    left_out = "1 pod over 5 min; left out as they can't be so: powerWatts: less than is in use"
+    left_out = "1 pod over 5 min; left out because they are impossible: powerWatts: less than is in use"
     for condition in status["conditions"]:
         if condition["type"] == "Profiled":
             condition.update(reason="ContradictoryTelemetry", message=left_out)

@@ -47,7 +47,7 @@ def test_the_most_dollars_come_first() -> None:
         assert key in (recommend_module.__doc__ or "")
     page, stream = printed()
     print_offers(page, offers)
-    assert "$16.44 an hour are to be had" in stream.getvalue()
+    assert "$16.44 an hour can be saved" in stream.getvalue()
 
 
 def test_an_approval_names_what_is_recommended_and_the_object_it_was_read_from() -> None:

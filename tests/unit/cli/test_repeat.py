@@ -31,7 +31,7 @@ def test_what_is_no_number_of_seconds(text: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as ended:
         parser.parse_args(["--watch", text])
     assert ended.value.code == 2
-    assert f"--watch: {text} is no number of seconds from 1 to 3600" in capsys.readouterr().err
+    assert f"--watch: {text} is not a number of seconds from 1 to 3600" in capsys.readouterr().err
 
 
 def test_it_is_shown_until_it_is_interrupted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -207,7 +207,7 @@ def test_what_is_recommended_is_seen_with_what_it_would_save() -> None:
     client.add(PROFILED_JOBS, job(status=recommended()))
     text = output(client)
     assert "WOULD GO TO" in text and "4×a10g" in text and "60%" in text
-    assert "$12.24 an hour are to be had by what is recommended" in text, "20.28 - 4.02 for half of the work"
+    assert "$12.24 an hour can be saved by what is recommended" in text, "20.28 - 4.02 for half of the work"
     found = document(lines(client), NOW)
     assert found["jobs"][0]["goesTo"] == {"pool": "a10g", "chips": 4, "replicas": 1, "capacity": "OnDemand"}
     assert found["total"]["toBeHadPerHour"] == pytest.approx(12.24)

@@ -65,7 +65,7 @@ def test_measured_rates_stand_before_the_catalog() -> None:
 
 def test_measured_rates_stand_before_spec_chip() -> None:
     chip = {"memory": "48Gi", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
-    found = pool(measured(accelerator="L20-48GB", teraflops={"bf16": "100"}), key="L20-48GB", chip=chip).accelerator
+    found = pool(measured(accelerator="L30-48GB", teraflops={"bf16": "100"}), key="L30-48GB", chip=chip).accelerator
     assert found.declared is not None and found.measured is not None and found.figures is Figures.MEASURED
     assert found.peak_flops == {"bf16": pytest.approx(100e12 / USUAL_FLOPS)}
 

@@ -21,16 +21,16 @@ from rightpool.hardware.pool import Pool
 from rightpool.runtime.observe.catalog_file import read_catalog
 
 SHIPPED = load_catalog()
-L20 = {
+L30 = {
     "vendor": "NVIDIA",
     "memory": "48e9",
     "memoryGigabytesPerSecond": "864",
     "teraflops": {"fp32": "59.8", "bf16": "119.5"},
     "watts": "275",
-    "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-L20"},
+    "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-L30"},
 }
 NODE = NodeFacts(
-    "n", {"nvidia.com/gpu.product": "NVIDIA-L20", "nvidia.com/gpu.count": "8"}, chips={"nvidia.com/gpu": 8}
+    "n", {"nvidia.com/gpu.product": "NVIDIA-L30", "nvidia.com/gpu.count": "8"}, chips={"nvidia.com/gpu": 8}
 )
 
 
@@ -46,15 +46,15 @@ def pool(over: Catalog, accelerator: str, spot: bool = False, **fields: Any) -> 
 
 
 def test_a_chip_that_the_catalog_lacks_is_discovered_and_priced() -> None:
-    over = catalog(chips={"L20-48GB": L20}, prices={"L20-48GB": {"perChipHour": "0.90"}})
+    over = catalog(chips={"L30-48GB": L30}, prices={"L30-48GB": {"perChipHour": "0.90"}})
     assert not over.problems
     (found,) = discover([NODE], over).pools
-    assert (found.accelerator, found.chips_per_node) == ("L20-48GB", 8)
-    made = build_pools({"l20": found.spec()}, [NODE], {}, over).pools["l20"]
+    assert (found.accelerator, found.chips_per_node) == ("L30-48GB", 8)
+    made = build_pools({"l30": found.spec()}, [NODE], {}, over).pools["l30"]
     assert made.price == Price(0.9, source=FigureSource.VALUES)
     chip = made.accelerator
     assert chip.figures is Figures.DECLARED
-    assert chip.declared == Declaration(FigureSource.VALUES, "catalog.chips.L20-48GB of the chart's values")
+    assert chip.declared == Declaration(FigureSource.VALUES, "catalog.chips.L30-48GB of the chart's values")
     assert (chip.memory_bytes, chip.memory_bandwidth, chip.power_watts) == (48 * 10**9, 864e9, 275.0)
     assert chip.peak_flops == {"fp32": 59.8e12, "bf16": 119.5e12}
     assert not discover([NODE], SHIPPED).pools, "nobody knows it without the values"
@@ -102,18 +102,18 @@ def test_what_is_not_named_of_a_new_chip_is_estimated_from_what_it_costs() -> No
 
 
 MISTAKES: list[tuple[dict[str, Any], str, str]] = [
-    ({"chips": {"X1": {**L20, "memory": "48 gigs"}}}, "catalog.chips.X1.memory", 'such as "14Gi"'),
+    ({"chips": {"X1": {**L30, "memory": "48 gigs"}}}, "catalog.chips.X1.memory", 'such as "14Gi"'),
     (
-        {"chips": {"X1": {**L20, "memoryGigabytesPerSecond": "0"}}},
+        {"chips": {"X1": {**L30, "memoryGigabytesPerSecond": "0"}}},
         "catalog.chips.X1.memoryGigabytesPerSecond",
         "above 0",
     ),
-    ({"chips": {"X1": {**L20, "teraflops": {"bf16": 119.5}}}}, "catalog.chips.X1.teraflops.bf16", 'such as "24"'),
-    ({"chips": {"X1": {**L20, "teraflops": {}}}}, "catalog.chips.X1.teraflops", "no rate is named"),
-    ({"chips": {"X1": {**L20, "vendor": "Nvidia"}}}, "catalog.chips.X1.vendor", "one of Google, NVIDIA"),
+    ({"chips": {"X1": {**L30, "teraflops": {"bf16": 119.5}}}}, "catalog.chips.X1.teraflops.bf16", 'such as "24"'),
+    ({"chips": {"X1": {**L30, "teraflops": {}}}}, "catalog.chips.X1.teraflops", "no rate is named"),
+    ({"chips": {"X1": {**L30, "vendor": "Nvidia"}}}, "catalog.chips.X1.vendor", "one of Google, NVIDIA"),
     ({"chips": {"X1": {"vendor": "NVIDIA"}}}, "catalog.chips.X1.memory", "such as 48Gi"),
-    ({"chips": {"X1": {**L20, "memoryGB": "48"}}}, "catalog.chips.X1.memoryGB", "not permitted"),
-    ({"chips": {"X1": {**L20, "nodeLabels": {"gpu": "x"}}}}, "catalog.chips.X1.nodeLabels", "nvidia.com/gpu.product"),
+    ({"chips": {"X1": {**L30, "memoryGB": "48"}}}, "catalog.chips.X1.memoryGB", "not permitted"),
+    ({"chips": {"X1": {**L30, "nodeLabels": {"gpu": "x"}}}}, "catalog.chips.X1.nodeLabels", "nvidia.com/gpu.product"),
     ({"chips": {"X1": None}}, "catalog.chips.X1", "valid dictionary"),
     ({"chips": {"L4-24GB": {"vendor": "AMD"}}}, "catalog.chips.L4-24GB.vendor", "leave it out"),
     ({"prices": {"L4-24GB": {"perChipHour": "-1"}}}, "catalog.prices.L4-24GB.perChipHour", "0 or more"),
@@ -164,7 +164,7 @@ ANYTHING = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["chips", "prices", "L4-24GB", "X1", *L20, "bf16", "perChipHour", "nvidia.com/gpu.product"]
+                ["chips", "prices", "L4-24GB", "X1", *L30, "bf16", "perChipHour", "nvidia.com/gpu.product"]
             ),
             inner,
             max_size=4,
@@ -197,6 +197,6 @@ def test_the_operator_reads_a_file_and_starts_without_it(tmp_path: Path, caplog:
     assert missing.accelerators == SHIPPED.accelerators and "can't be read" in caplog.text
     file.write_bytes(b"\xff\xfe")
     assert "can't be read" in read_catalog(file).problems[0].message
-    file.write_text(json.dumps({"chips": {"L20-48GB": L20}, "prices": {}}))
-    assert read_catalog(file).get("L20-48GB").memory_bandwidth == 864e9
+    file.write_text(json.dumps({"chips": {"L30-48GB": L30}, "prices": {}}))
+    assert read_catalog(file).get("L30-48GB").memory_bandwidth == 864e9
     assert not read_catalog(file).problems

@@ -22,7 +22,7 @@ from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import at, predict, profile
 
 CATALOG = load_catalog()
-L20 = {
+L30 = {
     "memory": "48Gi",
     "memoryGigabytesPerSecond": "864",
     "teraflops": {"fp32": "59.8", "bf16": "119.5", "fp16": "119.5"},
@@ -50,24 +50,24 @@ def refused(found: Inventory, pool: str) -> tuple[ProblemKind, str]:
 
 
 def test_a_chip_that_the_catalog_lacks() -> None:
-    pool = built(l20=spec("L20-48GB", L20)).pools["l20"]
+    pool = built(l30=spec("L30-48GB", L30)).pools["l30"]
     chip = pool.accelerator
     assert chip.figures is Figures.DECLARED and not chip.doubts
-    assert chip.declared == Declaration(FigureSource.POOL, "spec.chip of AcceleratorPool l20")
-    assert chip.key == "L20-48GB" and chip.vendor is NVIDIA
+    assert chip.declared == Declaration(FigureSource.POOL, "spec.chip of AcceleratorPool l30")
+    assert chip.key == "L30-48GB" and chip.vendor is NVIDIA
     assert chip.memory_bytes == 48 * 2**30
     assert chip.memory_bandwidth == 864e9
     assert chip.peak_flops == {"fp32": 59.8e12, "bf16": 119.5e12, "fp16": 119.5e12}
     assert chip.power_watts == 275.0
-    assert "spec.chip of AcceleratorPool l20" in chip.provenance["memory_bandwidth"]
+    assert "spec.chip of AcceleratorPool l30" in chip.provenance["memory_bandwidth"]
     assert pool.intra_link == CATALOG.links[LinkKind.PCIE], "the slowest, where the pool does not say"
     assert pool.price.on_demand is None
 
 
 def test_an_unknown_chip_without_figures_says_where_to_write_them() -> None:
-    kind, message = refused(built(l20=spec("L20-48GB")), "l20")
+    kind, message = refused(built(l30=spec("L30-48GB")), "l30")
     assert kind is ProblemKind.UNKNOWN_ACCELERATOR
-    assert message.startswith("spec.accelerator: unknown accelerator 'L20-48GB'")
+    assert message.startswith("spec.accelerator: unknown accelerator 'L30-48GB'")
     assert message.endswith("or say in spec.chip what its chips can do, at least their memory")
 
 
@@ -95,27 +95,27 @@ def test_two_pools_can_not_replace_a_figure_differently() -> None:
 
 
 def test_pools_of_one_accelerator_say_the_same() -> None:
-    same = built(one=spec("L20-48GB", L20), two=spec("L20-48GB", L20, nodeSelector={"pool": "two"}))
+    same = built(one=spec("L30-48GB", L30), two=spec("L30-48GB", L30, nodeSelector={"pool": "two"}))
     assert same.pools["one"].accelerator is same.pools["two"].accelerator
-    other = {**L20, "memory": "24Gi"}
+    other = {**L30, "memory": "24Gi"}
     kind, message = refused(
-        built(one=spec("L20-48GB", L20), two=spec("L20-48GB", other, nodeSelector={"pool": "two"})), "two"
+        built(one=spec("L30-48GB", L30), two=spec("L30-48GB", other, nodeSelector={"pool": "two"})), "two"
     )
     assert kind is ProblemKind.CHIP_CONTRADICTORY
-    assert message == "spec.chip: pool one declares other figures for L20-48GB; make them equal"
+    assert message == "spec.chip: pool one declares other figures for L30-48GB; make them equal"
 
 
 def test_the_vendor_is_whose_resource_it_is() -> None:
     assert (
-        built(mig=spec("L20-1g", L20, resourceName="nvidia.com/mig-1g.6gb")).pools["mig"].accelerator.vendor is NVIDIA
+        built(mig=spec("L30-1g", L30, resourceName="nvidia.com/mig-1g.6gb")).pools["mig"].accelerator.vendor is NVIDIA
     )
-    kind, message = refused(built(new=spec("Z1", L20, resourceName="example.com/chip")), "new")
+    kind, message = refused(built(new=spec("Z1", L30, resourceName="example.com/chip")), "new")
     assert kind is ProblemKind.CHIP_CONTRADICTORY
     assert message.startswith("spec.resourceName: example.com/chip is no resource of a known vendor; use one of ")
 
 
 def test_no_rate_is_no_chip() -> None:
-    _, message = refused(built(l20=spec("L20-48GB", {**L20, "teraflops": {}})), "l20")
+    _, message = refused(built(l30=spec("L30-48GB", {**L30, "teraflops": {}})), "l30")
     assert message.startswith("spec.chip.teraflops: no rate is named")
 
 

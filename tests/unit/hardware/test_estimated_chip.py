@@ -11,7 +11,12 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.estimated_chip import estimated_bandwidth, estimated_flops
 
 CATALOG = load_catalog()
-REAL = [chip for chip in CATALOG.accelerators.values() if chip.part is None and not chip.vendor.made_up]
+HALF = {"bf16", "fp16"}
+REAL = [
+    chip
+    for chip in CATALOG.accelerators.values()
+    if chip.part is None and not chip.vendor.made_up and HALF & set(chip.peak_flops)
+]
 # What the estimate is below the middle of the fit, in standard deviations.
 BELOW = 0.6745
 
@@ -28,7 +33,7 @@ def misses(priced: bool, flops: bool) -> list[float]:
         without = replace(CATALOG, accelerators=others, usual_prices=prices)
         if flops:
             guess = estimated_flops(chip.memory_bytes, dollars, without)["bf16"]
-            actual = max(chip.peak_flops.get(dtype, 0.0) for dtype in ("bf16", "fp16")) or max(chip.peak_flops.values())
+            actual = max(chip.peak_flops.get(dtype, 0.0) for dtype in HALF)
         else:
             guess, actual = estimated_bandwidth(chip.memory_bytes, dollars, without), chip.memory_bandwidth
         found.append(math.log(actual / guess.value) / guess.sd - BELOW)

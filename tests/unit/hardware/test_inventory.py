@@ -244,12 +244,10 @@ def test_prices_that_the_pool_does_not_name() -> None:
     nodes = [karpenter("n1", "gpu"), karpenter("n2", "gpu")]
     (discovered,) = discover(nodes, CATALOG).pools
     assert build({"p": discovered.spec()}, nodes).pools["p"].price.on_demand == 1.418
-    recalled = build({"p": spec(accelerator="L4-24GB", price=None)}, [node("n1")])
-    assert recalled.pools["p"].price.on_demand == 0.8048
-    assert kinds(recalled) == [("p", ProblemKind.PRICE_UNVERIFIED)]
-    assert (
-        "spec.price: " in recalled.problems[0].message and "set spec.price.perChipHour" in recalled.problems[0].message
-    )
+    single = build({"p": spec(accelerator="RTXPRO4500-32GB", price=None)}, [node("n1")])
+    assert single.pools["p"].price.on_demand == 2.52
+    assert kinds(single) == [("p", ProblemKind.PRICE_UNVERIFIED)]
+    assert "spec.price: " in single.problems[0].message and "set spec.price.perChipHour" in single.problems[0].message
     unknown = build({"p": spec(accelerator="V100-PCIE-32GB", price={})}, [node("n1")])
     assert unknown.pools["p"].price.on_demand is None
     assert kinds(unknown) == [("p", ProblemKind.PRICE_UNKNOWN)]

@@ -236,7 +236,7 @@ def test_a_template_stays_with_one_vendor_unless_its_user_allows_others() -> Non
     assert home_vendor(shape, [acme, nvidia], None) == DEFAULT_VENDOR
     assert home_vendor(shape, [acme, nvidia], ACME) == ACME
     rejection = pool_gate(shape, acme, DEFAULT_VENDOR)
-    assert rejection is not None and "zeta has Acme chips and the template is taken to run on NVIDIA alone" in (
+    assert rejection is not None and "zeta has Acme chips, and the template is assumed to run on NVIDIA chips only" in (
         rejection_text(rejection)
     )
     allowed = spec(placement={"pools": {"allow": ["zeta"]}})

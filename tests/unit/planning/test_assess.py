@@ -375,4 +375,4 @@ def test_what_the_user_can_do_is_told_before_pools_that_he_does_not_allow() -> N
     made = spec(placement={"pools": {"allow": ["a100", "z"]}}, elasticity={"minChips": 4, "maxChips": 4})
     message = decision_and_text(judged(running(made=made), pools))[1]
     assert "z has no price" in message and "set spec.price" in message
-    assert "; a0, a1, a2, a3, a4, a5 and 4 more are not in placement.pools.allow: add there" in message
+    assert "; a0, a1, a2, a3, a4, a5 and 4 more are not in placement.pools.allow: add those" in message

@@ -202,7 +202,7 @@ def test_a_pool_where_nothing_was_delivered_yet_is_tried_by_few() -> None:
     assert admitted(limits, ["team-0"] * 25 + ["team-1"] * 25, there) == ["team-0", "team-0", "team-1"]
     limit = limits.limit_on(Intent.SAVE, of("team-2"), there)
     assert limit is not None and limit.reason is Reason.POOL_UNPROVEN
-    assert "no move of a job of this size to a10g has delivered yet" in limit_text(limit, NOW)
+    assert "no job of this size has moved to a10g with success yet" in limit_text(limit, NOW)
     assert admitted(limits, ["team-2"], Placement("t4", 4, 1)) == ["team-2"], "another pool is another matter"
     failed = FleetLimits(ledger(BAD, pools=1), policy, NOW)
     assert len(admitted(failed, ["team-0", "team-1"] * 25, there)) == 3, "one failure is neither proof nor a pattern"

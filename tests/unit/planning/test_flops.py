@@ -107,15 +107,15 @@ def test_more_than_the_peak_is_missing_and_told() -> None:
     assert conditions(made, assessment)[0] == ("Unknown", Reason.FLOPS_UNKNOWN)
     found = profiled_of(made)
     assert (found.status, found.reason) == ("True", Reason.PEAK_EXCEEDED)
-    assert "would be 125%: 390 TFLOP/s of a chip in bf16, and A100-80GB does 312" in found.message
+    assert "would be 125%: 390 TFLOP/s of a chip in bf16, and A100-80GB can do 312" in found.message
     assert "spec.progress.flopsPerSample is too high" in found.message and "AcceleratorPool a100" in found.message
 
 
 def test_where_the_profiler_counts_too_much_the_user_can_say_better() -> None:
     counted = ModelTraits(precision="bf16", batch=1, step_flops=5 * PER_SAMPLE)
-    assert "say those of a sample in spec.progress.flopsPerSample" in profiled_of(job(counted)).message
+    assert "set spec.progress.flopsPerSample" in profiled_of(job(counted)).message
     assert profiled_of(job(counted, progress=QUARTER)).reason is Reason.MEASURED
-    assert "say spec.progress.samplesPerStep and flopsPerSample" in profiled_of(in_steps(job(counted))).message
+    assert "set spec.progress.samplesPerStep and flopsPerSample" in profiled_of(in_steps(job(counted))).message
 
 
 def test_it_is_told_once_it_is_so() -> None:

@@ -13,8 +13,9 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
+from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.evaluate.pool_gates import room_gate
+from rightpool.planning.evaluate.pool_gates import no_room, pool_gate
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.shape import Shape
 from rightpool.reporting.candidate_texts import verdict_text
@@ -55,6 +56,23 @@ def test_gates(sections: dict[str, Any], where: str, why: RejectionReason, messa
     assert message in verdict_text(find(result, where))
 
 
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        ({}, True),
+        ({"allow": ["a10g"]}, True),
+        ({"allow": ["a100"]}, False),
+        ({"deny": ["a10g"]}, False),
+        ({"selector": {"matchLabels": {"tier": "cheap"}}}, True),
+        ({"selector": {"matchLabels": {"tier": "fast"}}}, False),
+        ({"allow": ["a10g"], "selector": {"matchLabels": {"tier": "fast"}}}, False),
+    ],
+)
+def test_pools_are_selected_by_name_and_label(selection: dict[str, Any], selected: bool) -> None:
+    shape = Shape.of(fresh(made=spec(placement={"pools": selection})))
+    assert (pool_gate(shape, replace(A10G, labels={"tier": "cheap"}), NVIDIA) is None) is selected
+
+
 def test_a_job_of_several_chips_has_no_place_on_slices_of_one() -> None:
     parts = load_catalog().get("A100-SXM4-80GB-MIG-1g.10gb")
     pools = {"a100": A100, "mig": pool("mig", parts, 0.1)}
@@ -62,7 +80,7 @@ def test_a_job_of_several_chips_has_no_place_on_slices_of_one() -> None:
         elastic = {"minChips": low, "maxChips": high, "batch": "PerChip"}
         result = judged(running(made=spec(elasticity=elastic)), pools)
         assert reason(result, "mig") is RejectionReason.SIZE_NOT_OFFERED
-        assert "a job has one of them" in verdict_text(find(result, "mig"))
+        assert "a job gets one slice" in verdict_text(find(result, "mig"))
     result = judged(running(made=spec(elasticity=elastic | {"minChips": 1})), pools)
     assert {c.placement.chips for c in result.candidates if c.placement.pool == "mig"} == {1}
 
@@ -136,8 +154,9 @@ def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() ->
 
 def test_a_pool_without_room_is_told_in_the_same_words_however_little_is_left() -> None:
     """Else an assessment that is kept would go on saying how much was free once."""
-    none, some = (room_gate(Shape.of(fresh()), Placement("a100", 4, 1), A100, room) for room in (0, 3))
-    assert none is not None and none == some
+    shape, asked = Shape.of(fresh()), Placement("a100", 4, 1)
+    none, some = (no_room(shape, asked, replace(A100, free=free)) for free in (0, 3))
+    assert none == some
 
 
 def test_labels_that_are_not_known_rule_nothing_out() -> None:

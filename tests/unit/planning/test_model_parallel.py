@@ -41,7 +41,7 @@ def test_every_size_holds_the_model_a_whole_number_of_times() -> None:
 def test_a_tensor_group_does_not_leave_its_fast_link() -> None:
     assessment = judged(placed(parallel(8)), SMALL)
     assert reason(assessment, "a10g") is RejectionReason.TENSOR_SPLIT
-    assert "a10g has 4 in a pod on fast links, of which no whole groups of 8 can be made" in (
+    assert "a10g connects 4 chips of a pod by fast links, and they can't be divided into groups of 8" in (
         verdict_text(find(assessment, "a10g"))
     )
     assert reason(judged(placed(parallel(4)), SMALL), "a10g", 4) is not RejectionReason.TENSOR_SPLIT
@@ -61,7 +61,7 @@ def test_pods_that_would_split_a_group_are_made_larger_and_fixed_ones_are_refuse
     )
     refused = judged(fresh(made=fixed), {"a100": A100})
     assert reason(refused, "a100") is RejectionReason.TENSOR_SPLIT
-    assert "2 in a pod" in verdict_text(find(refused, "a100"))
+    assert "2 chips of a pod" in verdict_text(find(refused, "a100"))
 
 
 def _pods(made: ProfiledJobSpec, each: int, replicas: int) -> Any:

@@ -155,7 +155,7 @@ def test_who_does_not_delay_it_goes_beside_it() -> None:
     held = made.assessments[small[1].key]
     rejection = find(held, "a100").rejection
     assert rejection is not None and rejection.reason is RejectionReason.KEPT_FREE
-    assert "keeps what is free for an older job" in decided_text(held)
+    assert "are kept for an older job" in decided_text(held)
     waits = made.assessments[large.key]
     assert waits.decision.evidence == Gathering(EIGHT)
     assert "nodes of a100 are kept free for it" in decided_text(waits)

@@ -55,7 +55,7 @@ def test_a_target_out_of_reach_does_not_end_saving(targets: dict[str, str], reas
     """Half of the cost was to be had, and the job held for ever."""
     decision, text = decision_and_text(judged(one(targets=targets), POOLS))
     assert (decision.action, decision.reason, decision.target) == (Action.MOVE, reason, Placement("cheap", 1, 1))
-    assert "no placement holds it surely enough" in text
+    assert "no placement is sure enough to hold it" in text
 
 
 def test_a_spent_budget_of_a_job_of_unknown_length_does_not_end_saving() -> None:

@@ -136,7 +136,7 @@ def test_what_was_to_be_faster_and_only_costs_more_goes_back(reason: Reason, obj
     result = judged(rate, objective, move)
     assert (result.verdict, result.reason, result.settled) == (Verdict.WORSE, Reason.ROLLED_BACK, True)
     assert result.likely is not None and result.likely > 15.0, "what going back saves, which is compared with a restart"
-    assert "no faster than before, which cost less" in MigrationTexts().verified(move, result)
+    assert "not faster than before, and the placement before cost less" in MigrationTexts().verified(move, result)
 
 
 def test_at_the_same_price_or_faster_it_stays() -> None:

@@ -69,7 +69,7 @@ def test_nobody_is_held_off_for_a_way_back_that_is_not_worth_it() -> None:
     assert made.decision.action is Action.MOVE
     assert isinstance(made.decision.evidence, SourceNotHeld) and made.decision.evidence.waiting == 1
     assert made.decision.evidence.cost > made.decision.evidence.worth
-    assert "without return, since another job waits for the chips that it leaves" in decided_text(made)
+    assert "without a way back, because another job waits for the chips that it leaves" in decided_text(made)
     alone = plan(fleet([job], {"a100": full, "a10g": cheap}, FREE)).assessments[job.key]
     assert alone.decision.action is Action.MOVE and alone.decision.evidence is None
 

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ablations import best_share, median_scaling
+from benchmarks.chip_cases import chip_cases
+from benchmarks.limits import LIMITS, limits
 from benchmarks.prediction import main
-from benchmarks.scored import Scored, coverage
+from benchmarks.scored import Line, Scored, coverage, quantiles
 from benchmarks.size_cases import ddp, slices
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.step_model import StepModelPredictor
+from tools.fit.scaling import Scaling
 from tools.fit.throughput import published
 
 USELESS = ("nan", "inf", "-inf", "-5", "0", "", "abc")
@@ -109,3 +113,52 @@ def test_links_that_were_not_measured_are_absent(tmp_path: Path, useless: str) -
     scored = [*found.blind["with NVLink"], *found.more["with NVLink"], *found.back["with NVLink"]]
     assert len(scored) == 4
     assert all(math.isfinite(one.log) and math.isfinite(one.sd) for one in scored)
+
+
+def test_a_missed_bar_stands_beside_what_its_ablation_reaches() -> None:
+    missed = Line("another accelerator", "all", 9, 0.2, 0.5, bar="<= 10.5% / 36%", ok=False)
+    shown = Line("ablation: median ratio of other jobs", "all", 9, 0.21, 0.52)
+    order = Line("choice of pool, pairs in order", "all", 9, order=0.9, bar=">= 94%", ok=False)
+    strange = Line("something new", "all", 9, 0.3, 0.6, bar="<= 1% / 2%", ok=False)
+    by_source = Line("another accelerator", "lambda", 9, 0.9, 0.9, bar="<= 10.5% / 36%", ok=False)
+    reached = Line("blind 1 to 8", "all", 9, 0.01, 0.02, bar="<= 6.5% / 27%", ok=True)
+    rows = limits([missed, by_source, shown, order, strange, reached])[2:-1]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert cells == [
+        [missed.case, "20.0% / 50.0%", missed.bar, "median ratio of other jobs", "21.0% / 52.0%", cells[0][5]],
+        [order.case, "90.0%", ">= 94%", "rates from the model, pairs in order", "", cells[1][5]],
+        [strange.case, "30.0% / 60.0%", "<= 1% / 2%", "", "", "not known"],
+    ]
+    assert cells[0][5] == LIMITS[missed.case].reason
+    assert limits([reached]) == []
+
+
+def test_no_share_of_half_precision_is_better_than_the_best(tmp_path: Path) -> None:
+    rates = {"T4-16GB": 30, "V100-SXM2-16GB": 100, "A100-SXM4-80GB": 260, "H100-SXM5-80GB": 480}
+    rows = [
+        f"s,job{job},{chip},{rate * (1 + job / 7)},{precision}"
+        for job, precision in enumerate(("fp16", "fp16", "fp16", "fp32"))
+        for chip, rate in rates.items()
+    ]
+    written(tmp_path / "cross_accelerator.csv", "ds,wl,gpu,thr,pc", *rows)
+    works = published(tmp_path).works
+    cases = chip_cases(works, works, quick=True)
+    known = quantiles([one.error for one in cases.one])
+
+    def worse(scored: list[Scored]) -> float:
+        ours = quantiles([one.error for one in scored])
+        return max(ours[0] / known[0], ours[1] / known[1])
+
+    best = best_share(works, cases.one)
+    assert len(best) == len(cases.blind) == len(cases.one)
+    assert worse(best) <= worse(cases.blind) * 1.001, "60% is among the shares"
+
+
+def test_the_median_scaling_of_other_jobs_leaves_the_job_itself_out() -> None:
+    chip = load_catalog().get("A100-SXM4-80GB")
+    found = [Scaling("s", chip, {1: 10.0, 8: 10.0 * gain}) for gain in (4.0, 6.0, 7.0)]
+    found += [Scaling("other", chip, {1: 1.0, 8: 1.0}), Scaling("s", chip, {1: 1.0, 4: 2.0})]
+    scored = median_scaling(found, 8)
+    assert [math.exp(one.log) for one in scored] == pytest.approx(
+        [10 * math.sqrt(42), 10 * math.sqrt(28), 10 * math.sqrt(24)]
+    )

@@ -16,7 +16,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction import chip_model, published
 from rightpool.prediction.chip_data import read, shipped, write
 from rightpool.prediction.chip_model import ChipModel, Comparison
-from rightpool.prediction.precision import HALF, SINGLE, class_of, lacks
+from rightpool.prediction.precision import HALF, SINGLE, UNKNOWN_PRECISION, class_of, lacks, observed_class
 from rightpool.prediction.published import Evidence, SourcedComparison, Spreads, learned, log_likelihood
 from rightpool.prediction.scales import Scales
 from rightpool.prediction.spread import Misfit, fleet_spread
@@ -188,6 +188,23 @@ def test_precisions() -> None:
     assert lacks(CATALOG.get("A100-SXM4-80GB"), "fp8") and not lacks(h100, "fp8")
     assert not lacks(v100, "tf32") and not lacks(v100, None) and lacks(tpu, "fp32")
     assert (class_of("bf16"), class_of("tf32")) == (HALF, SINGLE)
+
+
+@pytest.mark.parametrize(
+    ("key", "matrix", "sms", "expected"),
+    [
+        ("V100-SXM2-16GB", 0.2, 0.9, HALF),
+        ("T4-16GB", 0.01, 0.9, HALF),
+        ("T4-16GB", 0.0, 0.9, SINGLE),
+        ("V100-SXM2-16GB", 0.0, 0.01, UNKNOWN_PRECISION),
+        ("V100-SXM2-16GB", None, 0.9, UNKNOWN_PRECISION),
+        ("V100-SXM2-16GB", 0.2, None, UNKNOWN_PRECISION),
+        ("A100-SXM4-80GB", 0.2, 0.9, UNKNOWN_PRECISION),
+        ("MI210-64GB", 0.2, 0.9, UNKNOWN_PRECISION),
+    ],
+)
+def test_the_class_by_what_units_do(key: str, matrix: float | None, sms: float | None, expected: int) -> None:
+    assert observed_class(CATALOG.get(key), matrix, sms) == expected
 
 
 @pytest.mark.jax

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
 from rightpool.api.pool import Slice
+from rightpool.api.premise import PremiseKind
+from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
 from rightpool.prediction.layout import Layout
@@ -20,6 +22,7 @@ from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.steadiness import window_doubt
+from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import (
     A10G,
     A100,
@@ -220,6 +223,27 @@ def test_chips_without_a_common_precision_are_not_compared() -> None:
     odd = pool("odd", replace(A100_CHIP, key="odd", peak_flops={"int8": 1e15}))
     result = predict(profile(1, 1.0), at(A100, 1), at(odd, 1), batch=Batch.PER_CHIP)
     assert result is Missing.SPECIFICATIONS
+
+
+def test_matrix_units_that_know_half_precision_alone_tell_a_jobs_precision() -> None:
+    catalog = load_catalog()
+    v100 = pool("v100", catalog.get("V100-SXM2-16GB"))
+    a100 = pool("a100", catalog.get("A100-SXM4-40GB"))
+
+    def moved(home: Pool, matrix_active: float | None, precision: str | None = None) -> Estimate:
+        made = profile(1, 100.0, compute_active=0.8, memory_bandwidth=0.4, matrix_active=matrix_active)
+        made = replace(made, traits=ModelTraits(precision=precision))
+        there = a100 if home is v100 else v100
+        result = predict(made, at(home, 1), at(there, 1), batch=Batch.PER_CHIP)
+        assert isinstance(result, Estimate)
+        return result
+
+    assert moved(v100, 0.1).median == moved(v100, 0.1, "fp16").median
+    assert moved(v100, 0.0).median == moved(v100, 0.0, "fp32").median
+    assert moved(v100, 0.1, "fp32").median != moved(v100, 0.1).median, "what the program tells stands before"
+    assert moved(v100, 0.0).sd < moved(v100, None).sd > moved(v100, 0.1).sd
+    unknown = {premise.kind for premise in moved(a100, 0.1).basis}
+    assert PremiseKind.PRECISION_UNKNOWN in unknown, "fp32 may be tf32 there, on the same units"
 
 
 def test_hosts_of_one_slice_are_on_one_fabric() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,7 @@ def test_ddp() -> None:
         chips, exposed = int(row["gpus"]), float(row["exposed_comm_share"])
         link = NVLINK if row["link"] == "NVLink" else PCIE
         fields = {**counters(row), "exposed_communication": exposed}
-        diagnosis = diagnose(profile(chips, **fields), H200, link=link)
+        diagnosis = diagnose(profile(chips, **fields), replace(H200, intra_link=link))
         case = (row["workload"], row["link"], chips, evidence_text(diagnosis.finding))
         assert float(row["nvml_gpu_util"]) >= 99, "which proves nothing"
         if exposed >= 0.2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,6 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
-from rightpool.profiles.shares import Attainable
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import profile
 
@@ -77,7 +77,7 @@ def test_a_large_matmul_and_a_device_copy() -> None:
 def test_a_model_too_large_for_its_links() -> None:
     """GPT of 760M parameters at batch 2 on 4 H200 without NVLink: busy 100%, 71% of the step exposed."""
     fields = {"chip_busy": 1.0, "exposed_communication": 0.71, "compute_active": 0.25, "matrix_active": 0.08}
-    diagnosis = diagnose(profile(4, **fields, memory_bandwidth=0.12), H200, link=PCIE)
+    diagnosis = diagnose(profile(4, **fields, memory_bandwidth=0.12), replace(H200, intra_link=PCIE))
     assert diagnosis.bottleneck is Bottleneck.COMMUNICATION_BOUND
     assert evidence_text(diagnosis.finding) == "71% of the step is exposed communication over PCIe on 4 chips"
     assert "fewer chips" in lever_text(diagnosis.finding)
@@ -144,7 +144,7 @@ def test_a_straggler() -> None:
     fields = {**WORK, "exposed_communication": 0.05}
     slow = found(8, **fields, slowest_chip_busy=0.6)
     assert slow.bottleneck is Bottleneck.STRAGGLER
-    assert evidence_text(slow.finding) == "one of 8 chips is busy 60%, 99% is the mean"
+    assert evidence_text(slow.finding) == "one of 8 chips is busy 60% of the time, and the mean is 99%"
     assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
     assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
 
@@ -180,11 +180,10 @@ def test_busy_that_is_not_measured() -> None:
     assert found(1, input_wait=0.9).bottleneck is Bottleneck.UNKNOWN, "the chip may work meanwhile"
 
 
-def test_attainable_ratios_decide_between_the_roofs() -> None:
-    fields = {"chip_busy": 1.0, "matrix_active": 0.4, "memory_bandwidth": 0.45}
-    assert diagnose(profile(**fields), A10G).bottleneck is Bottleneck.MEMORY_BANDWIDTH
-    learned = Attainable(matrix=0.5, bandwidth=0.9)
-    assert diagnose(profile(**fields), A10G, attainable=learned).bottleneck is Bottleneck.COMPUTE
+def test_the_nearer_roof_is_the_bottleneck() -> None:
+    fields = {"chip_busy": 1.0, "matrix_active": 0.4}
+    assert diagnose(profile(**fields, memory_bandwidth=0.45), A10G).bottleneck is Bottleneck.MEMORY_BANDWIDTH
+    assert diagnose(profile(**fields, memory_bandwidth=0.35), A10G).bottleneck is Bottleneck.COMPUTE
 
 
 names = ["chip_busy", "compute_active", "matrix_active", "memory_bandwidth", "exposed_communication", "input_wait"]

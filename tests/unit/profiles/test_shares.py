@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.profiles.sample import Field
-from rightpool.profiles.shares import Attainable, decompose
+from rightpool.profiles.shares import decompose
 from tests.unit.profiles.windows import profile
 
 
@@ -49,12 +49,12 @@ def test_missing_counters_give_no_shares() -> None:
 
 
 def test_closeness_is_to_what_the_chip_sustains_while_it_works() -> None:
-    shares = decompose(profile(chip_busy=0.5, matrix_active=0.2, memory_bandwidth=0.1), Attainable(0.8, 0.5))
+    shares = decompose(profile(chip_busy=0.5, matrix_active=0.2, memory_bandwidth=0.1))
     assert shares is not None
     assert shares.roofline.matrix == pytest.approx(0.2 / (0.5 * 0.8))
-    assert shares.roofline.bandwidth == pytest.approx(0.1 / (0.5 * 0.5))
+    assert shares.roofline.bandwidth == pytest.approx(0.1 / (0.5 * 0.8))
     assert shares.roofline.nearest == pytest.approx(0.5)
-    assert shares.roofline.compute_weight == pytest.approx(0.5 / 0.9)
+    assert shares.roofline.compute_weight == pytest.approx(2 / 3)
 
 
 ratio = st.none() | st.floats(-0.5, 1.5)

@@ -155,11 +155,11 @@ def test_how_sure_the_figures_of_a_chip_are_is_a_condition() -> None:
     assert (status, reason) == ("False", "OneSource")
     assert message.startswith("no second source confirms the figures of A10G-24GB: ")
     chip = {"memory": "48e9", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
-    status, reason, message = figures({"accelerator": "L20-48GB", "chip": chip})
+    status, reason, message = figures({"accelerator": "L30-48GB", "chip": chip})
     assert (status, reason) == ("False", "ChipDeclared")
-    assert message.startswith("spec.chip of AcceleratorPool pool says what L20-48GB can do")
-    status, reason, message = figures({"accelerator": "L20-48GB"})
-    assert (status, reason, message) == ("Unknown", "AcceleratorUnknown", "see Ready about L20-48GB")
+    assert message.startswith("spec.chip of AcceleratorPool pool says what L30-48GB can do")
+    status, reason, message = figures({"accelerator": "L30-48GB"})
+    assert (status, reason, message) == ("Unknown", "AcceleratorUnknown", "see Ready about L30-48GB")
 
 
 def conditions(spec: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> dict[str, tuple[str, str, str]]:

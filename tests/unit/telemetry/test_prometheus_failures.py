@@ -20,12 +20,11 @@ from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.telemetry.sources import registry
-from rightpool.telemetry.sources.source import Scope
 from tests.unit.telemetry.pages import Answer, Page, free_port, raw_server, serving
 
 LABELS = {"namespace": "ml", "profiledjob": "bert", "revision": "2"}
 KEY = RevisionKey("ml", "bert", 2)
-QUERIES = sum(len(source.queries(Scope(60))) for source in registry.SOURCES)
+QUERIES = sum(len(source.queries(60)) for source in registry.SOURCES)
 TARGETS = [Target(KEY, (("bert-r2-0", "10.0.0.1"),), 10.0)]
 
 

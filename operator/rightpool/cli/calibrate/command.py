@@ -28,13 +28,15 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
-from rightpool.api.pool import AcceleratorPoolStatus, Calibration
+from rightpool.api.pool import MAX_CHIPS_PER_NODE, AcceleratorPoolStatus, Calibration
 from rightpool.api.quantities import format_quantity
 from rightpool.cli.calibrate.benchmark import DTYPES
 from rightpool.cli.calibrate.job import benchmark_job
 from rightpool.cli.calibrate.run import require_rights, run_job
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import plain, print_document
+from rightpool.cli.heartbeat import add_operator_argument
+from rightpool.cli.number_range import whole_number
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -49,6 +51,7 @@ from rightpool.runtime.observe.facts import meta
 
 FIELD_MANAGER: Final = "rightpool-calibrate"
 TIMEOUT: Final = 900
+LONGEST_TIMEOUT: Final = 86_400
 COLUMNS: Final = (
     Column("RATE"),
     Column("MEASURED", right=True),
@@ -61,14 +64,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument("pool", metavar="POOL", help="an AcceleratorPool")
     parser.add_argument("--image", help="with PyTorch or JAX for the pool's chips; default: a public one, by vendor")
-    parser.add_argument("--chips", type=int, help="of one node; default: all of them, which also measures their links")
+    parser.add_argument(
+        "--chips",
+        type=whole_number(1, MAX_CHIPS_PER_NODE),
+        help="of one node; default: all of them, which also measures their links",
+    )
     parser.add_argument(
         "--timeout",
-        type=int,
+        type=whole_number(1, LONGEST_TIMEOUT),
         default=TIMEOUT,
         metavar="SECONDS",
         help=f"for chips to be free, the image to be pulled, and the measurement; default: {TIMEOUT}",
     )
+    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -79,15 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _calibrate(connection: Connection, arguments: argparse.Namespace) -> None:
     client, namespace = connection.client, connection.namespace
-    view = ClusterView(client, namespace)
+    view = ClusterView(client, namespace, arguments.operator_namespace)
     pool = _pool(view.fleet(), arguments.pool)
     stored = next(one for one in view.store.objects(ACCELERATOR_POOLS) if meta(one)["name"] == pool.name)
     chip = DeclaredChips(view.catalog, view.specs()).accelerator(pool.name)
     platform, image = _how(pool, arguments.image)
     dtypes = [dtype for dtype in DTYPES if dtype in chip.peak_flops]
     chips = _chips(pool, arguments.chips)
-    if arguments.timeout < 1:
-        raise CliError("--timeout: at least one second")
     require_rights(client, namespace)
     if pool.free < chips:
         _say(f"{pool.free} chips of {pool.name} are free, and {chips} on one node are needed: the pod waits for them")
@@ -146,7 +152,7 @@ def _how(pool: Pool, image: str | None) -> tuple[str, str]:
 def _chips(pool: Pool, asked: int | None) -> int:
     if asked is None:
         return pool.chips_per_node
-    if not 1 <= asked <= pool.chips_per_node:
+    if asked > pool.chips_per_node:
         raise CliError(f"--chips: a node of {pool.name} has 1 to {pool.chips_per_node}")
     if pool.slice is not None and asked != pool.unit:
         raise CliError(f"--chips: {pool.name} gives out slices of {pool.unit} chips")

@@ -52,7 +52,7 @@ def require_rights(client: ClusterClient, namespace: str) -> None:
             lacking.append(f"{verb} {name}{group}" + (f" in namespace {namespace}" if resource.namespaced else ""))
     if lacking:
         raise CliError(
-            f"the cluster does not let you {', '.join(lacking)}: a Role and a ClusterRole with these rights are needed "
+            f"you are not allowed to {', '.join(lacking)}: a Role and a ClusterRole with these rights are needed "
             "(docs/operations.md, Calibration)"
         )
 
@@ -151,7 +151,9 @@ def _require_admission(client: ClusterClient, namespace: str, name: str, state: 
         return
     failed = _first(conditions, "type", "Failed")
     if failed.get("reason") == "DeadlineExceeded":
-        raise CliError(f"nothing was measured in the time given ({state or 'there was no pod'}): more by --timeout")
+        raise CliError(
+            f"nothing was measured in the time given ({state or 'there was no pod'}): allow more by --timeout"
+        )
     if failed.get("status") == "True":
         raise CliError(f"the Job has failed: {failed.get('message') or failed.get('reason')}")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceSpread
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
@@ -148,11 +148,8 @@ def offers_of(
     for kind, each, hours, dollars in found:
         cost = each.cost_per_million
         assert cost is not None
-        offers.append(PlotOffer(_place(each), hours, dollars, cost.low, cost.high, kind, dollars < cheapest))
+        offers.append(
+            PlotOffer(short_place(each.placement), hours, dollars, cost.low, cost.high, kind, dollars < cheapest)
+        )
         cheapest = min(cheapest, dollars)
     return tuple(offers), len(rows) - len(found)
-
-
-def _place(candidate: Candidate) -> str:
-    spot = " (spot)" if candidate.placement.capacity is CapacityType.SPOT else ""
-    return short_place(candidate.placement) + spot

@@ -14,6 +14,7 @@ from typing import Final
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import add_operator_argument
+from rightpool.cli.number_range import whole_number
 
 PORT: Final = 8270
 HOST: Final = "127.0.0.1"
@@ -23,7 +24,10 @@ _NEEDED: Final = ("jinja2", "starlette", "uvicorn")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     parser.add_argument(
-        "--port", type=_port, default=PORT, help=f"of this machine; 0 takes any free one; default: {PORT}"
+        "--port",
+        type=whole_number(0, 65_535),
+        default=PORT,
+        help=f"of this machine; 0 takes any free one; default: {PORT}",
     )
     add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
@@ -77,9 +81,3 @@ def _listening(port: int) -> socket.socket:
         listener.close()
         raise CliError(f"port {port} can't be used ({error.strerror}): choose another one by --port") from error
     return listener
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is no port from 0 to 65535")
-    return int(text)

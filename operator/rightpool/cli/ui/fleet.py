@@ -76,7 +76,7 @@ def read_fleet(
 
     Raises ClusterError where the jobs can't be read.
     """
-    view = ClusterView(client, namespace)
+    view = ClusterView(client, namespace, operator_namespace)
     jobs = view.all_jobs() if everywhere else view.jobs(namespace)
     try:
         fleet: FleetView | None = view.fleet()
@@ -240,7 +240,7 @@ def _tiles(picture: FleetPicture, lines: Sequence[Line]) -> list[Tile]:
     there = sum(pool.total for pool in pools)
     tiles = [
         Tile("an hour", dollars(total["costPerHour"])),
-        Tile("an hour to be had", dollars(total["toBeHadPerHour"])),
+        Tile("an hour that can be saved", dollars(total["toBeHadPerHour"])),
         Tile("jobs that hold chips", f"{total['running']} of {total['jobs']}"),
     ]
     if there:

@@ -60,7 +60,7 @@ class PictureSource:
     everywhere: bool
     """All namespaces, where the user may list them."""
     operator_namespace: str
-    """Where the operator's Lease is."""
+    """Where the operator is installed."""
     clock: Callable[[], float] = time.time
     """Unix seconds."""
 

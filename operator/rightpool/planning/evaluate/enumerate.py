@@ -1,6 +1,6 @@
 """Enumeration: everywhere jobs of one shape could be, with what rules a placement out by the spec alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rightpool.api.placement import CapacityType, Placement
@@ -75,8 +75,3 @@ def nearest(
         return Placement(pool.name, shape.chips, shape.replicas, capacity)
     count, pods = min(offered, key=lambda size: (abs(size[0] - shape.chips), size[0]))
     return Placement(pool.name, count, pods, capacity)
-
-
-def by_name(pools: Mapping[str, Pool]) -> list[Pool]:
-    """The pools in the order of their names."""
-    return [pools[name] for name in sorted(pools)]

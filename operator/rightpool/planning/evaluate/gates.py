@@ -106,8 +106,6 @@ class Gate:
     """Why it rules one out."""
     here: bool = False
     """Whether it is asked of the current placement, too."""
-    uncertain: bool = False
-    """Whether it asks how likely a target holds: `Rows.least` then says how likely it has to."""
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -295,7 +293,6 @@ GATES: Final = (
             row.cost, _limit(row.job.spec.targets.max_cost_per_million_samples), measured=row.current
         ),
         here=True,
-        uncertain=True,
     ),
     Gate(
         RejectionReason.SCALING,
@@ -312,16 +309,14 @@ GATES: Final = (
             row.rate / row.full, _limit(row.job.spec.targets.min_model_flops_utilization), measured=row.current
         ),
         here=True,
-        uncertain=True,
     ),
     Gate(
         RejectionReason.DEADLINE,
         _deadline_missed,
         lambda row: DeadlineMissed(row.rate, row.rest, row.time_left, measured=row.current),
         here=True,
-        uncertain=True,
     ),
-    Gate(RejectionReason.BUDGET, _budget_short, _explain_budget_short, here=True, uncertain=True),
+    Gate(RejectionReason.BUDGET, _budget_short, _explain_budget_short, here=True),
 )
 DEADLINE: Final = 1 + next(code for code, gate in enumerate(GATES) if gate.reason is RejectionReason.DEADLINE)
 """Its code in a column of gates; 0 is for none."""

@@ -173,13 +173,6 @@ def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor)
     )
 
 
-def room_gate(shape: Shape, placement: Placement, pool: Pool, room: int) -> Rejection | None:
-    """Whether the pool can give the chips now. room: what is free, can grow, is not promised, or is the job's own."""
-    if placement.chips <= room:
-        return None
-    return no_room(shape, placement, pool)
-
-
 def no_room(shape: Shape, placement: Placement, pool: Pool) -> NoRoom:
     """The pool can't give the chips now."""
     on_selected = bool(pool.node_labels and shape.nodes_on(pool.accelerator.vendor.name))

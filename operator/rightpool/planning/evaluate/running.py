@@ -26,7 +26,6 @@ from rightpool.planning.evaluate.scores import (
     saving,
     score,
     useful_share,
-    value_for_balance,
     value_for_deadline,
     value_for_time,
 )
@@ -267,7 +266,8 @@ class _Columns:
         value = np.where(
             objective == _OBJECTIVES.index(Objective.MINIMIZE_TIME),
             value_for_time(np.where(np.isnan(dearest), here, dearest), here),
-            np.where(objective == _OBJECTIVES.index(Objective.BALANCED), value_for_balance(here), 0.0),
+            # Balanced: what the job costs now, so that twice the speed may cost three times as much.
+            np.where(objective == _OBJECTIVES.index(Objective.BALANCED), here, 0.0),
         )
         missed = ~self.in_time
         missed[job[offered & late]] = True

@@ -31,11 +31,6 @@ def value_for_time(dearest: Floats, current_price: Floats) -> Floats:
     return np.where(value > 0.0, value, 1.0)
 
 
-def value_for_balance(current_price: Floats) -> Floats:
-    """Balanced: what the job costs now, so that twice the speed may cost three times as much."""
-    return current_price
-
-
 def value_for_deadline(rates: Floats, prices: Floats, in_time: Bools) -> float:
     """MinimizeCost: the least v ≥ 0 at which an offer that is in time is preferred to all that are not; 0 where there
     is none.

@@ -70,6 +70,6 @@ def complete_profile(job: Job) -> Profile | None:
 def operator_failed(problem: str) -> str:
     """A defect of the operator, for the user."""
     return (
-        f"the operator failed on this job, which is a defect of it: {problem}. What runs is left as it is. Report it "
-        "with this message, the ProfiledJob as YAML, and the operator's log"
+        f"the operator failed on this job because of a defect in the operator: {problem}. What runs is left as it is. "
+        "Report it with this message, the ProfiledJob as YAML, and the operator's log"
     )

@@ -34,8 +34,8 @@ _INEFFICIENT: Final = {
 _CONTRADICTIONS: Final = {
     Inconsistency.OUT_OF_RANGE: "a share below 0% or above 100%",
     Inconsistency.SHARES_EXCEED_STEP: "together more than a step",
-    Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "units are active while what they are part of is idle",
-    Inconsistency.MEAN_BEYOND_EXTREMES: "the mean over chips is beyond the lowest or the highest of them",
+    Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "units are active for longer than what holds them is busy",
+    Inconsistency.MEAN_BEYOND_EXTREMES: "the mean over chips is below the lowest or above the highest of them",
     Inconsistency.MEMORY_OVERFULL: "less than is in use",
 }
 
@@ -86,9 +86,9 @@ def profiled(job: Job, context: Context) -> Statement:
     return Statement(
         "False",
         Reason.PARTIAL_TELEMETRY,
-        "throughput is not known: the profiler sees no training steps. The program has not begun to train, or is not "
-        "Python with PyTorch or JAX, or runs in a virtual environment of its image: then set PYTHONPATH in the "
-        "template, empty if need be",
+        "throughput is not known: the profiler sees no training steps. Either the program has not begun to train, or "
+        "it is not Python with PyTorch or JAX, or it runs in a virtual environment of its image. For the last, set "
+        "PYTHONPATH in the template; it may be empty",
     )
 
 
@@ -98,7 +98,7 @@ def _set_aside(profile: Profile) -> str:
     for field, reason in profile.set_aside.items():
         by_reason.setdefault(reason, []).append(field.value)
     parts = [f"{', '.join(sorted(fields))}: {_CONTRADICTIONS[reason]}" for reason, fields in sorted(by_reason.items())]
-    return f"left out as they can't be so: {'; '.join(parts)}. See which chips and units the exporter reports"
+    return f"left out because they are impossible: {'; '.join(parts)}. Check which chips and units the exporter reports"
 
 
 def _in_steps(job: Job, profile: Profile) -> str:
@@ -108,7 +108,7 @@ def _in_steps(job: Job, profile: Profile) -> str:
     text = "; throughput is in steps/s: the profiler does not see how many samples a step has"
     if comparable_elsewhere(job):
         return text
-    return f"{text}. To compare other sizes, say it in spec.progress.samplesPerStep"
+    return f"{text}. To compare other sizes, set spec.progress.samplesPerStep"
 
 
 def _notes(job: Job) -> tuple[InjectionNote, ...]:

@@ -83,7 +83,7 @@ def _known(job: Job) -> bool:
 
 
 def _unknown(job: Job) -> str:
-    return f"the annotation {ANNOTATION_APPROVE} names {job.approved}, which is no decision that waits"
+    return f"the annotation {ANNOTATION_APPROVE} names {job.approved}, and no decision of this id waits for approval"
 
 
 def verified(job: Job, context: Context) -> Statement | None:

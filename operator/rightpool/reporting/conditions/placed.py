@@ -29,10 +29,10 @@ CRASH_SECONDS: Final = 900.0
 SILENT_SECONDS: Final = 3600.0
 
 _SILENT: Final = (
-    "nothing is known to be in the way. See `kubectl describe` of its Job and pods, a readinessProbe that fails, and "
-    "that Kubernetes' controllers and scheduler run"
+    "the reason is not known. Check `kubectl describe` of its Job and pods, whether a readinessProbe fails, and "
+    "whether Kubernetes' controllers and scheduler run"
 )
-_SOON: Final = "how is told in a moment, else see that Kubernetes' Job controller runs"
+_SOON: Final = "the result follows in a moment. If not, check whether Kubernetes' Job controller runs"
 
 
 def placed(job: Job, context: Context) -> Statement:

@@ -10,7 +10,7 @@ from typing import Final
 
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.telemetry.sources.rows import Row
-from rightpool.telemetry.sources.source import Aggregate, Query, Scope, SourceReading, TargetIndex
+from rightpool.telemetry.sources.source import Aggregate, Query, SourceReading, TargetIndex
 
 _AT: Final = "at"
 _COUNTERS: Final = "counters"
@@ -61,14 +61,14 @@ class Exporter:
     pod_labels: tuple[str, ...] = ("exported_pod", "pod")
     """Likewise, of the pod's name."""
 
-    def queries(self, scope: Scope) -> Sequence[Query]:
+    def queries(self, horizon: int) -> Sequence[Query]:
         labels = ", ".join((*self.namespace_labels, *self.pod_labels, self.chip, *filter(None, (self.part,))))
         gauges = sorted({metric for one in self.counters if not one.rate for metric, _ in one.metrics})
         rates = sorted({metric for one in self.counters if one.rate for metric, _ in one.metrics})
         values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}"{self.where}}})'
         for metric in rates:
             # Until a series is as old as the range, its rate is too low.
-            grown = f"sum by ({labels}) (rate({metric}[{scope.horizon}s]) and {metric} offset {scope.horizon}s)"
+            grown = f"sum by ({labels}) (rate({metric}[{horizon}s]) and {metric} offset {horizon}s)"
             values += f' or label_replace({grown}, "field", "{metric}", "", "")'
         times = f'label_replace(max by ({labels}) (timestamp({self.timed_by})), "field", "{_AT}", "", "")'
         return (Query(f"{self.name} {_COUNTERS}", f"{values} or {times}"),)

@@ -27,7 +27,7 @@ from rightpool.telemetry.sources.sidecar import (
     ModelRows,
     fields_of,
 )
-from rightpool.telemetry.sources.source import Aggregate, Query, Scope, SourceReading, TargetIndex
+from rightpool.telemetry.sources.source import Aggregate, Query, SourceReading, TargetIndex
 
 FIELD: Final = "field"
 PODS: Final = "pods"
@@ -100,9 +100,9 @@ class SidecarSeries:
 
     name = "sidecar"
 
-    def queries(self, scope: Scope) -> Sequence[Query]:
+    def queries(self, horizon: int) -> Sequence[Query]:
         """The first says which pods were scraped, and when."""
-        return _queries(scope)
+        return _queries(horizon)
 
     def collector(self, targets: TargetIndex) -> "_ByRevision":
         return _ByRevision(targets)
@@ -174,10 +174,9 @@ def _by_name(expression: str) -> str:
     return f'label_replace({expression}, "{FIELD}", "$1", "__name__", "(.+)")'
 
 
-def _queries(scope: Scope) -> tuple[Query, ...]:
+def _queries(seconds: int) -> tuple[Query, ...]:
     """The pods first, then their gauges, rates, and which metrics are derived."""
-    seconds = scope.horizon
-    of_jobs = 'namespace!="",profiledjob!="",revision!=""' + (f",{scope.matchers}" if scope.matchers else "")
+    of_jobs = 'namespace!="",profiledjob!="",revision!=""'
 
     up = f"up{{{of_jobs}}}"
     alive = f"({up} == 1 and timestamp({up}) > time() - {seconds})"

@@ -35,17 +35,6 @@ class Aggregate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What queries are limited to."""
-
-    horizon: int
-    """Seconds after which a reading is old, and over which rates are taken; a few scrapes must fit in."""
-    matchers: str = ""
-    """Further label matchers for the sidecars' series (`job="rightpool"`), where other scrape jobs could bring the
-    same labels."""
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
     """One query of a cycle."""
 
@@ -101,8 +90,9 @@ class Source(Protocol):
         """Of its recorded page in the tests."""
         ...
 
-    def queries(self, scope: Scope) -> Sequence[Query]:
-        """Asked for once, at start-up."""
+    def queries(self, horizon: int) -> Sequence[Query]:
+        """Asked for once, at start-up. horizon: seconds after which a reading is old, and over which rates are taken;
+        a few scrapes must fit in."""
         ...
 
     def collector(self, targets: TargetIndex) -> Collector:

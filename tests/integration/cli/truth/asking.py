@@ -50,7 +50,7 @@ class Asker:
         where = ["--kubeconfig", str(self._kubeconfig)]
         if "-n" not in words:
             where += ["-n", self.namespace]
-        if command not in ("history", "pools") and "--operator-namespace" not in words:
+        if command != "history" and "--operator-namespace" not in words:
             where += ["--operator-namespace", self._operator_namespace]
         stream = io.StringIO()
         with redirect_stdout(stream):

@@ -98,7 +98,7 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "saving": ("has been in phase Checkpointing", "nothing was measured yet"),
     "proving": ("has been in phase WarmingUp", "Decision: Start"),
     "moved": ("Verified (Delivered)", "not all pods have run yet"),
-    "warming": ("not to be relied on", "Limited by"),
+    "warming": ("not reliable", "Limited by"),
     "crash": ("exited with 1 (Error). It has failed once", "Decision: Move"),
     "image": (IMAGE_ERROR, "Limited by"),
     "typo": (f'{TYPO}"', "Limited by"),

@@ -78,7 +78,7 @@ def test_a_job_is_explained_as_explain_prints_it(name: str) -> None:
 def test_the_fleet_in_numbers() -> None:
     shown = text_of(fleet(), "/")
     assert "an hour $40.56" in shown
-    assert "an hour to be had $12.24" in shown
+    assert "an hour that can be saved $12.24" in shown
     assert "jobs that hold chips 2 of 3" in shown
     assert "chips in use 8 of 24" in shown
     assert "circuit breaker closed" in shown
@@ -303,7 +303,7 @@ class Broken(FakeClient):
     ("error", "sentence", "status"),
     [
         (Unavailable("connection refused"), "the cluster does not answer: connection refused", 502),
-        (Forbidden("profiledjobs is forbidden", status=403), "the cluster does not let you: profiledjobs", 502),
+        (Forbidden("profiledjobs is forbidden", status=403), "the cluster does not allow it: profiledjobs", 502),
         (KeyError("uid"), "a defect of Rightpool; please report it: KeyError: 'uid'", 500),
     ],
 )
@@ -333,9 +333,9 @@ def test_a_tenant_sees_what_a_tenant_may() -> None:
     assert "a100" in shown, "the pools, as the operator counted them"
     client.forbidden = {ACCELERATOR_POOLS}
     shown = text_of(client, "/")
-    assert "the pools are not shown: the cluster does not let you" in shown and "ClusterRoleBinding" in shown
+    assert "the pools are not shown: the cluster does not allow it" in shown and "ClusterRoleBinding" in shown
     assert "moved" in shown and "There are no pools" not in shown
-    assert "the cluster does not let you" in text_of(client, MOVED)
+    assert "the cluster does not allow it" in text_of(client, MOVED)
 
 
 def test_one_namespace_where_one_is_asked_for() -> None:
