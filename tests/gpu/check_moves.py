@@ -148,7 +148,7 @@ class Lane:
                 self.failures.append(f"{case.name}: {error}\n{self._logs(case)[-1500:]}")
                 self._progress.say(self.failures[-1])
             finally:
-                demo.forget(self._stage, NAMESPACE, case.name)
+                self._delete(case)
 
     def _run(self, case: Case) -> Result:
         kubectl = self._stage.kubectl
@@ -173,12 +173,18 @@ class Lane:
                 raise StoryFailed(f"no move within {MOVE_SECONDS:.0f} s\n{job.conditions_text()}")
             logged = self._logs(case) or logged
             time.sleep(1)
-        bottleneck = bottleneck_of(job)
+        profile = dict(job.status.get("profile") or {})
         job = watcher.until("the move is judged", lambda j: j.phase is None and bool(moves_of(j)), MOVE_SECONDS)
         deadline = time.monotonic() + PLACED_SECONDS
         while not shows_loss(after := self._logs(case)) and time.monotonic() < deadline:
             time.sleep(1)
-        return result(case, bottleneck, moves_of(job)[-1], logged, after)
+        return result(case, profile, moves_of(job)[-1], logged, after)
+
+    def _delete(self, case: Case) -> None:
+        """Without its pods' end the next program would share the chip. What its moves taught the operator remains."""
+        self._stage.kubectl(
+            *("delete", "profiledjob", case.name, "-n", NAMESPACE, "--ignore-not-found", "--cascade=foreground")
+        )
 
     def _logs(self, case: Case) -> str:
         selected = f"rightpool.dev/profiledjob={case.name}"
@@ -197,11 +203,6 @@ def _in_seconds(seconds: float) -> str:
 def rate_of(job: Job) -> float:
     """Samples a second that the profile has; 0.0 where it has none yet."""
     return float((job.status.get("profile") or {}).get("samplesPerSecond") or 0.0)
-
-
-def bottleneck_of(job: Job) -> str:
-    """The word of the diagnosis."""
-    return str((job.status.get("profile") or {}).get("bottleneck") or "-")
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,4 +1,5 @@
-"""What the programs of `labelled_models` share: their clock, their sizes, and the loop of a classifier."""
+"""What the programs of `labelled_models` and `labelled_libraries` share: their clock, sizes, counts, and the loop of a
+classifier."""
 
 from __future__ import annotations
 
@@ -26,6 +27,12 @@ class Clock:
 def wait_for_line() -> None:
     """Wait for a line: the libraries are imported, and nothing was asked of the GPU."""
     sys.stdin.readline()
+
+
+def counted(steps: int, samples: int) -> None:
+    """Say at the program's end what it has done, and wait until the sidecar knows of it."""
+    print(f"counted {steps} {samples}", flush=True)
+    time.sleep(3)
 
 
 def small(size: int, on_cpu: int) -> int:

@@ -19,6 +19,7 @@ import gzip
 import importlib.util
 import itertools
 import json
+import re
 import sys
 import time
 import urllib.request
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rightpool import contract
+from tests.gpu.labelled_libraries import LIBRARIES
 from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_programs import PROGRAMS
 from tests.gpu.pod import Pod
@@ -34,7 +36,7 @@ WINDOW = 14.0  # seconds that a profile covers, right before the program's end
 _INTERVAL = 1.0
 _LONGEST_START = 200.0  # seconds until a program trains, at most
 _AROUND = 20.0  # seconds that a program takes beside its own
-_ALL = PROGRAMS | MODELS
+_ALL = PROGRAMS | MODELS | LIBRARIES
 
 Recording = dict[str, Any]
 
@@ -91,7 +93,7 @@ def record(seconds: float, only: list[str] | None, *, cpu: bool) -> Recording:
                 waiting = None
             with waiting or Run(name) as run:
                 # The next one imports its libraries meanwhile, on processors that this one does not need.
-                ahead = Run(then) if then in MODELS else None
+                ahead = Run(then) if then in MODELS | LIBRARIES else None
                 runs.append({"name": name, "labels": labels, "gpus": wants, **run.record()})
     finally:
         if ahead is not None:
@@ -111,8 +113,11 @@ class Run:
             more["NCCL_P2P_DISABLE"] = "1"
         if gpus > 1 and not name.startswith("jax_"):
             launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
-        of_library = "labelled_jax.py" if name.startswith("jax_") else "labelled_models.py"
-        script = of_library if name in MODELS else "labelled_programs.py"
+        script = "labelled_models.py" if name in MODELS else "labelled_libraries.py"
+        if name in PROGRAMS:
+            script = "labelled_programs.py"
+        elif name.startswith("jax_"):
+            script = "labelled_jax.py"
         self._pod = Pod(gpus).__enter__()
         self._program = self._pod.start(
             *launch, str(Path(__file__).with_name(script)), name, str(self._seconds), **more
@@ -141,11 +146,25 @@ class Run:
                 pages.append((time.monotonic() - began, text))
         if program.poll() is None:
             program.kill()
-        _, errors = program.communicate()
-        # In its last seconds a program leaves, and its processes fall silent.
-        kept = [(at, text) for at, text in pages if at <= pages[-1][0] - 3.0] if pages else []
+        output, errors = program.communicate()
+        own = re.search(r"^counted (\d+) (\d+)$", output, re.MULTILINE)
+        # In its last seconds a program leaves, and its processes fall silent; before, one that has counted waits.
+        silent = 3.0 if own is None else 5.0
+        kept = [(at, text) for at, text in pages if at <= pages[-1][0] - silent] if pages else []
         print(f"{self.name}: exit code {program.returncode}, {len(kept)} pages", flush=True)
-        return {"pages": kept, "code": program.returncode, "errors": errors[-1500:] if program.returncode else ""}
+        return {
+            "pages": kept,
+            "code": program.returncode,
+            "errors": errors[-1500:] if program.returncode else "",
+            "counted": list(map(int, own.groups())) if own else None,
+            "told": [total(pages[-1][1], name) for name in (contract.STEPS, contract.SAMPLES)] if pages else None,
+        }
+
+
+def total(page: str, metric: str) -> float | None:
+    """Of all processes; None where the page has none."""
+    found = re.findall(rf"^{metric}(?:{{.*}})? (\S+)$", page, re.MULTILINE)
+    return sum(map(float, found)) if found else None
 
 
 def page_of(port: int) -> str:
@@ -171,7 +190,7 @@ def judge(recording: Recording, kept: Path | None) -> int:
     print(f"\n{recording['chip']} as {accelerator.key}, enforced limit {recording.get('powerLimit')} W")
     print("| program | truth | said | right | evidence | lever | measured |")
     print("|---|---|---|---|---|---|---|")
-    right = 0
+    right, counts = 0, []
     for one in recording["runs"]:
         profile = profile_of(one["pages"], one["gpus"])
         verdict = diagnose(profile, accelerator)
@@ -188,8 +207,11 @@ def judge(recording: Recording, kept: Path | None) -> int:
             f"| {profile.steadiness.value}; {values}; {traits.precision}, {traits.parameters} parameters, "
             f"batch {traits.batch} |"
         )
+        if one.get("counted"):
+            counts.append(f"{one['name']}: counted {one['counted']} steps and samples, told {one['told']}")
         if one["code"]:
             print(f"\n{one['name']} ended with {one['code']}:\n{one['errors']}\n", file=sys.stderr)
+    print("\n".join(["", *counts]))
     print(f"\n{right} of {len(recording['runs'])} right")
     return 0 if right == len(recording["runs"]) else 1
 

@@ -66,6 +66,7 @@ CASES: Final = (
     Case("starved-down", "starved", 0, ("whole", "half", "quarter")),
     Case("resnet-down", "resnet", 0, ("whole", "half", "quarter")),
     Case("tiny-half-down", "tiny", 0, ("half", "quarter")),
+    Case("jax-down", "jax-gpt", 0, ("whole", "half", "quarter")),
     Case("gpt-up", "gpt", 1, ("quarter", "half", "whole")),
     Case("resnet-up", "resnet", 1, ("quarter", "half", "whole")),
     Case("jax-up", "jax-gpt", 1, ("quarter", "half", "whole")),

@@ -33,6 +33,8 @@ class Result:
     lost_seconds: float
     losses: tuple[float, float]
     """The last one that the program printed before the move, and the first one afterwards; NaN where there is none."""
+    profile: dict[str, Any]
+    """The status' profile right before the move."""
     complaint: str = ""
 
     @property
@@ -46,8 +48,11 @@ def moves_of(job: Job) -> list[dict[str, Any]]:
     return [one for one in job.history if one["action"] in ("Move", "Resize") and one["outcome"] != "Held"]
 
 
-def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, after: str) -> Result:
-    """An entry of the ledger, with what was expected of it. before, after: what the program has printed."""
+def result(case: Case, profile: dict[str, Any], entry: dict[str, Any], before: str, after: str) -> Result:
+    """An entry of the ledger, with what was expected of it.
+
+    profile: the status' before the move. before, after: what the program has printed.
+    """
     went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith(GOES_ON)]
     curve = _printed(before)
     [(step, last), *_] = curve[-1:] or [(0, math.nan)]
@@ -57,7 +62,7 @@ def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, afte
         source=f"{entry['from']['chips']} × {entry['from']['pool']}",
         target=f"{entry['to']['chips']} × {entry['to']['pool']}",
         outcome=str(entry["outcome"]),
-        bottleneck=bottleneck,
+        bottleneck=str(profile.get("bottleneck") or "-"),
         before=float(entry.get("baselineThroughput") or "nan"),
         promised=float(entry.get("predictedThroughput") or "nan"),
         realised=float(entry.get("realisedThroughput") or "nan"),
@@ -65,6 +70,7 @@ def result(case: Case, bottleneck: str, entry: dict[str, Any], before: str, afte
         cost_after=float(entry.get("realisedCostPerMillion") or "nan"),
         lost_seconds=float(entry.get("lostSeconds") or "nan"),
         losses=(last, first),
+        profile=profile,
     )
     wanted = "RolledBack" if case.undone else "Verified"
     complaint = "" if made.outcome == wanted else f"{made.outcome} instead of {wanted}"

@@ -1,6 +1,7 @@
 """How much longer a step takes with the agent in the program, for five kinds of programs on the GPU.
 
-    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.overhead [--pairs 10] [--seconds 1] [--only NAME …]
+    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.overhead [--pairs 10] [--at-once 1] [--cpus N]
+        [--seconds 1] [--only NAME …]
 
 Needs torch with CUDA, and `pynvml` (nvidia-ml-py), which is a part of the cost. A pair is two processes, one with the
 agent and a sidecar and one without, that take turns on the GPU, three each, in an order that changes; in between they
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import signal
 import statistics
 import subprocess
@@ -125,6 +127,8 @@ _WORDS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--at-once", type=int, default=1, help="pairs that start together, and then run one by one")
+    parser.add_argument("--cpus", type=int, help="have programs run on so many processors once they have started")
     parser.add_argument("--seconds", type=float, default=1, help="of a turn")
     parser.add_argument("--only", nargs="+", default=list(_WORDS), choices=_WORDS)
     options = parser.parse_args()
@@ -134,18 +138,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, Pod() as pod:
         script = Path(folder) / "program.py"
         script.write_text(PROGRAM)
-        for _ in range(options.pairs):
-            runs = {
-                agent: Run(script, options.only, pod.environment() if agent else bare_environment())
-                for agent in (True, False)
-            }
+        while len(pairs) < options.pairs:
+            started = [
+                {
+                    agent: Run(script, options.only, pod.environment() if agent else bare_environment())
+                    for agent in (True, False)
+                }
+                for _ in range(min(options.at_once, options.pairs - len(pairs)))
+            ]
+            everyone = [run for runs in started for run in runs.values()]
             try:
-                for run in runs.values():
+                for run in everyone:
                     run.wait_until_ready()
-                pairs.append(take_turns(runs, options.only, options.seconds))
-                readings.append(runs[True].ask("reading"))
+                    if options.cpus is not None:
+                        run.keep_to(options.cpus)
+                for runs in started:
+                    pairs.append(pair := take_turns(runs, options.only, options.seconds))
+                    words = ", ".join(f"{name} {pair[True][name] / pair[False][name]:.4f}" for name in options.only)
+                    print(f"pair {len(pairs)}: {words}", flush=True)
+                readings.append(started[0][True].ask("reading"))
             finally:
-                for run in runs.values():
+                for run in everyone:
                     run.end()
     print("| step | without the agent | with it: × without |")
     print("|---|---|---|")
@@ -175,6 +188,11 @@ class Run:
         line = self._process.stdout.readline()
         assert line == "ready\n", f"the program does not start: {line}"
         self._process.send_signal(signal.SIGSTOP)
+
+    def keep_to(self, cpus: int) -> None:
+        """All its threads share the first processors."""
+        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), range(cpus))
 
     def ask(self, *words: str) -> float:
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -45,11 +45,11 @@ def fleet() -> dashboard.Dashboard:
             width=4,
         ),
         number(
-            "To be had",
+            "Potential savings",
             "What the work of an hour would cost less if everything that is recommended were carried out: "
             "`rightpool recommend` lists it.",
             DOLLARS,
-            Query(f"sum({_gauge('fleet_to_be_had_dollars_per_hour')})"),
+            Query(f"sum({_gauge('fleet_potential_savings_dollars_per_hour')})"),
             decimals=2,
             width=4,
         ),

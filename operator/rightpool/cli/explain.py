@@ -191,7 +191,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     view.children(key)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
-    # Of the others only those count that hold promises or have moved: their chips and moves are not to be had.
+    # Of the others only those count that hold promises or have moved: their chips and moves are taken.
     others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
     gone = view.deleted_moves({theirs.job.uid for theirs in jobs.values()})
     whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes(), gone)

@@ -190,7 +190,7 @@ def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[s
                 "dollarsLeft": line.money_left,
                 "goesTo": None if line.offer is None else place_document(line.offer.recommendation.placement),
                 "savings": None if line.offer is None else line.offer.recommendation.savings,
-                "toBeHadPerHour": None if line.offer is None else line.offer.dollars_per_hour,
+                "potentialSavingsPerHour": None if line.offer is None else line.offer.dollars_per_hour,
                 "spent": line.spent,
                 "saved": line.saved,
                 "promisedPerMillion": line.promised_per_million,
@@ -204,7 +204,9 @@ def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[s
             "running": sum(line.holds_chips for line in lines),
             "chips": sum(line.chips or 0 for line in lines),
             "costPerHour": sum(line.cost_per_hour or 0.0 for line in lines),
-            "toBeHadPerHour": sum(line.offer.dollars_per_hour or 0.0 for line in lines if line.offer is not None),
+            "potentialSavingsPerHour": sum(
+                line.offer.dollars_per_hour or 0.0 for line in lines if line.offer is not None
+            ),
             "spent": sum(line.spent or 0.0 for line in lines),
             "saved": sum(line.saved or 0.0 for line in lines),
             "unpriced": sum(line.holds_chips and line.cost_per_hour is None for line in lines),
@@ -230,8 +232,8 @@ def jobs_summary(lines: list[Line]) -> str:
     total = document(lines, 0.0)["total"]
     text = f"{total['running']} of {total['jobs']} jobs hold {total['chips']} chips"
     text += f" for {dollars(total['costPerHour'])} an hour"
-    if total["toBeHadPerHour"] >= 0.005:
-        text += f"; {dollars(total['toBeHadPerHour'])} an hour can be saved by what is recommended"
+    if total["potentialSavingsPerHour"] >= 0.005:
+        text += f"; {dollars(total['potentialSavingsPerHour'])} an hour can be saved by what is recommended"
     if total["saved"]:
         text += f"; moves have saved {cents(total['saved'])}"
     if total["unpriced"]:

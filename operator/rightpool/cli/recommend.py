@@ -6,10 +6,11 @@ With `-o json` or `-o yaml`, one object:
     asOf               time of the request, RFC 3339
     notes              what is not as it should be, sentences
     items              the most dollars first, each {namespace, name, id, from, to, savings, costPerHour,
-                       toBeHadPerHour, heldBy, reason, message}. costPerHour is that of `to`; toBeHadPerHour is what the
-                       work of an hour would cost less there; heldBy is why it was not done, null where it is about to
-                       be; dollars, null where unknown
-    toBeHadPerHour     the sum
+                       potentialSavingsPerHour, heldBy, reason, message}. costPerHour is that of `to`;
+                       potentialSavingsPerHour is what the work of an hour would cost less there; heldBy is why it was
+                       not done, null where it is about to be; dollars, null where unknown
+    potentialSavingsPerHour
+                       the sum
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ OFFER_COLUMNS: Final = (
     Column("NOW"),
     Column("WOULD GO TO"),
     Column("SAVES", right=True),
-    Column("$/H TO BE HAD", right=True),
+    Column("POTENTIAL $/H", right=True),
     Column("HELD BY", drop=1),
     Column("ID"),
 )
@@ -95,14 +96,14 @@ def offers_document(offers: Offers, now: float, notes: Iterable[str] = ()) -> di
                 "to": place_document(offer.recommendation.placement),
                 "savings": offer.recommendation.savings,
                 "costPerHour": offer.recommendation.cost_per_hour,
-                "toBeHadPerHour": offer.dollars_per_hour,
+                "potentialSavingsPerHour": offer.dollars_per_hour,
                 "heldBy": offer.recommendation.held_by,
                 "reason": offer.recommendation.reason,
                 "message": offer.recommendation.message,
             }
             for key, offer in offers
         ],
-        "toBeHadPerHour": sum(offer.dollars_per_hour or 0.0 for _, offer in offers),
+        "potentialSavingsPerHour": sum(offer.dollars_per_hour or 0.0 for _, offer in offers),
     }
 
 

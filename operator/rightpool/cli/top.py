@@ -7,7 +7,7 @@ Reads only the jobs' status, in one list. With `-o json` or `-o yaml`, one objec
     notes              what is not as it should be, sentences
     jobs               highest cost first, each {namespace, name, state, pool, chips, capacity, throughput, unit,
                        costPerHour, costPerMillion, bottleneck, targets, progress, finishAt, secondsLeft, dollarsLeft,
-                       goesTo, savings, toBeHadPerHour, spent, saved, promisedPerMillion, deliveredPerMillion,
+                       goesTo, savings, potentialSavingsPerHour, spent, saved, promisedPerMillion, deliveredPerMillion,
                        promisedUnit}. Dollars, up to asOf; null where unknown. throughput is in units a second,
                        costPerMillion for a million units; unit is Samples or Steps. chips and costPerHour are null
                        where the job holds no chips; targets is the reason of TargetsMet; progress and savings are
@@ -15,8 +15,8 @@ Reads only the jobs' status, in one list. With `-o json` or `-o yaml`, one objec
                        beyond them; goesTo is {pool, chips, replicas, capacity}, where the operator recommends to move
                        it; promised and delivered are of the decision that brought the job where it is, for a million
                        of promisedUnit
-    total              {jobs, running, chips, costPerHour, toBeHadPerHour, spent, saved, unpriced}: unpriced is the
-                       number of running jobs on chips without a known price; they are in none of the sums
+    total              {jobs, running, chips, costPerHour, potentialSavingsPerHour, spent, saved, unpriced}: unpriced is
+                       the number of running jobs on chips without a known price; they are in none of the sums
 
 All numbers are JSON numbers.
 """

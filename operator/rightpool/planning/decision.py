@@ -63,7 +63,7 @@ REASONS: Final = {
             Reason.RESIZING,
             Reason.UPDATING,
             Reason.ROLLING_BACK,
-            # Nothing to be had
+            # Nothing to gain
             Reason.NO_FEASIBLE_POOL,
             Reason.WAITING_FOR_CAPACITY,
             Reason.WAITING_FOR_OLDER_JOB,

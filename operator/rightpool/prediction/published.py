@@ -6,7 +6,6 @@ posterior of what is common, with the deviations of all sources integrated out, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -202,8 +201,3 @@ def posterior(evidence: Evidence, scales: Scales, spread: Floats) -> ChipModel:
     gain = np.linalg.solve(whole, a @ prior).T
     after = prior - gain @ a @ prior
     return replace(model, mean=model.mean + gain @ evidence.rest(), covariance=(after + after.T) / 2.0)
-
-
-def rate_logs(rates: Sequence[float]) -> tuple[float, ...]:
-    """Logarithms of rates."""
-    return tuple(math.log(rate) for rate in rates)

@@ -49,9 +49,11 @@ def unhealthy(case: Case) -> Diagnosis | None:
 
 
 def throttled(case: Case) -> Diagnosis | None:
-    """Clocks that heat, a hardware slowdown or a power brake holds down."""
-    throttle = case.value(Field.THROTTLE)
+    """Clocks that heat, a hardware slowdown or a power brake holds down, below what healthy chips reach."""
+    throttle, clock = case.value(Field.THROTTLE), case.value(Field.CLOCK)
     if throttle is None or throttle < case.threshold(_THROTTLED, Bottleneck.THROTTLED):
+        return None
+    if clock is not None and 1.0 - clock < case.threshold(1.0 - _USUAL_CLOCK, Bottleneck.THROTTLED):
         return None
     heat = case.value(Field.THERMAL_THROTTLE)
     finding = ClocksHeldDown(
@@ -60,7 +62,7 @@ def throttled(case: Case) -> Diagnosis | None:
         degrees=case.value(Field.TEMPERATURE),
         watts=case.value(Field.POWER),
         limit=power_limit(case),
-        clock=case.value(Field.CLOCK),
+        clock=clock,
     )
     return Diagnosis(Bottleneck.THROTTLED, finding)
 

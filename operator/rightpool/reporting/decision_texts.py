@@ -117,7 +117,7 @@ def _suspended(job: Job, assessment: Assessment, decision: Decision) -> str:
     return "targets.budget is spent: raise it, or set targets.budgetAction to Warn, to go on"
 
 
-# --- nothing to be had -----------------------------------------------------------------------------------------------
+# --- nothing to gain ------------------------------------------------------------------------------------------------
 
 
 def _gone(job: Job, assessment: Assessment, evidence: PoolGone) -> str:

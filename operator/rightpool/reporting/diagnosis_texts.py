@@ -20,6 +20,8 @@ _RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and rep
 _FULL_WINDOW: Final = "wait for a full window, or look at the profiler's sources"
 _MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
 _MATRIX_UNITS: Final = "lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
+_BESIDE_THEM: Final = "fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
+_ON_MATRIX_UNITS: Final = frozenset({"tf32", "bf16", "fp16", "fp8", "int8"})
 _TRACE: Final = "let the profiler take traces (spec.profiling.trace)"
 _FEWER: Final = "fewer chips, or a faster link"
 
@@ -101,7 +103,9 @@ def _(finding: findings.WaitsForLink) -> str:
 
 @lever_text.register
 def _(finding: findings.ArithmeticNear) -> str:
-    return _MATRIX_UNITS if finding.roofs.by_pipe else "lower precision, or a chip with more FLOP/s per dollar"
+    if not finding.roofs.by_pipe:
+        return "lower precision, or a chip with more FLOP/s per dollar"
+    return _BESIDE_THEM if finding.arithmetic.precision in _ON_MATRIX_UNITS else _MATRIX_UNITS
 
 
 @singledispatch

@@ -33,11 +33,11 @@ def offer_of(stored: StoredJob, status: ProfiledJobStatus) -> Offer | None:
     return Offer(
         here=ref.placement,
         recommendation=recommendation,
-        dollars_per_hour=to_be_had(ref.cost_per_hour, rate, recommendation.cost_per_hour, there),
+        dollars_per_hour=potential_savings(ref.cost_per_hour, rate, recommendation.cost_per_hour, there),
     )
 
 
-def to_be_had(
+def potential_savings(
     price: float | None, rate: float | None, other_price: float | None, other_rate: float | None
 ) -> float | None:
     """Dollars that the work of an hour costs less elsewhere; negative where they cost more. Prices are dollars an

@@ -179,8 +179,8 @@ class OperatorMetrics:
             registry=self.fleet.gauges,
         )
 
-        self.to_be_had = Gauge(
-            "rightpool_operator_fleet_to_be_had_dollars_per_hour",
+        self.potential_savings = Gauge(
+            "rightpool_operator_fleet_potential_savings_dollars_per_hour",
             "What the work of an hour would cost less if everything that is recommended were carried out.",
             registry=self.fleet.gauges,
         )

@@ -12,7 +12,7 @@ from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.offer import to_be_had
+from rightpool.reporting.offer import potential_savings
 from rightpool.runtime.metrics import FASTER, SLOWER, OperatorMetrics
 
 STATES: Final = ("Waiting", "Running", "Migrating", "Suspended", "Finished")
@@ -86,7 +86,7 @@ class MetricsRecorder:
         metrics.spent.set(hourly)
         metrics.saved.set(saved)
         metrics.breaker_open.set(breaker_open)
-        metrics.to_be_had.set(offered)
+        metrics.potential_savings.set(offered)
         metrics.fleet.measured = True
 
     def forget(self, gone: set[str]) -> None:
@@ -102,7 +102,7 @@ def _offered(job: Job, candidate: Candidate) -> float:
     if revision is None or profile is None or candidate.throughput is None:
         return 0.0
     rate = None if profile.throughput is None else profile.throughput.value
-    brought = to_be_had(revision.cost_per_hour, rate, candidate.cost_per_hour, candidate.throughput.median)
+    brought = potential_savings(revision.cost_per_hour, rate, candidate.cost_per_hour, candidate.throughput.median)
     return max(brought or 0.0, 0.0)
 
 

@@ -96,6 +96,15 @@ def holds_others(parameters: list[Any]) -> bool:
     return any(key not in trained and line[0]() is not None for key, line in list(_owners.items()))
 
 
+def beside(parameters: list[Any]) -> list[Any]:
+    """The other parameters of the outermost modules that hold these: they compute, and do not learn."""
+    trained = {id(one) for one in parameters}
+    known = list(_owners.items())
+    roots = {line[-1] for key, line in known if key in trained}
+    others = (line[0]() for key, line in known if key not in trained and line[-1] in roots)
+    return [one for one in others if one is not None]
+
+
 def watch(parameters: list[Any]) -> None:
     """Meet the modules that hold these parameters."""
     global _scans

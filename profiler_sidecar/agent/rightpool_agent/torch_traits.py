@@ -128,7 +128,10 @@ def _look() -> dict[str, Any]:
     dtype = _NAMES.get(max(by_dtype, key=lambda name: by_dtype[name]))
     if dtype is not None:
         found["parameter_dtype"] = dtype
-    precision = _precision(torch, dtype, parameters[0].device.type, 2 * convolutions > found["parameters"])
+    for one in torch_roots.beside(parameters):  # adapters learn in fp32, the model around them computes in bf16
+        by_dtype[str(one.dtype)] = by_dtype.get(str(one.dtype), 0) + _count(one)
+    most = _NAMES.get(max(by_dtype, key=lambda name: by_dtype[name]))
+    precision = _precision(torch, most, parameters[0].device.type, 2 * convolutions > found["parameters"])
     if precision is not None:
         found["precision"] = precision
     found.update(_degrees(torch, parameters))

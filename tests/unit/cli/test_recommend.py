@@ -42,7 +42,7 @@ def test_the_most_dollars_come_first() -> None:
     offers = ranked_offers(view_of(client).jobs(None).values())
     assert [key.name for key, _ in offers] == ["most", "some"]
     found = offers_document(offers, NOW)
-    assert found["toBeHadPerHour"] == pytest.approx(12.24 + 4.20)
+    assert found["potentialSavingsPerHour"] == pytest.approx(12.24 + 4.20)
     for key in (*found, *found["items"][0]):
         assert key in (recommend_module.__doc__ or "")
     page, stream = printed()

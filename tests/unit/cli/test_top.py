@@ -210,7 +210,7 @@ def test_what_is_recommended_is_seen_with_what_it_would_save() -> None:
     assert "$12.24 an hour can be saved by what is recommended" in text, "20.28 - 4.02 for half of the work"
     found = document(lines(client), NOW)
     assert found["jobs"][0]["goesTo"] == {"pool": "a10g", "chips": 4, "replicas": 1, "capacity": "OnDemand"}
-    assert found["total"]["toBeHadPerHour"] == pytest.approx(12.24)
+    assert found["total"]["potentialSavingsPerHour"] == pytest.approx(12.24)
 
 
 def test_a_job_that_waits_holds_no_chips_and_costs_nothing() -> None:

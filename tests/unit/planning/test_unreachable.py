@@ -52,7 +52,7 @@ def at(seconds: float) -> dict[str, str]:
     ],
 )
 def test_a_target_out_of_reach_does_not_end_saving(targets: dict[str, str], reason: Reason) -> None:
-    """Half of the cost was to be had, and the job held for ever."""
+    """Half of the cost could be saved, and the job held for ever."""
     decision, text = decision_and_text(judged(one(targets=targets), POOLS))
     assert (decision.action, decision.reason, decision.target) == (Action.MOVE, reason, Placement("cheap", 1, 1))
     assert "no placement is sure enough to hold it" in text

@@ -108,6 +108,28 @@ def test_flops_are_those_of_a_model_that_is_trained_as_a_whole(monkeypatch: pyte
     assert torch_traits.facts()["model"].get("step_flops") == (None if beside else 900.0)
 
 
+class Adapted(torch.nn.Module):  # type: ignore[misc]
+    """A layer in bf16 that stays as it is, and a small one in fp32 that learns, as PEFT makes them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = torch.nn.Linear(64, 64, dtype=torch.bfloat16).requires_grad_(False)
+        self.learns = torch.nn.Linear(64, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.base(x).sum() + self.learns(x.float()).sum()
+
+
+def test_what_does_not_learn_computes_too() -> None:
+    module = Adapted()
+    optimizer = torch.optim.SGD(module.learns.parameters(), lr=0.1)
+    torch_roots.watch(list(module.learns.parameters()))
+    module(torch.zeros(2, 64, dtype=torch.bfloat16)).backward()
+    optimizer.step()
+    found = torch_traits.facts()["model"]
+    assert (found["precision"], found["parameter_dtype"], found["parameters"]) == ("bf16", "fp32", 130)
+
+
 def test_an_optimizer_that_ended_counts_no_more() -> None:
     train(torch.nn.Linear(4, 3))
     assert torch_traits.facts()["model"]["parameters"] == 15

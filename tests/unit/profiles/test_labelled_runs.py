@@ -14,6 +14,7 @@ from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
 from rightpool.reporting.diagnosis_texts import evidence_text
+from tests.gpu.labelled_libraries import LIBRARIES
 from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_profiles import Labelled, read
 from tests.gpu.labelled_programs import PROGRAMS
@@ -40,5 +41,5 @@ def test_nearly_all_are_named() -> None:
 
 
 def test_each_program_was_run_and_labels_are_classes() -> None:
-    assert {run.name for run in RUNS} == PROGRAMS.keys() | MODELS.keys()
+    assert {run.name for run in RUNS} == PROGRAMS.keys() | MODELS.keys() | LIBRARIES.keys()
     assert {label for run in RUNS for label in run.labels} <= {str(kind) for kind in Bottleneck}

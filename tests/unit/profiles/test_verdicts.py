@@ -284,6 +284,20 @@ def test_a_healthy_chip_is_faster_than_a_throttled_one() -> None:
     assert math.exp(unknown.log) == pytest.approx(2**0.5) and unknown.sd == unknown.log, "hardly anything tells"
 
 
+def test_a_chip_that_is_held_down_a_little_is_not_throttled() -> None:
+    """Recorded: a compiled JAX program on a quarter of an H100, after whole ones had run on it. At 62 °C and 460 of
+    700 W the driver told software_thermal all the time, and the clock was as high as under a power limit."""
+    counters: dict[str, float] = {"throttle": 1.0, "thermal_throttle": 1.0, "temperature": 62.0, "power": 460.5}
+    counters |= {"power_limit": 700.0, "chip_busy": 0.976, "compute_active": 0.912, "matrix_active": 0.809}
+    counters |= {"memory_bandwidth": 0.145}
+    h100 = load_catalog().get("H100-SXM5-80GB")
+    for clock, expected in ((0.947, Bottleneck.COMPUTE), (0.909, Bottleneck.COMPUTE), (0.84, Bottleneck.THROTTLED)):
+        assert diagnose(profile(1, **counters, clock=clock), h100).bottleneck is expected
+    assert diagnose(profile(1, **counters), h100).bottleneck is Bottleneck.THROTTLED, "no clock is known"
+    held = diagnose(profile(1, **counters, clock=0.86), h100, before=Bottleneck.THROTTLED)
+    assert held.bottleneck is Bottleneck.THROTTLED, "no change for so little"
+
+
 @given(held=st.floats(0.0, 1.0), clock=st.none() | st.floats(0.0, 1.2))
 def test_a_fault_never_makes_a_chip_faster(held: float, clock: float | None) -> None:
     found = throttling(profile(1, throttle=held, clock=clock))

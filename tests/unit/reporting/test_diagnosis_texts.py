@@ -37,3 +37,12 @@ def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
         "attainable; the program computes in fp64; the board is limited to 200 of 300 W. "
         "What helps: lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
     )
+
+
+def test_a_program_that_computes_in_bf16_is_not_advised_to() -> None:
+    """Recorded: ResNet-50 by autocast on a quarter of an H100."""
+    roofs = findings.Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.INTEGER_ACTIVE))
+    near = findings.ArithmeticNear("H100-quarter", roofs, findings.Arithmetic("bf16", None, None))
+    assert diagnosis_text(near).endswith(
+        "What helps: fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
+    )

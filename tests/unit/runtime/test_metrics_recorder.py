@@ -80,9 +80,9 @@ def test_what_is_recommended_to_a_job_that_has_ended_is_not_to_be_had() -> None:
     offered = Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, candidate(Placement("a10g", 4, 1), 900.0))
     recorder.decided(here, Assessment(offered), NOW)
     recorder.fleet([here], 1, NOW, breaker_open=False)
-    assert metrics.to_be_had._value.get() > 1.0
+    assert metrics.potential_savings._value.get() > 1.0
     recorder.fleet([changed(here, finished="Completed")], 1, NOW, breaker_open=False)
-    assert metrics.to_be_had._value.get() == 0.0
+    assert metrics.potential_savings._value.get() == 0.0
 
 
 def test_a_migration_and_its_prediction_error_count_once() -> None:

@@ -1,4 +1,4 @@
-"""The page of the fleet: its sums, its pools, what is to be had, and its jobs."""
+"""The page of the fleet: its sums, its pools, potential savings, and its jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rightpool.planning.job import JobKey
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.wording import cents, dollars
 
-# Of what is to be had; the list of jobs has all.
+# Of potential savings; the list of jobs has all.
 OFFERS_SHOWN: Final = 10
 # A browser takes half a second to lay out a thousand rows. All are shown where that is asked for.
 JOBS_SHOWN: Final = 200
@@ -240,7 +240,7 @@ def _tiles(picture: FleetPicture, lines: Sequence[Line]) -> list[Tile]:
     there = sum(pool.total for pool in pools)
     tiles = [
         Tile("an hour", dollars(total["costPerHour"])),
-        Tile("an hour that can be saved", dollars(total["toBeHadPerHour"])),
+        Tile("an hour that can be saved", dollars(total["potentialSavingsPerHour"])),
         Tile("jobs that hold chips", f"{total['running']} of {total['jobs']}"),
     ]
     if there:

@@ -194,9 +194,12 @@ def of_recommend(scene: Scene) -> Statements:
     yield Statement("recommend advised: held by", item["heldBy"], item["heldBy"] == "PolicyRecommendOnly")
     # By the rates that are published; the one there is a prediction.
     had = PRICES[A100] - PRICES[A10G] * published_rate(A100, 1) / published_rate(A10G, 1)
-    yield Statement("recommend advised: to be had", item["toBeHadPerHour"], near(item["toBeHadPerHour"], had, 0.5))
-    summed = sum(item["toBeHadPerHour"] for item in items.values())
-    yield Statement("recommend: the sum", found["toBeHadPerHour"], near(found["toBeHadPerHour"], summed))
+    savings = item["potentialSavingsPerHour"]
+    yield Statement("recommend advised: potential savings", savings, near(savings, had, 0.5))
+    summed = sum(item["potentialSavingsPerHour"] for item in items.values())
+    yield Statement(
+        "recommend: the sum", found["potentialSavingsPerHour"], near(found["potentialSavingsPerHour"], summed)
+    )
 
 
 def of_history(scene: Scene) -> Statements:
