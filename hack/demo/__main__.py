@@ -10,11 +10,10 @@ import argparse
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from demo.job import Job, StoryFailed
 from demo.stage import SYSTEM, Stage, forget, logs, prepare
-from demo.stories import AFTERWARDS, TOGETHER, Story
+from demo.stories import STORIES, Story
 from devcluster import cluster, host
 from devcluster.progress import Progress
 from devcluster.spec import DEMO, DevclusterError
@@ -23,16 +22,25 @@ _AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 
 
 def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -> dict[str, Job | Exception]:
-    """Run stories side by side; a story's failure is its result."""
+    """Run stories side by side, each after the one that it waits for; a story's failure is its result. An interrupt
+    waits for none of them."""
+    results: dict[str, Job | Exception] = {}
+    threads: dict[str, threading.Thread] = {}
 
-    def one(story: Story) -> Job | Exception:
+    def one(story: Story) -> None:
+        if story.after:
+            threads[story.after].join()
         try:
-            return story.tell(stage, say)
+            results[story.name] = story.tell(stage, say)
         except Exception as error:  # any error counts as a failed story
-            return error
+            results[story.name] = error
 
-    with ThreadPoolExecutor(len(stories)) as pool:
-        return dict(zip((s.name for s in stories), pool.map(one, stories), strict=True))
+    for story in stories:
+        threads[story.name] = threading.Thread(target=one, args=(story,), daemon=True)
+        threads[story.name].start()
+    for thread in threads.values():
+        thread.join()
+    return results
 
 
 def show(stage: Stage, story: Story) -> None:
@@ -70,14 +78,12 @@ def main() -> int:
             return 1
         running = cluster.up(DEMO, progress)
         stage = prepare(running, progress)
-        for namespace in sorted({story.namespace for story in TOGETHER + AFTERWARDS}):
+        for namespace in sorted({story.namespace for story in STORIES}):
             forget(stage, namespace)
-        say("telling three stories at once; the lines are what the objects' conditions say")
-        results: dict[str, Job | Exception] = {}
-        for stories in (TOGETHER, AFTERWARDS):
-            results |= tell(stage, stories, say)
-            for story in stories:
-                show(stage, story)
+        say("telling four stories, three of them at once; the lines are what the objects' conditions say")
+        results = tell(stage, STORIES, say)
+        for story in STORIES:
+            show(stage, story)
         print(f"\n$ kubectl get pj -A -o wide\n{stage.kubectl('get', 'pj', '-A', '-o', 'wide').rstrip()}")
         print(f"\n$ rightpool pools\n{stage.rightpool('pools').rstrip()}")
     except (DevclusterError, StoryFailed) as error:

@@ -19,7 +19,10 @@ def held(path: Path, *, shared: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_by_name(path: Path, waiting: Callable[[str], None]) -> Iterator[None]:
-    """Wait for the lock and hold it. `waiting` is told who holds it, again when that is another one."""
+    """Wait for the lock and hold it. `waiting` is told who holds it, again when that is another one.
+
+    A child that is started with `close_fds=False` holds it, too: it is free when all of them have ended.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     named = ""
     with path.open("a") as lock:  # it must not truncate the file, where the holder stands
@@ -36,4 +39,5 @@ def held_by_name(path: Path, waiting: Callable[[str], None]) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()} in {Path.cwd()}")
         lock.flush()
+        os.set_inheritable(lock.fileno(), True)
         yield

@@ -224,6 +224,14 @@ CHAOS: Final = Cluster(
     simulated_cidr="10.110.0.0/16",
     simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
 )
+# With the chart, whose operator would take part in other tests.
+STORIES: Final = Cluster(
+    name="stories",
+    ports=Ports.starting_at(27440),
+    node_subnet="10.100.0.0/24",
+    service_cidr="10.101.0.0/24",
+    simulated_cidr="10.122.0.0/16",
+)
 KUEUE: Final = Cluster(
     name="kueue",
     ports=Ports.starting_at(26440),
@@ -233,7 +241,7 @@ KUEUE: Final = Cluster(
     simulated=FAULTS.simulated,
 )
 NAMED: Final[Mapping[str, Cluster]] = {
-    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, KUEUE)
+    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, STORIES, KUEUE)
 }
 
 

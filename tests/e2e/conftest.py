@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from demo.__main__ import tell
 from demo.job import Job
 from demo.stage import Stage, forget, prepare
-from demo.stories import AFTERWARDS, TOGETHER
-from devcluster import cluster
+from demo.stories import STORIES
+from devcluster import cluster as clusters
+from devcluster import deps, host
 from devcluster.cluster import Running
 from devcluster.progress import Progress
-from devcluster.spec import TEST
+from devcluster.spec import STORIES as STORIES_CLUSTER
 
 
 @dataclass(frozen=True)
@@ -28,26 +29,30 @@ class StoryResults:
 
 
 @pytest.fixture(scope="session")
-def running(kubeconfig: Path) -> Running:
-    """The embedded test cluster."""
-    if kubeconfig != TEST.kubeconfig:
-        pytest.skip("the stories need the embedded cluster: its simulated pools and its node for real pods")
-    return cluster.running(TEST)
+def running() -> Iterator[Running]:
+    """A cluster of their own. KEEP=1 leaves it up, so that the next run starts faster."""
+    if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
+        pytest.skip("the stories need an embedded cluster: its simulated pools and its node for real pods")
+    if not host.is_root() or deps.missing(root=True):
+        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
+    try:
+        yield clusters.up(STORIES_CLUSTER, Progress(quiet=True))
+    finally:
+        if not os.environ.get("KEEP"):
+            clusters.down(STORIES_CLUSTER)
 
 
 @pytest.fixture(scope="session")
 def stage(running: Running) -> Stage:
-    """The cluster with the chart installed, without pools that operators of other tests discovered."""
-    if running.kubectl("get", "crd", "acceleratorpools.rightpool.dev", "--ignore-not-found", "--output=name"):
-        running.kubectl("delete", "acceleratorpools", "--selector=rightpool.dev/source=discovered")
+    """The cluster with the chart installed."""
     return prepare(running, Progress())
 
 
 @pytest.fixture(scope="session")
 def story_results(stage: Stage) -> StoryResults:
-    """Stories that are independent of each other run side by side."""
+    """Those that are independent of each other run side by side."""
     since = time.time()
     say: Callable[[str], None] = Progress().say
-    for namespace in sorted({story.namespace for story in TOGETHER + AFTERWARDS}):
+    for namespace in sorted({story.namespace for story in STORIES}):
         forget(stage, namespace)
-    return StoryResults(since, tell(stage, TOGETHER, say) | tell(stage, AFTERWARDS, say))
+    return StoryResults(since, tell(stage, STORIES, say))

@@ -4,14 +4,14 @@ import pytest
 
 from demo.job import Job
 from demo.stage import Stage, logs
-from demo.stories import AFTERWARDS, TOGETHER, Story
+from demo.stories import STORIES, Story
 
 from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.parametrize("story", TOGETHER + AFTERWARDS, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_story(story: Story, story_results: StoryResults, stage: Stage) -> None:
     result = story_results.jobs[story.name]
     if isinstance(result, Exception):
@@ -19,7 +19,7 @@ def test_story(story: Story, story_results: StoryResults, stage: Stage) -> None:
     assert result.history, "every story ends with an entry in the ledger"
 
 
-@pytest.mark.parametrize("story", TOGETHER, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_explain_agrees_with_the_status(story: Story, story_results: StoryResults, stage: Stage) -> None:
     result = story_results.jobs[story.name]
     assert isinstance(result, Job), str(result)

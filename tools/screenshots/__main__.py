@@ -18,7 +18,7 @@ from typing import Final, Literal
 from playwright.sync_api import Browser, sync_playwright
 
 from demo.stage import SYSTEM
-from demo.stories import AFTERWARDS, TOGETHER
+from demo.stories import STORIES
 from devcluster import cluster
 from devcluster.spec import DEMO
 from tools.dashboards.drawing.answered import answered_boards
@@ -30,7 +30,7 @@ WIDTH: Final = 1600
 BOARD_WIDTH: Final = 1632  # with its margins
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
 # Of the dashboard Job.
-_SHOWN: Final = TOGETHER[0]
+_SHOWN: Final = STORIES[0]
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def main() -> int:
         with served(running.kubeconfig) as address:
             take(browser, address, "fleet")
             take(browser, address, "fleet-dark", dark=True)
-            for story in (*TOGETHER, *AFTERWARDS):
+            for story in STORIES:
                 take(browser, f"{address}jobs/{story.namespace}/{story.name}", f"job-{story.name}")
         for name, board in answered_boards(running.prometheus_url, since, chosen):
             path = Path(folder) / f"{name}.html"

@@ -20,6 +20,8 @@ MARK: Final = "RIGHTPOOL_SUITE_COMMAND"
 # import what it needs.
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
 LOOK_SECONDS: Final = 0.1
+# Where the suite itself is killed, the command is interrupted by the kernel.
+ENDS_WITH_SUITE: Final[Command] = ("setpriv", "--pdeathsig", "INT", "--")
 
 
 class End(Enum):
@@ -50,7 +52,8 @@ def run(
 ) -> Ended:
     """Returns how it ended. Its output is appended to the log.
 
-    On a timeout or interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
+    It inherits the lock on the clusters, so that another suite waits for its end even where this one was killed. On a
+    timeout or interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
     `grace` seconds it is killed with all processes that it started, in its process group or outside.
     """
     mark = uuid.uuid4().hex
@@ -58,15 +61,16 @@ def run(
     with log.open("ab") as output:
         try:
             child = subprocess.Popen(
-                command,
+                ENDS_WITH_SUITE + command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**kept, MARK: mark},
                 process_group=0,
+                close_fds=False,
             )
         except OSError as error:
-            output.write(f"{command[0]}: {error.strerror}\n".encode())
+            output.write(f"{error.filename}: {error.strerror}\n".encode())
             return Ended(End.BY_ITSELF, 127, 0.0)
     deadline = time.monotonic() + seconds
     while True:

@@ -94,7 +94,7 @@ API: Final = Part(
     after=BUILD,
 )
 RUNTIME: Final = Part("cli-runtime", (_pytest(*(f"{INTEGRATION}/{name}" for name in ("cli", "runtime"))),), after=BUILD)
-STORIES: Final = Part("stories", (_pytest("tests/e2e"),), after=BUILD)
+STORIES: Final = Part("stories", (_pytest("tests/e2e"),), after=BUILD, cleanup=_down("stories"), root=True)
 # Two processes, each with a cluster of its own: by itself this part would take longer than all others side by side.
 FAULTS: Final = Part(
     "faults",
@@ -117,12 +117,14 @@ LANES: Final = (
     Lane((Part(BUILD, (_module("devcluster", "build"),), seconds=2 * LIMIT_SECONDS),)),
     # Parts that need no built program come first, since they can run during the build.
     Lane((LINT, UNIT, PROFILER, TEMPLATES, DEVCLUSTER)),
+    # The longest waits: a cluster of its own, so that they need not wait for anything else.
+    Lane((STORIES,)),
     Lane(
-        (API, RUNTIME, STORIES),
+        (API, RUNTIME),
         up=_module("devcluster", "up", "--name", "test"),
         down=_module("devcluster", "down", "--name", "test"),
     ),
-    Lane((FAULTS, SECURITY)),
-    # What mostly waits. At the end of another lane it would wait alone, when the others have left the cores idle.
-    Lane((CHART, CHAOS)),
+    Lane((FAULTS, CHAOS)),
+    # What mostly waits. At the end of a longer lane it would wait alone, when the others have left the cores idle.
+    Lane((SECURITY, CHART)),
 )

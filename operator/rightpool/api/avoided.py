@@ -28,7 +28,10 @@ class AvoidedPlacement(Record):
     """Why, in one CamelCase word."""
 
     message: Annotated[str, Field(exclude_if=not_)] = ""
-    """The evidence in numbers. Absent of all but the newest two."""
+    """Why, where no move of the ledger says it. Absent of all but the newest two."""
 
     until: UnixTime | None = None
     """When it may be tried again. Absent: when the spec is changed."""
+
+    decision: Annotated[str, Field(exclude_if=not_)] = ""
+    """Decision id of the move that found it: the ledger has its evidence. Absent: message says why."""

@@ -10,8 +10,12 @@ from pydantic import Field
 
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Balance, Count, Dollars, Quantity, UnixTime
+from rightpool.api.units import NO_MONEY, WORD, Balance, Count, Dollars, Quantity, UnixTime, write_money
 from rightpool.api.work_unit import WorkUnit, counts_samples
+
+
+def _free(dollars: float) -> bool:
+    return write_money(dollars) == NO_MONEY  # as it would be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +31,13 @@ class Counterfactual(Record):
     cost_per_hour: Quantity | None = None
     """Dollars an hour there, at the pool's price of today. Absent where that is unknown."""
 
-    per_hour: Quantity = 0.0
-    """The same for as many of the chips as are at work here now. 0 while nothing is, or nothing can be compared."""
+    per_hour: Annotated[Quantity, Field(exclude_if=not_)] = 0.0
+    """The same for as many of the chips as are at work here now. Absent while none are, and where nothing compares."""
 
     since: UnixTime | None = None
     """When the job's steps had caught up here, later by as long as it was stopped since. From then dollars counts."""
 
-    dollars: Dollars = 0.0
+    dollars: Annotated[Dollars, Field(exclude_if=_free)] = 0.0
     """What the hours of work here would have cost there."""
 
     speed: Quantity | None = None
@@ -70,11 +74,15 @@ class Counterfactual(Record):
     readings: Count = 0
     """How often speed was measured. Of later readings more is known of how the job varies and drifts."""
 
-    spent_before: Dollars = 0.0
+    spent_before: Annotated[Dollars, Field(exclude_if=_free)] = 0.0
     """Dollars spent before dollars began to count."""
 
-    saved_before: Balance = 0.0
+    saved_before: Annotated[Balance, Field(exclude_if=_free)] = 0.0
     """Dollars saved before dollars began to count."""
+
+    def uncounted(self) -> Counterfactual:
+        """The same after the job has left: once it has come back, amounts are counted anew."""
+        return replace(self, since=None, per_hour=0.0, dollars=0.0, spent_before=0.0, saved_before=0.0)
 
     def later(self, seconds: float) -> Counterfactual:
         """The same after the job was stopped for so long: neither it nor its rate went on meanwhile."""

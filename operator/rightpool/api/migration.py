@@ -82,13 +82,13 @@ class Migration(Record):
     """Why, in one CamelCase word."""
 
     message: str = ""
-    """What is being waited for."""
+    """What is being waited for. Empty while rolling back: see failureMessage."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput and costs count: Samples or Steps. Absent: Samples."""
 
     predicted: Estimate | None = None
-    """Predicted throughput, units a second."""
+    """Predicted throughput, units a second. What it was derived from is told until the old Revision is ended."""
 
     predicted_cost: Annotated[Estimate | None, Field(alias="predictedCostPerMillion")] = None
     """Predicted dollars for a million units."""

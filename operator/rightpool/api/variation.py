@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -48,3 +49,6 @@ class Variation(Record):
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What `recent` counts: Samples or Steps. Absent: Samples."""
+
+    throttled: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether a fault throttled the chips in all windows of `recent`. Absent: in none of them."""

@@ -315,7 +315,8 @@ def _decision(page: Page, found: Explanation) -> None:
     migration = found.job.state.migration
     if migration is not None:
         since = span(max(0.0, found.now - migration.phase_since))
-        page.indented(f"{migration.id} has been in phase {migration.phase.value} for {since}: {migration.message}")
+        why = migration.failure_message or migration.message
+        page.indented(f"{migration.id} has been in phase {migration.phase.value} for {since}: {why}")
     recommendation = found.stored.status.recommendation
     if recommendation is not None and decision.action in (Action.HOLD, Action.KEEP):
         page.indented(f"the operator recommends {recommendation.id}: {recommendation.message}", "dim")

@@ -183,12 +183,19 @@ class RevisionWindow:
             warm=self.warm or _long_there(job, self.key.revision, now),
         )
         self.warm = self.warm or profile.steadiness is Steadiness.STEADY
-        if throttling(profile) != NOT_THROTTLED:
+        throttled = throttling(profile) != NOT_THROTTLED
+        if throttled:
             self.track.throttled_at = now
         throughput = profile.throughput
         if profile.complete and throughput is not None and now >= self.passes_at:
             self.variation = counted(
-                self.variation, self.key.revision, throughput.value, now, spec.window.total_seconds(), profile.unit
+                self.variation,
+                self.key.revision,
+                throughput.value,
+                now,
+                spec.window.total_seconds(),
+                profile.unit,
+                throttled=throttled,
             )
             self.windows += 1
             self.passes_at = self._passes_at(job)

@@ -64,16 +64,20 @@ def counted(
     at: float,
     window: float,
     unit: WorkUnit = WorkUnit.SAMPLES,
+    *,
+    throttled: bool = False,
 ) -> Variation:
-    """With one window more, of `window` seconds. rate: its mean, units a second; at: its end, Unix seconds.
+    """With one window more, of `window` seconds. rate: its mean, units a second; at: its end, Unix seconds; throttled:
+    whether a fault throttled the chips in it.
 
-    What was measured long ago, before the operator was away, or in another unit is not compared with what is measured
-    now.
+    What was measured long ago, before the operator was away, in another unit, or before a fault began or was repaired
+    is not compared with what is measured now.
     """
     spans = () if variation is None else variation.spans
     before: tuple[float, ...] = ()
-    if variation is not None and variation.revision == revision and variation.unit is unit:
-        before = variation.recent if at - variation.as_of <= SPANS[-1] * window else ()
+    if variation is not None and at - variation.as_of <= SPANS[-1] * window:
+        of = variation.revision, variation.unit, variation.throttled
+        before = variation.recent if of == (revision, unit, throttled) else ()
     recent = (*before, rate)[-MAX_RECENT:]
     kept = {span.windows: span for span in spans}
     for length in SPANS:
@@ -82,7 +86,7 @@ def counted(
         late, early = _mean(recent[-length:]), _mean(recent[-2 * length : -length])
         if late > 0.0 or early > 0.0:
             kept[length] = _added(kept.get(length), length, _difference(late, early))
-    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit)
+    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit, throttled)
 
 
 def variance_of_difference(

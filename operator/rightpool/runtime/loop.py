@@ -395,7 +395,7 @@ class Planner:
             parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
             return None
         self._refused.forget((uid,))
-        parts.metrics.statuses_written.inc()
+        parts.metrics.status_writes.labels("written").inc()
         parts.store.assume(PROFILED_JOBS, answer)
         before, after = step.draft.before, step.draft.conditions
         for event in self._announcer.events(step.stored.regarding, step.before, step.after, before, after):

@@ -154,7 +154,6 @@ class OperatorMetrics:
             ["result"],
             registry=self.registry,
         )
-        self.statuses_written = self.status_writes.labels("written")  # to look a label up costs more than to count
         self.commands = Counter(
             "rightpool_operator_commands", "Commands to the cluster.", ["command", "result"], registry=self.registry
         )

@@ -184,6 +184,7 @@ class Workload:
             "workload": {"job": {"replicas": 1, "chipsPerReplica": 8, "template": template}},
             "placement": {"pools": {"allow": ["a100"]}},
             "elasticity": {"minChips": 8, "maxChips": 8},
+            "profiling": {"interval": "2s", "window": "30s"},  # most panels are empty until the first window is full
             "adaptation": {"mode": "Recommend"},
         }
         metadata = {"name": self.name, "namespace": self.namespace}

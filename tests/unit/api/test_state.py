@@ -185,6 +185,7 @@ avoided = st.builds(
     st.sampled_from(Reason).map(str),
     words,
     st.none() | times,
+    words,
 )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
 import rightpool.cli
 from rightpool.cli import explain, history, job_table, pools, recommend, report
@@ -118,10 +119,20 @@ DOCUMENTS: dict[str, Body] = {
 }
 
 
+@cache
+def validator(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(schema(kind))
+
+
+def test_the_schema_is_one() -> None:
+    """All of it at once. A kind's own differs in the reference to its definition alone."""
+    Draft202012Validator.check_schema(schema())
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_keeps_the_schema(name: str) -> None:
     document = DOCUMENTS[name]
-    jsonschema.validate(document, schema(document["kind"]))
+    validator(document["kind"]).validate(document)
 
 
 def test_every_kind_that_a_command_prints_has_a_schema_and_a_document_here() -> None:
@@ -143,5 +154,5 @@ def test_every_kind_that_a_command_prints_has_a_schema_and_a_document_here() -> 
 )
 def test_the_schema_refuses_what_is_not_printed(name: str, change: Body) -> None:
     document = DOCUMENTS[name]
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document | change, schema(document["kind"]))
+    with pytest.raises(ValidationError):
+        validator(document["kind"]).validate(document | change)

@@ -1,8 +1,15 @@
-"""What the demo's stories say of promises."""
+"""What the demo's stories say of promises, and in which order they are told."""
+
+import threading
+from pathlib import Path
 
 import pytest
 
-from demo.stories import promise_text
+from demo.__main__ import tell
+from demo.job import Job, StoryFailed
+from demo.stage import Stage
+from demo.stories import STORIES, Say, Story, promise_text
+from devcluster.kubectl import Kubectl
 from rightpool.api.estimate import Estimate
 
 PROMISED = Estimate(1000.0, 0.1)  # 880 to 1137
@@ -21,3 +28,36 @@ def test_a_story_says_whether_the_promise_was_kept(delivered: float, words: str)
     text = promise_text(PROMISED, delivered)
     assert words in text
     assert f"promised 1000 samples/s (880–1137), delivered {delivered:.0f}" in text
+
+
+def test_a_story_waits_for_the_one_before_it_alone() -> None:
+    """Also where that one fails, which is its result."""
+    reached, begun = threading.Barrier(2, timeout=120), list[str]()
+
+    def short(stage: Stage, say: Say) -> Job:
+        begun.append("short")
+        raise StoryFailed("it did not happen")
+
+    def after(stage: Stage, say: Say) -> Job:
+        begun.append("after")
+        reached.wait()  # the long one has not ended
+        return Job({"metadata": {"name": "after"}})
+
+    def long(stage: Stage, say: Say) -> Job:
+        reached.wait()
+        return Job({"metadata": {"name": "long"}})
+
+    stories = (
+        Story("", "", "long", long),
+        Story("", "", "short", short),
+        Story("", "", "after", after, after="short"),
+    )
+    results = tell(Stage(Kubectl(Path()), Path(), Path()), stories, print)
+    assert begun == ["short", "after"]
+    assert isinstance(results.pop("short"), StoryFailed)
+    assert results.keys() == {"long", "after"} and all(isinstance(one, Job) for one in results.values())
+
+
+def test_a_story_comes_after_the_one_that_it_waits_for() -> None:
+    names = ["", *(story.name for story in STORIES)]
+    assert all(names.index(story.after) < names.index(story.name) for story in STORIES)

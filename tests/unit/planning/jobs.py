@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rightpool.api.action import Action
+from rightpool.api.altered import altered
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
@@ -71,10 +72,10 @@ def changed(job: Job, **fields: Any) -> Job:
     observed = {name: fields.pop(name) for name in _OBSERVED & fields.keys()}
     state = {name: fields.pop(name) for name in _STATE & fields.keys()}
     if state:
-        fields["state"] = replace(job.state, **state)
+        fields["state"] = altered(job.state, **state)
     if observed:
         fields["observed"] = job.observed._replace(**observed)
-    return replace(job, **fields)
+    return altered(job, **fields)
 
 
 def running(

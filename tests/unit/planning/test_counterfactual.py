@@ -156,7 +156,7 @@ def test_a_slope_that_may_be_noise_is_none() -> None:
 
 def test_a_few_hours_that_happen_to_be_alike_make_little_of_a_difference() -> None:
     """Half hours differ by 40%, and two pairs of hours hardly did so far. Half hours that are alike say otherwise."""
-    made, here = replace(there(850.0, predicted=1.0), windows=12), Level(1000.0, 0.0, 12)
+    made, here = replace(there(800.0, predicted=1.0), windows=12), Level(1000.0, 0.0, 12)
     rough, even = speed(made, here, varying(0.2, 36, 6)), speed(made, here, varying(0.001, 36, 6))
     assert rough is not None and even is not None
     assert even < 0.9 < 0.95 < rough

@@ -1,13 +1,16 @@
 """What a window shows while it fills: a new object only where it says something new."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from rightpool.planning.evaluate.outlook import pace_of
 from rightpool.planning.job import Observed
 from rightpool.planning.revision_window import RevisionWindow
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.steadiness import pace, variance_of_difference
 from rightpool.profiles.track import SPACING
 from tests.unit.planning.jobs import NOW, running
 
@@ -63,3 +66,24 @@ def test_it_is_known_until_when_a_fault_throttled_the_chips() -> None:
     assert last.track.mean(last.track.healthy_since, NOW + INTERVAL * 139) == pytest.approx(64.0 * 2.0)
     *_, never = seen([128.0] * 80)
     assert never.track is not None and never.track.healthy_since == never.track.began
+
+
+def test_windows_with_a_fault_are_not_mixed_with_those_without() -> None:
+    """Five windows, then five of which a fault throttles the chips, then five after the repair."""
+    each = 5 * int(running().spec.profiling.window.total_seconds() / INTERVAL)
+    shown = list(seen([128.0] * each + [64.0] * each + [128.0] * each, hot=100.0))
+    hot, repaired = (pace(shown[at].variation, 1) for at in (2 * each - 1, 3 * each - 1))
+    assert hot is not None and hot.rate < 0.6 * 128.0, "one window may have met the beginning of the fault"
+    assert repaired is not None and repaired.rate == pytest.approx(128.0, rel=0.05)
+    assert 3 <= repaired.windows <= 5
+    assert variance_of_difference(shown[-1].variation, 1)[0] < 0.01, "a fault is no noise of the job's own"
+
+
+def test_a_fault_that_no_whole_window_has_shown_yet_is_no_past_of_the_job() -> None:
+    """What it does now is what its newest readings say."""
+    window = int(running().spec.profiling.window.total_seconds() / INTERVAL)
+    job = running()
+    *_, now = seen([128.0] * 5 * window + [64.0] * (2 * window // 3), hot=100.0)
+    assert now.variation is not None and not now.variation.throttled
+    rate, doubt = pace_of(replace(job, observed=now))
+    assert rate < 110.0 and doubt > 0.1

@@ -10,6 +10,7 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
+from rightpool.planning.evaluate.gates import avoided as tried_and_left
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.migration.transitions import COMPLETED, FAILED, advance
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -111,7 +112,8 @@ def test_a_move_that_does_not_pay_is_undone_after_a_save() -> None:
     assert entry.cost > 0
     avoided = world.job.state.avoid[0]
     assert (avoided.pool, avoided.chips, avoided.reason) == ("a10g", 8, Reason.ROLLED_BACK)
-    assert avoided.message == entry.message and len(world.job.state.avoid) == 1
+    assert (avoided.decision, avoided.message) == (entry.id, "") and len(world.job.state.avoid) == 1
+    assert [found.why for found in tried_and_left(world.job, world.now)] == [entry.message], "as the ledger has it"
     assert world.job.state.account.saved < 0
 
 

@@ -35,14 +35,14 @@ from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
-from tests.unit.planning.jobs import DAY, NOW, assess, changed, running, spec
+from tests.unit.planning.jobs import DAY, NOW, assess, changed, decided_text, running, spec
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
-STATE: Final = 23 * 512
-"""Bytes of JSON of what the operator goes on from, the newest trace aside, which has a bound of its own."""
-STATUS: Final = 28 * 512
-"""With what it says to people as well: conditions, profile, recommendation."""
+STATUS: Final = 12 * 1024
+"""Bytes of JSON of a whole status, the newest trace aside, which has a bound of its own."""
+MOVING: Final = 27 * 512
+"""The same while the job moves: the Migration has all that a restarted operator goes on from."""
 
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
@@ -86,7 +86,7 @@ MIGRATION: Final = Migration(
     phase_since=NOW - 600.0,
     reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
     unit=WorkUnit.STEPS,
-    predicted=UNCERTAIN,
+    predicted=replace(UNCERTAIN, basis=()),
     predicted_cost=UNCERTAIN.reciprocal(58.7709 / 3600 * 1e6),
     baseline=123456.0,
     healthy_baseline=234567.0,
@@ -97,7 +97,7 @@ MIGRATION: Final = Migration(
     saved_at=NOW,
     stopped_at=NOW,
     running_at=NOW,
-    left=COUNTERFACTUAL,
+    left=COUNTERFACTUAL.uncounted(),
     lost_seconds=123.456,
     cost=1234.56,
     realised=98765.4,
@@ -149,12 +149,13 @@ def remembered(job: Job, **state: Any) -> Job:
     """The job with all that it remembers."""
     spans = tuple(SpanDifference(length, 288.0, 0.0123456) for length in SPANS)
     for chips in (4, 8, 16):
-        job = with_avoided(job, revision(2, replace(THERE, chips=chips)), Reason.ROLLED_BACK, verdict(), NOW)
+        job = with_avoided(job, revision(2, replace(THERE, chips=chips)), Reason.ROLLED_BACK, NOW, decision="d-123")
     avoided = job.state.avoid
     account = Account(
         58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
     )
-    job = job.with_state(replace(job.state, variation=Variation(1, NOW, (123456.0,) * MAX_RECENT, spans)))
+    variation = Variation(1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True)
+    job = job.with_state(replace(job.state, variation=variation))
     return changed(
         job,
         revision=revision(1, HERE),
@@ -191,9 +192,9 @@ def measured() -> Job:
     return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
 
 
-def there(job: Job) -> Job:
+def there(job: Job, ref: Revision) -> Job:
     """The job on the target of its migration."""
-    ref, child, profile = MIGRATION.target, job.child, job.observed.profile
+    child, profile = job.child, job.observed.profile
     assert child is not None and profile is not None and job.state.variation is not None
     pods = ref.placement.replicas
     return changed(
@@ -209,19 +210,56 @@ def size(body: Mapping[str, Any]) -> int:
     return len(json.dumps(body, separators=(",", ":")).encode())
 
 
-@pytest.mark.parametrize("moving", [False, True])
-def test_a_status_is_small_with_a_full_history_and_all_else_set(moving: bool) -> None:
-    job = remembered(measured(), rescue=Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW))
-    if moving:
-        interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, COUNTERFACTUAL)
-        migration = replace(MIGRATION, message=verdict())
-        account = replace(job.state.account, counterfactual=None)  # until the steps have caught up
-        job = there(changed(job, migration=migration, interruption=interruption, account=account))
+def body_of(job: Job) -> Mapping[str, Any]:
     context = Context(assess(job, POOLS, PlacementPolicySpec(), NOW), SIXTEEN.price, True, NOW)
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context).body
     assert len(body["history"]) == MAX_HISTORY and len(body["avoid"]) == 3
-    placed = next(condition for condition in body["conditions"] if condition["type"] == "Placed")
-    assert placed["reason"] == "Running"
-    assert ("migration" in body, "recommendation" in body) == (moving, not moving)
-    assert size(job.state.to_dict()) <= STATE
+    return body
+
+
+RESCUE: Final = Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW)
+AHEAD: Final = replace(COUNTERFACTUAL.uncounted(), speed=None, rate=None, rate_at=None, rate_windows=0, readings=0)
+"""That of a place which a job has just come to."""
+BACK: Final = replace(
+    MIGRATION,
+    target=revision(14, HERE),
+    message="",
+    rolling_back=True,
+    abandoned=revision(13, THERE),
+    failure=Reason.ROLLED_BACK,
+    failure_message=verdict(),
+)
+
+
+def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
+    body = body_of(remembered(measured(), rescue=RESCUE))
+    conditions = {condition["type"]: condition for condition in body["conditions"]}
+    assert conditions["Placed"]["reason"] == "Running"
+    recommended = body["recommendation"]
+    assert conditions["CostEfficient"]["message"] == recommended["message"]
+    assert f"{recommended['id']} is recommended" in conditions["Migrating"]["message"], "why is said twice already"
     assert size(body) <= STATUS
+
+
+@pytest.mark.parametrize(
+    ("migration", "interrupted"),
+    [
+        (MIGRATION, AHEAD),
+        (MIGRATION, None),
+        (replace(BACK, phase=Phase.CHECKPOINTING), None),
+        (replace(BACK, phase=Phase.STARTING, left=None), COUNTERFACTUAL.uncounted()),
+    ],
+    ids=["repeats steps", "is verified", "is to go back", "goes back"],
+)
+def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted: Counterfactual | None) -> None:
+    job = remembered(measured(), rescue=RESCUE)
+    reason = decided_text(assess(job, POOLS, PlacementPolicySpec(), NOW))
+    if not migration.rolling_back:
+        migration = replace(migration, message=reason)
+    state = {"migration": migration}
+    if interrupted is not None:
+        account = replace(job.state.account, counterfactual=None)  # until the steps have caught up
+        interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, interrupted)
+        state |= {"account": account, "interruption": interruption}
+    body = body_of(there(changed(job, **state), migration.target))
+    assert size(body) <= MOVING

@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+from devcluster import locks
 from devcluster.processes import start_ticks
 from tests.unit.suite.programs import SECONDS, hangs, python, says, stubborn
 from tools.suite import children
@@ -51,7 +52,7 @@ def test_modules_are_compiled_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
-    assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS) == (End.BY_ITSELF, 127, 0.0)
+    assert children.run(("/no/such/program",), tmp_path / "log", seconds=SECONDS)[:2] == (End.BY_ITSELF, 127)
     assert "/no/such/program: No such file" in (tmp_path / "log").read_text()
 
 
@@ -77,6 +78,33 @@ def test_a_command_that_ignores_interrupts_is_killed_with_its_children(tmp_path:
     while start_ticks(orphan) is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert start_ticks(orphan) is None
+
+
+def test_a_command_ends_with_a_suite_that_is_killed(tmp_path: Path) -> None:
+    """And the next suite waits for its end."""
+    log, ready, lock = (tmp_path / name for name in ("log", "ready", "lock"))
+    command = python(
+        "import pathlib, time\n"
+        "try:\n"
+        f"    pathlib.Path({str(ready)!r}).touch()\n"
+        "    time.sleep(600)\n"
+        "finally:\n"
+        "    time.sleep(2)\n"
+        "    print('torn down', flush=True)\n"
+    )
+    program = (
+        "import pathlib\n"
+        "from devcluster import locks\n"
+        "from tools.suite import children\n"
+        f"with locks.held_by_name(pathlib.Path({str(lock)!r}), print):\n"
+        f"    children.run({command!r}, pathlib.Path({str(log)!r}), seconds={SECONDS})\n"
+    )
+    suite = subprocess.Popen(python(program), env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    stop_when(ready).wait(SECONDS)
+    suite.kill()
+    suite.wait()
+    with locks.held_by_name(lock, lambda _: None):
+        assert log.read_text().startswith("torn down\n")
 
 
 def test_children_can_be_interrupted_where_the_shell_ignores_it(tmp_path: Path) -> None:

@@ -171,10 +171,11 @@ def departed(job: Job, migration: Migration, now: float) -> Job:
     job = job.with_state(replace(job.state, account=account))
     running = job.state.interruption
     if migration.rolling_back:
-        ahead = migration.left
+        ahead, migration = migration.left, replace(migration, left=None)
     else:
         ahead = counterfactual_of_move(job, level_before(job, migration, now), migration)
-        migration = replace(migration, left=account.counterfactual)
+        there = account.counterfactual
+        migration = replace(migration, left=None if there is None else there.uncounted())
     track = job.observed.track
     repeats = 0 if track is None else round(track.since_save())
     unit = WorkUnit.SAMPLES if track is None else track.unit

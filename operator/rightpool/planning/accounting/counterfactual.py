@@ -9,7 +9,8 @@ A job is moved rather when it was measured too slow than too fast, and some minu
 - r₀ is the mean over the last hour there and not the window that the decision was taken on, and r₁ that over the first
   two hours here. What comes later says more of the job than of the move.
 - What was measured and what was predicted of r₀/r₁ each count by how sure they are: by how much such spans of this job
-  differ by themselves, and by the doubt of the prediction. They are weighed again when more is known of the former.
+  differ by themselves, and by how likely the promise is kept (`Promise`). They are weighed again when more is known of
+  the former.
 - An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
   job whose sequence grows r₁ is lower wherever it runs.
 - A fault that throttles chips says nothing of their pool. r₀ is taken since it was repaired, else it is what healthy
@@ -142,7 +143,7 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
         return math.exp(measured + variance / 2.0)
     sd, _ = doubt_of_ratio(variation, before, here.windows, usual)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
-    weight = promise.weight(measured, sd)
+    weight = promise.expected_weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log
     return math.exp(level + weight**2 * variance / 2.0)
 

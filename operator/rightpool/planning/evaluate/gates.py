@@ -234,9 +234,13 @@ def _explain_avoided(row: Row) -> Rejection:
 
 def avoided(job: Job, now: float) -> tuple[Avoided, ...]:
     """Where a move was undone lately, or the job did not start."""
+    evidence = {entry.id: entry.message for entry in job.state.history}
     return tuple(
         Avoided(
-            entry.pool, entry.chips, entry.message or entry.reason, None if entry.until is None else entry.until - now
+            entry.pool,
+            entry.chips,
+            entry.message or evidence.get(entry.decision) or entry.reason,
+            None if entry.until is None else entry.until - now,
         )
         for entry in job.state.avoid
         if entry.until is None or entry.until > now

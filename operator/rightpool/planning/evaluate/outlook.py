@@ -61,19 +61,20 @@ def pace_of(job: Job) -> tuple[float, float]:
     """Throughput in the long run, and the standard deviation of the log of what the rest of the job will do.
 
     By the newest windows of the Revision, where such are known: both how surely their mean is known and by how much an
-    hour of the job differs from another one count. By the newest alone where a fault throttles the job's chips, which
-    those before may not have met. NaN where nothing was measured.
+    hour of the job differs from another one count. By the newest readings alone where a fault has begun to throttle the
+    job's chips since then, or was repaired. NaN where nothing was measured.
     """
     profile, revision = job.observed.profile, job.state.revision
     reading = None if profile is None else profile.throughput
     if profile is None or reading is None or revision is None:
         return math.nan, math.nan
-    seen = pace(job.observed.variation, revision.revision, profile.unit)
-    if seen is None:
+    variation = job.observed.variation
+    seen = pace(variation, revision.revision, profile.unit)
+    if variation is None or seen is None:
         return reading.value, window_doubt(reading)
-    if throttled_now(job):
-        return reading.value, doubt_of_rest(job.observed.variation, 1)
-    return seen.rate, doubt_of_rest(job.observed.variation, seen.windows)
+    if variation.throttled != throttled_now(job):
+        return reading.value, doubt_of_rest(variation, 1)
+    return seen.rate, doubt_of_rest(variation, seen.windows)
 
 
 def age_class(job: Job, now: float) -> int:

@@ -72,7 +72,7 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
         why = words.setback(setback)
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
         if state.exists and job.obstacle is not None:
-            job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, why, now)
+            job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
         return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
         return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
@@ -115,7 +115,7 @@ def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float
     """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
     for being slow is better than none; one that did not run is none."""
     if migration.abandoned is not None and migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED):
-        job = with_avoided(job, migration.abandoned, migration.failure, migration.failure_message or "", now)
+        job = with_avoided(job, migration.abandoned, migration.failure, now, decision=migration.id)
     message = words.setback(replace(setback, returning=migration.rolling_back))
     if migration.rolling_back:
         message = f"{migration.failure_message}; {message}"
@@ -201,6 +201,7 @@ def _turned_back(
         rolling_back=True,
         abandoned=migration.target,
         target=replace(back, workload_hash=job.workload_hash_of(back)),
+        message="",
         failure=failure,
         failure_message=message,
         saved_before=job.observed.checkpoint_at,

@@ -77,7 +77,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
         if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
             why = words.setback(NeverStarted(leaving.hindrance))
-            job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, why, now)
+            job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, now, message=why)
     failed = _failed_since_asked(leaving, migration)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
     asked = job.spec.checkpoint.mode is CheckpointMode.SIGNAL
@@ -141,7 +141,9 @@ def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Wor
 
 def _leaving(job: Job, migration: Migration, now: float) -> Job:
     """The old Revision is ended. What it did until now is what the move will be judged by: a decision may have waited
-    for days."""
+    for days. What the promise was derived from was told until now, and nothing goes by it."""
+    if migration.predicted is not None:
+        migration = replace(migration, predicted=replace(migration.predicted, basis=()))
     healthy, before = migration.healthy_baseline, migration.baseline
     seen, rates = _seen(job, migration, now)
     if seen is not None and migration.action is not Action.START and not migration.rolling_back:

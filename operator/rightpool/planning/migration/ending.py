@@ -51,7 +51,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
     )
     moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
     if outcome is Outcome.ROLLED_BACK:
-        job = with_avoided(job, tried, reason, migration.failure_message or "", now)
+        job = with_avoided(job, tried, reason, now, decision=migration.id)
     state = job.state
     return job.with_state(
         replace(
@@ -65,10 +65,11 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
     )
 
 
-def with_avoided(job: Job, ref: Revision, reason: Reason, message: str, now: float) -> Job:
-    """Remember that this placement was tried and left."""
+def with_avoided(job: Job, ref: Revision, reason: Reason, now: float, *, decision: str = "", message: str = "") -> Job:
+    """Remember that this placement was tried and left. decision: the id of the entry that the ledger will have of it;
+    without one, message says why."""
     at = ref.placement
-    avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + AVOID_SECONDS)
+    avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + AVOID_SECONDS, decision)
     # Of one place only what was found last; older entries lose their messages, as those of the ledger do.
     others = [entry for entry in job.state.avoid if (entry.pool, entry.chips) != (at.pool, at.chips)]
     silent = max(len(others) - MAX_MESSAGES + 1, 0)

@@ -1,10 +1,25 @@
-"""The promise of a move: its predicted rate against the rate before, without what is doubtful in both alike."""
+"""The promise of a move: its predicted rate against the rate before, without what is doubtful in both alike.
+
+Verdicts and accounts judge what was measured by the same two hypotheses: the promise is kept, within its own doubt, or
+it is broken, and the place does anything, within BROKEN_SD. How likely each of them makes the measurement tells the
+probability that it is broken (Bayes' theorem, with a share of BROKEN before anything is measured).
+"""
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from rightpool.api.estimate import WINDOW
 from rightpool.api.migration import Migration
+
+BROKEN: Final = 0.10
+"""Share of the promises that are taken to be broken before anything is measured."""
+BROKEN_SD: Final = 0.40
+"""How far a place that does not keep its promise may be from it: standard deviation of the logarithm."""
+# No promise is taken to be surer than this.
+_SUREST: Final = 0.05
+# Where the logarithm of the odds is larger, the probability is 0 as far as numbers can tell.
+_LARGEST: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +31,25 @@ class Promise:
     sd: float
     """Standard deviation of that."""
 
-    def weight(self, measured: float, sd: float) -> float:
-        """How much a measured ratio counts beside this one, from 0 to 1. measured, sd: of its logarithm."""
-        # Commands that read accounts do without NumPy.
-        from rightpool.prediction.columns import floats
-        from rightpool.prediction.combination import measured_weight
+    def broken(self, measured: float, sd: float) -> float:
+        """Probability that it is not kept, by a measured ratio. measured, sd: of its logarithm."""
+        kept = self._variance + sd**2
+        broken, square = kept + BROKEN_SD**2, (measured - self.log) ** 2
+        odds = math.log((1.0 - BROKEN) / BROKEN) + 0.5 * (math.log(broken / kept) + square / broken - square / kept)
+        return 1.0 / (1.0 + math.exp(min(odds, _LARGEST)))
 
-        return float(measured_weight(floats(measured), floats(sd), floats(self.log), floats(self.sd**2)))
+    def weight(self, sd: float) -> float:
+        """How much a measured ratio counts beside this one where it is kept, from 0 to 1. sd: of its logarithm."""
+        return self._variance / (self._variance + sd**2)
+
+    def expected_weight(self, measured: float, sd: float) -> float:
+        """The same where nobody knows whether it is kept: the mean over both cases."""
+        broken, anything = self.broken(measured, sd), self._variance + BROKEN_SD**2
+        return broken * anything / (anything + sd**2) + (1.0 - broken) * self.weight(sd)
+
+    @property
+    def _variance(self) -> float:
+        return max(self.sd, _SUREST) ** 2
 
 
 def promise_of(migration: Migration) -> Promise | None:

@@ -14,7 +14,7 @@ from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.migration.promise import Promise, promise_of
+from rightpool.planning.migration.promise import BROKEN, promise_of
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.steadiness import doubt_of_ratio, pace, quantile_of_t
 
@@ -36,13 +36,9 @@ TOLERATED = 0.05
 FEWEST_WINDOWS = 3
 # It is looked at so many times.
 MOST_WINDOWS = 24
-# What was measured refutes a promise that differs by more than so many standard deviations, and then counts alone: a
-# pool is as promised, or something is wrong with it of which the promise says nothing.
-REFUTED_Z = 2.0
-# The last time that it is looked at.
-LIKELY_REFUTED_Z = 1.6
-# No promise is taken to be surer than this.
-PROMISED_SD = 0.05
+# A promise that is broken with more than this probability is refuted, and what was measured counts alone. The last time
+# that it is looked at, one that the measurement makes likelier to be broken at all.
+REFUTED = 0.20
 
 # What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
@@ -196,8 +192,8 @@ def verify(
     last = last or windows >= MOST_WINDOWS
     promise, believed, weight = promise_of(migration), measured, 1.0
     if promise is not None:
-        refuted = quantile_of_t(LIKELY_REFUTED_Z if last else REFUTED_Z, freedom)
-        weight = _weight(promise, measured, sd, refuted)
+        if promise.broken(measured, sd) <= (BROKEN if last else REFUTED):
+            weight = promise.weight(sd)
         believed = weight * measured + (1.0 - weight) * promise.log
     # The ratio falls with the rate, by cost as by time.
     likely = ratio * math.exp(by_means - believed)
@@ -246,12 +242,3 @@ def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | No
     after = variation.recent[-windows:]
     apart = (variation.as_of - migration.stopped_at) / spec.profiling.window.total_seconds() - len(after)
     return step_change(migration.baseline_rates, after, max(apart, 0.0))
-
-
-def _weight(promise: Promise, measured: float, sd: float, refuted: float) -> float:
-    """How much what was measured counts beside what was promised, from 0 to 1. refuted: standard deviations of the
-    difference beyond which the promise counts for nothing."""
-    variance = max(promise.sd, PROMISED_SD) ** 2
-    if abs(measured - promise.log) > refuted * math.sqrt(variance + sd**2):
-        return 1.0
-    return variance / (variance + sd**2)

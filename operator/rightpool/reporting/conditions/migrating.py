@@ -73,6 +73,10 @@ def migrating(job: Job, context: Context) -> Statement | None:
     over = decision is not None and decision.reason in _UNDER_WAY
     if decision is not None and decision.action is Action.HOLD and not over:
         assert context.assessment is not None
+        if decision.reason is Reason.POLICY_RECOMMEND_ONLY and decision.target is not None:
+            named = recommendation_id(job, decision.target)
+            text = f"{named} is recommended, which mode Recommend does not carry out"
+            return Statement("False", decision.reason, text)
         return Statement("False", decision.reason, decision_text(job, context.assessment, context.now))
     return Statement("False", Reason.SETTLED, "nothing is to be moved")
 
