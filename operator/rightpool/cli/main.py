@@ -14,6 +14,7 @@ from collections.abc import Sequence
 # fifth of `top` at 1,000 jobs, and a third of a first plan of 10,000.
 _THRESHOLDS = (50_000, 20, 100)
 _INTERRUPTED = 130
+_MOMENT = 0.01  # seconds
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry_point() -> None:
     """Run a command as this process, and end with its exit status."""
+    sys.unraisablehook = _interrupt_again
     status = main()
     import signal  # not before `main`
 
@@ -38,6 +40,20 @@ def entry_point() -> None:
         # itself by SIGINT whatever the exit status, although the exception was caught.
         os._exit(status)
     sys.exit(status)
+
+
+def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Where an interrupt comes within the callback of a weak reference, as imports have them, Python prints and ignores
+    it. It is sent again, a moment later."""
+    if ignored.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(ignored)
+        return
+    import signal
+    import threading
+
+    again = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 if __name__ == "__main__":

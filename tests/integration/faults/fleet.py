@@ -28,7 +28,7 @@ POOLS: dict[str, Body] = {
     "faults-free": {**_A10G, "price": {"perChipHour": "0"}},  # its owner says that it costs nothing
     "faults-typo": {"accelerator": "A100-SMX4", "chipsPerNode": 8, "price": {"perChipHour": "0.01"}},
     # What these are, tests change.
-    "faults-price": {"accelerator": "A10-24GB", "chipsPerNode": 4, "price": {"perChipHour": "0.50"}},
+    "faults-price": {"accelerator": "RTXA5000-24GB", "chipsPerNode": 4, "price": {"perChipHour": "0.50"}},
     "faults-edited": {**_A100},
     "faults-gone": {**_A100},
     "faults-shaky": {**_A10G},
@@ -37,7 +37,7 @@ for _name, _spec in POOLS.items():
     _spec.update(resourceName="nvidia.com/gpu", nodeSelector={NODE_LABEL: _name})
 A100, A10G, SLOW, DEAD, FULL, FREE, TYPO, PRICED, EDITED, GONE, SHAKY = POOLS
 NODES = dict.fromkeys(POOLS, 2) | {A100: 16, A10G: 16, SLOW: 16, SHAKY: 6}
-# An A10 has no price but its pool's: the catalog knows none. Nobody has published what it does, so it does as an A10G.
+# An RTX A5000 has no price but its pool's: the catalog knows none. Here it does what an A10G does.
 PLAYED = {PRICED: "A10G-24GB"}
 # Far slower than what a window of a few seconds is off by on a busy machine.
 SIMULATED: Body = {SLOW: '{"throughput": 0.12}'}

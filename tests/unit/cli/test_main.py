@@ -149,6 +149,33 @@ def test_an_interrupt_prints_nothing(tmp_path: Path, moment: str, status: int) -
     assert (done.returncode, done.stdout + done.stderr) == (status, "")
 
 
+def test_an_interrupt_that_python_would_ignore_ends_a_command(tmp_path: Path) -> None:
+    """Within the callback of a weak reference it is printed, and the command would go on."""
+    (tmp_path / "sleeper.py").write_text(
+        "import os, signal, time, weakref\n"
+        "class Referred:\n    pass\n"
+        "def interrupt(_):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
+        "def add_arguments(parser):\n    pass\n"
+        "def run(arguments):\n"
+        "    one = Referred()\n    reference = weakref.ref(one, interrupt)\n    del one\n    time.sleep(60)\n"
+    )
+    (tmp_path / "start.py").write_text(
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # pytest may run in the background of a shell
+        "from rightpool.cli import commands, main\n"
+        "commands.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
+        "main.entry_point()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "start", "sleep"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(tmp_path)]))},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (130, "")
+
+
 def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> int:
         raise BrokenPipeError("of a socket")

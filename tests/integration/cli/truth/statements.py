@@ -113,7 +113,7 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "intime": ("Targets hold", "do not hold"),
     "risk": ("Targets do not hold (DeadlineAtRisk)", "the deadline passed"),
     "spender": ("Targets do not hold (BudgetAtRisk)", "Targets hold"),
-    "foreign": ("this operator leaves the job alone", "starts on"),
+    "foreign": ("this operator does not touch the job", "starts on"),
     "last": ("Finishing", "starts on"),
     "old": (f"measured {OLD_SECONDS / 3600:.1f} h ago", "does the operator run"),
 }
