@@ -26,19 +26,23 @@ class Limit:
 
 
 LIMITS: Final = {
-    "another accelerator": Limit("ablation: median ratio of other jobs", "so much jobs of one fleet differ"),
+    "another accelerator": Limit("ablation: median ratio of other jobs", "jobs of one fleet differ by this much"),
     "another accelerator, known to the fleet": Limit(
-        "ablation: median ratio of other jobs", "so much jobs of one fleet differ"
+        "ablation: median ratio of other jobs", "jobs of one fleet differ by this much"
     ),
-    "another accelerator, same family": Limit(f"{DRAWN}, same family", "jobs differ on chips of one kind, too"),
-    "accelerator that the fleet never ran": Limit(f"{DRAWN}, never ran", "so much jobs and chips differ"),
+    "another accelerator, same family": Limit(
+        f"{DRAWN}, same family", "jobs differ by this much on chips of one kind, too"
+    ),
+    "accelerator that the fleet never ran": Limit(f"{DRAWN}, never ran", "jobs and chips differ by this much"),
     "precision unknown against known": Limit(BEST_SHARE, "fp32 without tf32 takes 2 to 6 times as long"),
-    "choice of pool, pairs in order": Limit(f"{DRAWN}, pairs in order", "pools that differ by 2% to 10%"),
+    "choice of pool, pairs in order": Limit(
+        f"{DRAWN}, pairs in order", "many pools differ by only 2% to 10% in samples a dollar"
+    ),
     "size, two sizes seen, one node": Limit(
-        "size, two sizes seen, one node, no late gains", "later doublings that gain more than earlier ones"
+        "size, two sizes seen, one node, no late gains", "some later doublings gain more than earlier ones"
     ),
     "blind 1 to 8": Limit(
-        "ablation: median scaling of other jobs, 1 to 8", "so much jobs of one source differ on the same chips"
+        "ablation: median scaling of other jobs, 1 to 8", "jobs of one source differ by this much on the same chips"
     ),
 }
 """By case. A case that is not here is missed for a reason that is not known."""

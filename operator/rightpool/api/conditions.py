@@ -261,15 +261,15 @@ def set_conditions(stored: Iterable[Condition], made: Iterable[Condition], now: 
     conditions = {condition.type: condition for condition in stored}
     moment = float(floor(now))
     for condition in made:
-        since = _since(conditions.get(condition.type), condition.status, moment)
+        old = conditions.get(condition.type)
         message = condition.message
-        if len(message) > MAX_MESSAGE:
-            message = message[: MAX_MESSAGE - 1] + "…"
-        elif condition.last_transition_time == since:
-            conditions[condition.type] = condition
-            continue
         conditions[condition.type] = Condition(
-            condition.type, condition.status, condition.reason, message, condition.observed_generation, since
+            condition.type,
+            condition.status,
+            condition.reason,
+            message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
+            condition.observed_generation,
+            _since(old, condition.status, moment),
         )
     return tuple(conditions.values())
 

@@ -11,7 +11,6 @@ import math
 import re
 from datetime import timedelta
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
-from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -174,7 +173,6 @@ def format_quantity(quantity: Decimal | float, digits: int = 3) -> str:
     return _format(quantity, digits, 0)
 
 
-@lru_cache(maxsize=256)  # most windows of a fleet are of one length
 def format_duration(duration: timedelta) -> str:
     """The shortest exact form: 90 s → "1m30s", 1.5 s → "1s500ms", 0 → "0s". Finer than a millisecond is dropped."""
     milliseconds = duration // timedelta(milliseconds=1)

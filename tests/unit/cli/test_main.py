@@ -119,61 +119,55 @@ def test_a_disk_that_is_full_is_one_sentence() -> None:
     assert (command.returncode, command.stderr) == (1, message)
 
 
-@pytest.mark.parametrize(
-    ("moment", "status"), [("while it loads", 130), ("while it runs", 130), ("after it", -signal.SIGINT)]
-)
-def test_an_interrupt_prints_nothing(tmp_path: Path, moment: str, status: int) -> None:
-    """The first two come while a text is executed, as dataclasses are made: `python -m` then ends by the signal."""
-    interrupt = "import os, signal; exec('os.kill(os.getpid(), signal.SIGINT)')"
-    (tmp_path / "sleeper.py").write_text(
-        f"def interrupt(now):\n    if now == {moment!r}:\n        {interrupt}\n"
-        "def add_arguments(parser):\n    pass\n"
-        "def run(arguments):\n    interrupt('while it runs')\n    return 0\n"
-        "interrupt('while it loads')\n"
-    )
-    (tmp_path / "start.py").write_text(
+def ended(folder: Path, command: str, at_exit: str = "") -> tuple[int, str]:
+    """Exit status and output of the command of this module. at_exit: arguments of atexit.register, none: nothing."""
+    (folder / "sleeper.py").write_text(f"{command}\ndef add_arguments(parser):\n    pass\n")
+    (folder / "start.py").write_text(
         "import atexit, os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # pytest may run in the background of a shell
-        f"{moment == 'after it'} and atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
-        "from rightpool.cli import commands, main\n"
+        + (f"atexit.register({at_exit})\n" if at_exit else "")
+        + "from rightpool.cli import commands, main\n"
         "commands.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
         "main.entry_point()"
     )
     done = subprocess.run(
         [sys.executable, "-m", "start", "sleep"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(tmp_path)]))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(folder)]))},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert (done.returncode, done.stdout + done.stderr) == (status, "")
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_an_interrupt_prints_nothing(tmp_path: Path) -> None:
+    """The first two come while a text is executed, as dataclasses are made: `python -m` then ends by the signal."""
+    interrupt = "import os, signal; exec('os.kill(os.getpid(), signal.SIGINT)')"
+    assert ended(tmp_path, f"{interrupt}\ndef run(arguments):\n    return 0") == (130, ""), "while it loads"
+    assert ended(tmp_path, f"def run(arguments):\n    {interrupt}\n    return 0") == (130, ""), "while it runs"
+    late = ended(tmp_path, "def run(arguments):\n    return 0", "os.kill, os.getpid(), signal.SIGINT")
+    assert late == (-signal.SIGINT, ""), "after it"
 
 
 def test_an_interrupt_that_python_would_ignore_ends_a_command(tmp_path: Path) -> None:
     """Within the callback of a weak reference it is printed, and the command would go on."""
-    (tmp_path / "sleeper.py").write_text(
-        "import os, signal, time, weakref\n"
-        "class Referred:\n    pass\n"
-        "def interrupt(_):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
-        "def add_arguments(parser):\n    pass\n"
-        "def run(arguments):\n"
-        "    one = Referred()\n    reference = weakref.ref(one, interrupt)\n    del one\n    time.sleep(60)\n"
-    )
-    (tmp_path / "start.py").write_text(
-        "import signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # pytest may run in the background of a shell
-        "from rightpool.cli import commands, main\n"
-        "commands.COMMANDS['sleep'] = ('sleeper', 'nothing')\n"
-        "main.entry_point()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "start", "sleep"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(tmp_path)]))},
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (130, "")
+    command = """
+import os, signal, time, weakref
+
+class Referred:
+    pass
+
+def interrupt(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+def run(arguments):
+    one = Referred()
+    reference = weakref.ref(one, interrupt)
+    del one
+    time.sleep(60)
+"""
+    assert ended(tmp_path, command) == (130, "")
 
 
 def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:

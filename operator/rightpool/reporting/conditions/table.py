@@ -4,7 +4,6 @@ and the evidence with a remedy."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import floor
 from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType
@@ -32,10 +31,14 @@ _NAMED: Final = tuple((kind.value, function) for kind, function in _CONDITIONS.i
 
 
 def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
-    """Those that apply, each as if it had turned now: `set_conditions` knows what was said before."""
-    moment = float(floor(context.now))
+    """Those that apply; without lastTransitionTime, which depends on what was said before."""
     for kind, function in _NAMED:
         statement = function(job, context)
         if statement is not None:
-            reason, message = str(statement.reason), statement.message
-            yield Condition(kind, statement.status, reason, message, job.generation, moment)
+            yield Condition(
+                type=kind,
+                status=statement.status,
+                reason=str(statement.reason),
+                message=statement.message,
+                observed_generation=job.generation,
+            )
