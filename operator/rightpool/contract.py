@@ -97,7 +97,10 @@ STEP_SAMPLES: Final = "rightpool_step_samples"  # samples of one step of this po
 STEP_FLOPS: Final = "rightpool_step_flops"  # floating-point operations of the same, of its matrix products
 MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1
 MODEL_PARAMETERS: Final = "rightpool_model_parameters"  # that are trained, of the whole model
-MODEL_PARAMETER_BYTES: Final = "rightpool_model_parameter_bytes"
+MODEL_PARAMETER_BYTES: Final = "rightpool_model_parameter_bytes"  # of those
+MODEL_BYTES: Final = (
+    "rightpool_model_bytes"  # of all parameters of the whole model, also of those that stay as they are
+)
 SOURCE_UP: Final = "rightpool_source_up"  # {source} 1 while the source delivers
 FIELD_QUALITY: Final = "rightpool_field_quality"  # {field, quality} 1
 

@@ -43,6 +43,7 @@ _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     contract.MODEL_INFO: ("gauge", "1; precision, dtype of the parameters and degrees of parallelism are labels."),
     contract.MODEL_PARAMETERS: ("gauge", "Parameters that are trained, of the whole model."),
     contract.MODEL_PARAMETER_BYTES: ("gauge", "Bytes of those parameters."),
+    contract.MODEL_BYTES: ("gauge", "Bytes of all parameters, those included that are not trained."),
     contract.SOURCE_UP: ("gauge", "1 while the source delivers."),
     contract.FIELD_QUALITY: ("gauge", "How a field is known: measured, derived or missing."),
     "rightpool_profiler_datagrams_total": ("counter", "Datagrams from the agent, by whether they were taken."),

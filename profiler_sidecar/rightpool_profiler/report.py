@@ -86,9 +86,11 @@ class Model:
     parameter_dtype: str | None = None
     """What parameters are kept in."""
     parameters: int | None = None
-    """How many, of the whole model."""
+    """How many are trained, of the whole model."""
     parameter_bytes: int | None = None
     """What those take, of the whole model."""
+    model_bytes: int | None = None
+    """What all parameters take, also those that are not trained, of the whole model."""
     degrees: tuple[tuple[str, int], ...] = ()
     """Of parallelism, by the names in `DEGREES`."""
     step_flops: float | None = None
@@ -282,6 +284,7 @@ def _model(value: Any) -> Model | None:
         **words,
         parameters=_optional_whole(value, "parameters"),
         parameter_bytes=_optional_whole(value, "parameter_bytes"),
+        model_bytes=_optional_whole(value, "model_bytes"),
         degrees=tuple((name, _whole(value, name)) for name in DEGREES if name in value),
         step_flops=_flops(value),
     )

@@ -289,6 +289,8 @@ class State:
             found.append(Sample(contract.MODEL_PARAMETERS, {}, model.parameters))
         if model.parameter_bytes is not None:
             found.append(Sample(contract.MODEL_PARAMETER_BYTES, {}, model.parameter_bytes))
+        if model.model_bytes is not None:
+            found.append(Sample(contract.MODEL_BYTES, {}, model.model_bytes))
         return found
 
     def processes(self, now: float) -> list[dict[str, Any]]:

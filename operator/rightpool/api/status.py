@@ -38,6 +38,9 @@ class ModelStatus(Record):
     parameter_bytes: int | None = None
     """Memory that these take, bytes."""
 
+    model_bytes: int | None = None
+    """Memory that all parameters take, those included that are not trained (a frozen base), bytes."""
+
     batch: int | None = None
     """Samples of one optimizer step, all replicas together."""
 

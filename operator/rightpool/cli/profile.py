@@ -140,8 +140,9 @@ def _model(model: ModelStatus) -> list[tuple[str, str]]:
     known = [
         ("precision", model.precision),
         ("parameters stored in", model.parameter_dtype),
-        ("parameters", None if model.parameters is None else number(model.parameters)),
+        ("parameters that are trained", None if model.parameters is None else number(model.parameters)),
         ("their size", None if model.parameter_bytes is None else gibibytes(model.parameter_bytes)),
+        ("size of all parameters", None if model.model_bytes is None else gibibytes(model.model_bytes)),
         ("samples of a step", None if model.batch is None else number(model.batch)),
         ("FLOPs of a step", None if model.step_flops is None else f"{model.step_flops:.3g}"),
         *((name, None if degree is None else str(degree)) for name, degree in degrees.items()),

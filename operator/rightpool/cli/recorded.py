@@ -68,6 +68,7 @@ def _traits(model: ModelStatus | None) -> ModelTraits:
         parameter_dtype=model.parameter_dtype,
         parameters=model.parameters,
         parameter_bytes=model.parameter_bytes,
+        model_bytes=model.model_bytes,
         batch=model.batch,
         step_flops=model.step_flops,
         parallelism=Parallelism(model.data_parallel, model.sharded, model.tensor_parallel, model.pipeline_parallel),

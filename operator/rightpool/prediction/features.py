@@ -23,8 +23,6 @@ from rightpool.profiles.traits import Parallelism
 
 _NAN: Final = math.nan
 _BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
-# Sharded state is gathered twice and scattered once a step, where gradients alone are summed (two such passes).
-SHARDED_VOLUME: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,11 @@ def _volumes(profiles: Sequence[Profile | None], divisions: Sequence[Parallelism
 
 
 def _volume(profile: Profile, parallel: Parallelism) -> float:
-    """Gradients that each chip sums: those of its own part of the model, which tensor and pipeline groups divide."""
+    """What each chip sums: the gradients of its own part of the model, which tensor and pipeline groups divide.
+
+    A sum is two passes over the links. Where state is sharded, gradients are scattered in one, and all parameters are
+    gathered in two, those included that are not trained; where their size is not known, as if all were.
+    """
     traits = profile.traits
     size = traits.parameter_bytes
     if size is None and traits.parameters is not None:
@@ -165,7 +167,8 @@ def _volume(profile: Profile, parallel: Parallelism) -> float:
     if not size or not seconds or seconds <= 0.0:
         return _NAN
     split = (parallel.tensor or 1) * (parallel.pipeline or 1)
-    return size / split * (SHARDED_VOLUME if (parallel.sharded or 1) > 1 else 1.0) / seconds
+    summed = size if (parallel.sharded or 1) == 1 else size / 2.0 + max(size, traits.model_bytes or 0)
+    return summed / split / seconds
 
 
 def _seen(seen: Mapping[int, Mapping[Placement, float]], machines: Machines) -> PastRates:

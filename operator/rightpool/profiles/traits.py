@@ -47,7 +47,10 @@ class ModelTraits:
     """Parameters that are trained, of the whole model, whatever it is divided over."""
 
     parameter_bytes: int | None = None
-    """Memory that these take, bytes."""
+    """Memory that these take, bytes. Gradients of them are what replicas sum."""
+
+    model_bytes: int | None = None
+    """Memory that all parameters of the whole model take, bytes: a frozen base is part of it, and its adapters are."""
 
     batch: int | None = None
     """Samples of one optimizer step, all processes together."""
@@ -67,7 +70,7 @@ class ModelTraits:
 
 UNKNOWN_TRAITS: Final = ModelTraits()
 
-_NAMES: Final = ("precision", "parameter_dtype", "parameters", "parameter_bytes", "batch", "step_flops")
+_NAMES: Final = ("precision", "parameter_dtype", "parameters", "parameter_bytes", "model_bytes", "batch", "step_flops")
 _DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
 
@@ -81,6 +84,7 @@ def traits_of(words: Mapping[str, str], numbers: Mapping[str, float]) -> ModelTr
         parameter_dtype=dtype if dtype in PRECISIONS else None,
         parameters=_whole(numbers.get("parameters"), _MOST),
         parameter_bytes=_whole(numbers.get("parameter_bytes"), _MOST),
+        model_bytes=_whole(numbers.get("model_bytes"), _MOST),
         batch=_whole(numbers.get("batch"), _MOST),
         step_flops=flops if (flops := numbers.get("step_flops")) is not None and 1.0 <= flops <= _MOST_FLOPS else None,
         parallelism=Parallelism(**degrees),

@@ -113,13 +113,14 @@ def _memory_retries() -> int | None:
 
 def _look() -> dict[str, Any]:
     torch: Any = sys.modules["torch"]
-    parameters = _parameters()
-    if not parameters:
+    given = _parameters()
+    trained = [one for one, trains in given if trains]
+    if not trained:
         return {}
     found: dict[str, Any] = {"parameters": 0, "parameter_bytes": 0}
     by_dtype: dict[str, int] = {}
     convolutions = 0
-    for parameter in parameters:
+    for parameter in trained:
         count = _count(parameter)
         found["parameters"] += count
         found["parameter_bytes"] += count * parameter.element_size()
@@ -128,29 +129,37 @@ def _look() -> dict[str, Any]:
     dtype = _NAMES.get(max(by_dtype, key=lambda name: by_dtype[name]))
     if dtype is not None:
         found["parameter_dtype"] = dtype
-    for one in torch_roots.beside(parameters):  # adapters learn in fp32, the model around them computes in bf16
-        by_dtype[str(one.dtype)] = by_dtype.get(str(one.dtype), 0) + _count(one)
+    found["model_bytes"] = found["parameter_bytes"]
+    frozen = {id(one): one for one, trains in given if not trains}
+    frozen.update((id(one), one) for one in torch_roots.beside(trained))
+    for one in frozen.values():  # adapters learn in fp32, the model around them computes in bf16
+        count = _count(one)
+        found["model_bytes"] += count * one.element_size()
+        by_dtype[str(one.dtype)] = by_dtype.get(str(one.dtype), 0) + count
     most = _NAMES.get(max(by_dtype, key=lambda name: by_dtype[name]))
-    precision = _precision(torch, most, parameters[0].device.type, 2 * convolutions > found["parameters"])
+    precision = _precision(torch, most, trained[0].device.type, 2 * convolutions > found["parameters"])
     if precision is not None:
         found["precision"] = precision
-    found.update(_degrees(torch, parameters))
-    whole = found.get("tensor") == 1 and all(one.requires_grad for one in parameters)
-    if _flops is not None and whole and not torch_roots.holds_others(parameters):
+    found.update(_degrees(torch, trained))
+    whole = found.get("tensor") == 1 and all(one.requires_grad for one, _ in given)
+    if _flops is not None and whole and not torch_roots.holds_others(trained):
         found["step_flops"] = _flops
     return found
 
 
-def _parameters() -> list[Any]:
-    """What the living optimizers train, each once."""
-    found: dict[int, Any] = {}
+def _parameters() -> list[tuple[Any, bool]]:
+    """What the living optimizers were given, each once, and whether they train it."""
+    found: dict[int, tuple[Any, bool]] = {}
     for key, reference in list(_optimizers.items()):
         optimizer = reference()
         if optimizer is None:
             _optimizers.pop(key, None)
             continue
         for group in list(optimizer.param_groups):
-            found.update((id(one), one) for one in list(group["params"]))
+            for one in list(group["params"]):
+                # Some are frozen for a part of a step, as those of a discriminator.
+                trains = one.requires_grad or one.grad is not None or one in optimizer.state
+                found[id(one)] = one, trains or found.get(id(one), (one, False))[1]
     return list(found.values())
 
 

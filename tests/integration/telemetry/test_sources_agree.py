@@ -46,6 +46,7 @@ def healthy(rate: float, busy: tuple[float, float], steps: int, saved: float) ->
             'rightpool_step_share_ratio{part="exposed_communication",rank="1"} 0.3',
             "rightpool_model_parameters 1000",
             "rightpool_model_parameter_bytes 4000",
+            "rightpool_model_bytes 5000",
             "rightpool_step_samples 8",
             "rightpool_step_flops 3e+12",
             'rightpool_model_info{precision="bf16",data="4"} 1',
@@ -234,7 +235,7 @@ def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
         rel=0.02,
     )
     assert sample.derived == {Field.MEMORY_USED}
-    assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 16, Parallelism(data=4), 6e12)
+    assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 5000, 16, Parallelism(data=4), 6e12)
     assert abs(time.time() - sample.at) < 30
 
 

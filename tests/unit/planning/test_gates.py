@@ -18,6 +18,7 @@ from rightpool.planning.allocate.room import Room
 from rightpool.planning.evaluate.pool_gates import no_room, pool_gate
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.shape import Shape
+from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.candidate_texts import verdict_text
 from tests.unit.planning.jobs import (
     AUTO,
@@ -194,6 +195,14 @@ def test_memory_must_fit_with_some_to_spare() -> None:
     assert reason(judged(running(ratios={"memory_used": 22e9})), "a10g", 4) is not RejectionReason.MEMORY
     text = verdict_text(find(judged(tight), "a10g", 4))
     assert "21.4 GiB" in text and "measured" in text
+
+
+def test_a_frozen_base_takes_memory_however_small_its_adapters_are() -> None:
+    """23 GB of a chip: a base of 20 GB, adapters of a hundredth of that, and activations."""
+    profile = running(ratios={"memory_used": 23e9}).observed.profile
+    assert profile is not None
+    lora = replace(profile, traits=ModelTraits(parameter_bytes=200_000_000, model_bytes=20_200_000_000))
+    assert reason(judged(changed(running(), profile=lora)), "a10g", 4) is RejectionReason.MEMORY
 
 
 def test_fewer_chips_of_a_smaller_kind_may_not_hold_what_is_split() -> None:

@@ -21,7 +21,7 @@ from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import ModelTraits
+from rightpool.profiles.traits import ModelTraits, Parallelism
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, at, pool, predict, profile, without
 
 H100 = pool("h100", replace(A100_CHIP, key="H100", peak_flops={"bf16": 990e12}, memory_bandwidth=3.3e12, arch="hopper"))
@@ -98,6 +98,18 @@ def test_parameters_are_copied_only_where_gradients_are_summed() -> None:
         for count in (1_000_000, 1_000_000_000)
     )
     assert expected(small, at(A100, 1), at(A10G, 1)) == expected(large, at(A100, 1), at(A10G, 1))
+
+
+@pytest.mark.parametrize("sharded", [1, 8])
+def test_a_frozen_base_is_gathered_where_it_is_sharded_and_never_summed(sharded: int) -> None:
+    """Adapters of a hundredth of the model. Fully sharded, all of it comes over the links; else their gradients do."""
+    adapters = ModelTraits(parameter_bytes=40_000_000, parallelism=Parallelism(8, sharded, 1, 1))
+    shown = profile(8, 1000.0, chip_busy=0.99, step_seconds=0.1)
+    alone, based = (
+        expected(replace(shown, traits=replace(adapters, model_bytes=size)), at(A100, 8), at(SLOW, 8)).median
+        for size in (40_000_000, 4_040_000_000)
+    )
+    assert based == alone if sharded == 1 else based < 0.9 * alone
 
 
 def test_what_was_seen_goes_on_and_far_beyond_it_little_is_sure() -> None:

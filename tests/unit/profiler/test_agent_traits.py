@@ -50,6 +50,7 @@ def test_parameters_and_their_dtype() -> None:
     assert torch_traits.facts()["model"] == {
         "parameters": 15,
         "parameter_bytes": 60,
+        "model_bytes": 60,
         "parameter_dtype": "fp32",
         "precision": "fp32",
         "data": 1,
@@ -128,6 +129,31 @@ def test_what_does_not_learn_computes_too() -> None:
     optimizer.step()
     found = torch_traits.facts()["model"]
     assert (found["precision"], found["parameter_dtype"], found["parameters"]) == ("bf16", "fp32", 130)
+
+
+def lora(given: str) -> dict[str, Any]:
+    """What is said of a frozen layer with adapters of a hundredth of it, trained by an optimizer of those or of all."""
+    module = torch.nn.Sequential(torch.nn.Linear(2000, 100, bias=False), torch.nn.Linear(100, 20, bias=False))
+    module[0].requires_grad_(False)
+    optimizer = torch.optim.AdamW((module if given == "all" else module[1]).parameters())
+    torch_roots.watch([one for group in optimizer.param_groups for one in group["params"]])
+    module(torch.zeros(2, 2000)).sum().backward()
+    optimizer.step()
+    return dict(torch_traits.facts()["model"])
+
+
+@pytest.mark.parametrize("given", ["all", "adapters"])
+def test_a_frozen_base_is_held_and_not_trained(given: str) -> None:
+    found = lora(given)
+    assert (found["parameters"], found["parameter_bytes"]) == (2_000, 8_000)
+    assert found["model_bytes"] == 808_000
+
+
+def test_what_is_frozen_for_a_part_of_a_step_is_trained() -> None:
+    module = torch.nn.Linear(4, 3)
+    train(module)
+    module.requires_grad_(False)
+    assert torch_traits.facts()["model"]["parameters"] == 15
 
 
 def test_an_optimizer_that_ended_counts_no_more() -> None:

@@ -46,7 +46,7 @@ DEGREES = tuple((name, 2) for name in contract.MODEL_DEGREES)
 
 def page(*chips: Chip) -> str:
     made = State(10.0, 1)
-    model = Model("bf16", "fp32", 1000, 4000, DEGREES, 1e12)
+    model = Model("bf16", "fp32", 1000, 4000, 5000, DEGREES, 1e12)
     for moment in range(1, 5):
         for rank in (0, 1):
             one = report(

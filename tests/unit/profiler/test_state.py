@@ -49,7 +49,7 @@ def shares(made: State, now: float) -> dict[str, float]:
 
 def test_the_model_is_what_the_leader_says_and_the_batch_that_of_all() -> None:
     made = state()
-    models = {0: Model("bf16", "fp32", 1000, 4000, (("data", 2),)), 1: Model("fp16")}
+    models = {0: Model("bf16", "fp32", 1000, 4000, 9000, (("data", 2),)), 1: Model("fp16")}
     for moment in range(1, 6):
         for rank in (1, 0):
             rows = 8 * moment - (4 if moment == 5 else 0)  # the last batch is a smaller one
@@ -59,6 +59,7 @@ def test_the_model_is_what_the_leader_says_and_the_batch_that_of_all() -> None:
     assert found['rightpool_model_info{data="2",parameter_dtype="fp32",precision="bf16"}'] == 1
     assert found[contract.MODEL_PARAMETERS] == 1000
     assert found[contract.MODEL_PARAMETER_BYTES] == 4000
+    assert found[contract.MODEL_BYTES] == 9000
     assert found[contract.STEP_SAMPLES] == 16
 
 

@@ -12,18 +12,18 @@ from rightpool.profiles.traits import PRECISIONS, UNKNOWN_TRAITS, ModelTraits, P
 from rightpool.profiles.window import Window
 from tests.unit.profiles.windows import KEY
 
-BERT = ModelTraits("bf16", "fp32", 110_000_000, 440_000_000, 256, Parallelism(8, 1, 1, 1))
+BERT = ModelTraits("bf16", "fp32", 110_000_000, 440_000_000, 500_000_000, 256, Parallelism(8, 1, 1, 1))
 
 
 def test_what_was_said_is_known() -> None:
     words = {"precision": "bf16", "parameter_dtype": "fp32"}
-    numbers = {"parameters": 1.1e8, "parameter_bytes": 4.4e8, "batch": 256.0}
+    numbers = {"parameters": 1.1e8, "parameter_bytes": 4.4e8, "model_bytes": 5e8, "batch": 256.0}
     assert traits_of(words, {**numbers, "data": 8, "sharded": 1, "tensor": 1, "pipeline": 1}) == BERT
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 1e30])
 def test_what_can_not_be_is_unknown(number: float) -> None:
-    names = ("parameters", "parameter_bytes", "batch", "data", "tensor")
+    names = ("parameters", "parameter_bytes", "model_bytes", "batch", "data", "tensor")
     assert traits_of({"precision": "quantum"}, dict.fromkeys(names, number)) == UNKNOWN_TRAITS
 
 

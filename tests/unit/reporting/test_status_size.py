@@ -188,7 +188,9 @@ def measured() -> Job:
     )
     profile = job.observed.profile
     assert profile is not None
-    traits = ModelTraits("bf16", "fp32", 70_553_706_496, 282_214_825_984, 4096, Parallelism(16, 16, 1, 1))
+    traits = ModelTraits(
+        "bf16", "fp32", 70_553_706_496, 282_214_825_984, 282_214_825_984, 4096, Parallelism(16, 16, 1, 1)
+    )
     return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
 
 

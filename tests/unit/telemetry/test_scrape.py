@@ -263,9 +263,12 @@ def test_what_the_programs_say_of_the_model(fleet: Fleet) -> None:
         fleet.pod(
             'rightpool_model_info{precision="bf16",parameter_dtype="fp32",data="2",tensor="1"} 1\n'
             "rightpool_model_parameters 110000000\nrightpool_model_parameter_bytes 440000000\n"
+            "rightpool_model_bytes 900000000\n"
             "rightpool_step_samples 32\nrightpool_step_flops 2e+17\nrightpool_steps_total 9\n"
         )
-    expected = ModelTraits("bf16", "fp32", 110_000_000, 440_000_000, 64, Parallelism(data=2, tensor=1), 4e17)
+    expected = ModelTraits(
+        "bf16", "fp32", 110_000_000, 440_000_000, 900_000_000, 64, Parallelism(data=2, tensor=1), 4e17
+    )
     assert fleet.read().samples[KEY].traits == expected
 
 

@@ -125,6 +125,7 @@ LINK_RATES: Final = (
 MODEL_NUMBERS: Final = {
     contract.MODEL_PARAMETERS: "parameters",
     contract.MODEL_PARAMETER_BYTES: "parameter_bytes",
+    contract.MODEL_BYTES: "model_bytes",
     contract.STEP_SAMPLES: "batch",
     contract.STEP_FLOPS: "step_flops",
 }
