@@ -37,6 +37,7 @@ class Root:
     def __init__(self, module: Any) -> None:
         self.calls: list[tuple[int | None, Any]] = []  # (rows, weak reference to the first array)
         self.total = 0  # calls so far
+        self.again = False  # was it called with the batch of the call before?
         self.first = self._time_first(module)
 
     @staticmethod
@@ -249,7 +250,9 @@ def _note(module: Any, args: Any, kwargs: Any) -> bool:
         rows, first = _rows(args, kwargs, root.first)
         if len(root.calls) >= _MAX_CALLS:
             del root.calls[: _MAX_CALLS // 2]
-        if not (root.calls and first is not None and _same(root.calls[-1][1], first)):
+        if root.calls and first is not None and _same(root.calls[-1][1], first):
+            root.again = True
+        else:
             root.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
             root.total += 1
     else:

@@ -29,12 +29,12 @@ from . import (
     torch_roots,
     torch_trace,
     torch_traits,
+    torch_turns,
 )
 from .steps import StepLog, Track
 
 _MAX_OPTIMIZERS = 4096
 _MAX_GONE = 64
-_BLOCK = 3  # steps of one optimizer alone
 
 _log: StepLog | None = None
 _track = Track(1.0, False)
@@ -42,9 +42,7 @@ _optimizers: dict[int, Optimizer] = {}
 _gone: list[Optimizer] = []  # those whose optimizer was made in a function that has ended
 _split = False  # is a parameter split over chips that are given the same rows?
 _depth: list[int] = []  # frames of optimizer steps that are being made
-_leader: int | None = None  # the optimizer that begins the steps
-_alone = 0  # how many steps it has made in a row without another
-_others: dict[int, int] = {}  # optimizers that have come since → how often
+_turns = torch_turns.Turns()
 _first_wait: float | None = None
 _waited_at_step = 0.0
 _loader_rows = 0
@@ -101,16 +99,15 @@ def install(module: Any) -> None:
 
 def _begin_anew() -> None:
     """In a forked child: its optimizers are met again, and what its parent has done is not its own."""
-    global _first_wait, _alone, _leader, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
-    global _thread_started, _passes, _split
+    global _first_wait, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
+    global _thread_started, _passes, _split, _turns
     _optimizers.clear()
     _gone.clear()
-    _others.clear()
     _depth.clear()
     _rank.clear()
-    _passes = torch_passes.Passes()
-    _first_wait = _leader = None
-    _alone = _loader_rows = _loader_steps = _backward_passes = 0
+    _passes, _turns = torch_passes.Passes(), torch_turns.Turns()
+    _first_wait = None
+    _loader_rows = _loader_steps = _backward_passes = 0
     _loader_missed = hooked = _thread_started = _split = False
     torch_flops.forget()
     torch_loader.forget()
@@ -199,6 +196,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             known = _meet(optimizer)
             if known is None:
                 return
+        fresh = torch_loader.used
         if torch_loader.used or torch_roots.forwards:
             rows = torch_loader.consumed(torch_roots.forwards > 0)
             torch_roots.forwards = 0
@@ -208,12 +206,12 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             elif rows:
                 _loader_rows += rows
                 _loader_steps += 1
-        _take_calls(known)
+        repeats = _take_calls(known) and not fresh
         _backward_passes = 0
         _waited_at_step = torch_loader.waited
         if _first_wait is None:
             _first_wait = torch_loader.waited  # the first batch, with the start of the workers, is in no interval
-        steps = _turn(id(optimizer))
+        steps = _turns.take(id(optimizer), repeats)
         if steps and _log is not None:
             _log.add(_track, now, 0, steps)
             torch_flops.count += steps
@@ -226,39 +224,21 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         pass
 
 
-def _turn(key: int) -> int:
-    """How many steps have become complete or begun by a step of this optimizer.
-
-    The one that begins a step begins the next one, too. Another one that comes again and again without it takes its
-    place; of the steps that it has made by then, the first is part of the other's last one if those two took turns.
-    """
-    global _leader, _alone
-    if key == _leader or _leader is None:
-        _alone = 1 if _others or _leader is None else _alone + 1
-        _leader = key
-        _others.clear()
-        return 1
-    made = _others[key] = _others.get(key, 0) + 1
-    if made < _BLOCK:
-        return 0
-    apart = _alone >= _BLOCK
-    _leader, _alone = key, made
-    _others.clear()
-    return made if apart else made - 1
-
-
-def _take_calls(known: Optimizer) -> None:
-    """The rows that the optimizer's modules were called with since its last step."""
+def _take_calls(known: Optimizer) -> bool:
+    """The rows that the optimizer's modules were called with since its last step. Whether it was the same batch."""
     known.steps += 1
     rows: int | None = None
+    fresh = again = False
     for key in known.chain or ():
         root = torch_roots.watched(key)
         if root is None:
             continue
         new = root.total - known.taken.get(key, 0)
         known.taken[key] = root.total
+        again, root.again = again or root.again, False
         if not new:
             continue
+        fresh = True
         found = [one for one, _ in root.calls[-new:]]
         if rows is not None or None in found or len(found) < new:
             known.known = False  # several modules were called with something
@@ -272,6 +252,7 @@ def _take_calls(known: Optimizer) -> None:
         known.known = False
     else:
         known.rows += rows
+    return again and not fresh
 
 
 def _meet(optimizer: Any) -> Optimizer | None:
@@ -290,10 +271,7 @@ def _meet(optimizer: Any) -> Optimizer | None:
 
 def _leave(key: int) -> None:
     """The optimizer with this id is no more. What it has done counts until the program ends."""
-    global _leader
-    if key == _leader:
-        _leader = None
-    _others.pop(key, None)
+    _turns.leave(key)
     known = _optimizers.pop(key, None)
     if known is not None and len(_gone) < _MAX_GONE:
         _gone.append(known)

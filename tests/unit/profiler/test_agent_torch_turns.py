@@ -1,24 +1,16 @@
 """Which steps of several optimizers are one training step."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rightpool_agent import torch_steps  # type: ignore[import-not-found]
-
-
-@pytest.fixture(autouse=True)
-def anew() -> Iterator[None]:
-    torch_steps._begin_anew()
-    yield
-    torch_steps._begin_anew()
+from rightpool_agent.torch_turns import Turns  # type: ignore[import-not-found]
 
 
 def counted(order: str) -> int:
-    """Steps that are counted where optimizers come in this order, a letter each."""
-    torch_steps._begin_anew()
-    return sum(torch_steps._turn(ord(letter)) for letter in order)
+    """Steps that are counted where optimizers come in this order, a letter each; a capital one learns again from the
+    batch of its last step."""
+    turns = Turns()
+    return sum(turns.take(ord(letter.lower()), letter.isupper()) for letter in order)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +28,10 @@ def counted(order: str) -> int:
         ("a" * 5 + "ab" * 30, 35),  # a second one that begins later
         ("a" * 10 + "bc" * 20, 30),  # two that follow one
         ("dg" * 30 + "g" * 30, 60),  # one of two goes on alone
+        ("qqqtuTUTU" * 20, 60),  # SAC of CleanRL with policy_frequency=3
+        ("q" + "qqqqqtuTUTUTUTU" * 20 + "qq", 103),  # and 5
+        ("pqpqpqtuTUTU" * 20, 60),  # and with an optimizer for each critic
+        ("a" + "A" * 79 + "b" + "B" * 79 + "a" + "A" * 79, 240),  # PPO of Spinning Up, with one batch for all of them
     ],
 )
 def test_optimizers_that_take_turns_make_one_step_together(order: str, steps: int) -> None:
@@ -52,9 +48,16 @@ def test_there_are_never_more_steps_than_optimizers_have_made(order: list[str]) 
     assert 0 < counted("".join(["a", *order])) <= 1 + len(order)
 
 
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(2, 6))
+def test_one_that_catches_up_on_the_same_batch_is_part_of_the_other_ones_step(
+    alone: int, block: int, more: int
+) -> None:
+    order = ("q" * alone + "t" + "T" * (block - 1)) * (more + block // alone)
+    assert counted(order) == order.count("q")
+
+
 def test_an_optimizer_that_follows_one_that_is_no_more_begins_at_once() -> None:
-    assert counted("aaab") == 3
-    torch_steps._begin_anew()
-    assert sum(torch_steps._turn(1) for _ in range(3)) == 3
-    torch_steps._leave(1)
-    assert [torch_steps._turn(2) for _ in range(2)] == [1, 1]
+    turns = Turns()
+    assert sum(turns.take(1) for _ in range(3)) == 3
+    turns.leave(1)
+    assert [turns.take(2) for _ in range(2)] == [1, 1]
