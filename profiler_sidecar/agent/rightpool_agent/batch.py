@@ -25,12 +25,22 @@ def none(args: Any, kwargs: Any) -> int:
 class Layout:
     """The result of inspecting a call."""
 
-    def __init__(self, rows: Rows, leaf: Any, weight: float, platform: str | None, trains: bool, state: float) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        leaf: Any,
+        weight: float,
+        platform: str | None,
+        trains: bool,
+        state: float,
+        alike: tuple[Any, ...] = (),
+    ) -> None:
         self.rows = rows
         self.batch = leaf  # the array whose first dimension it is; None if there is none
         self.weight = weight  # bytes of all arguments: training steps carry the parameters, helpers do not
         self.platform = platform
         self.state = state  # bytes of floating point numbers that come out again, by shape
+        self.alike = alike  # arguments that hold it, where each of its arrays has the shape of a parameter
         self.trains = trains  # whether most of what comes in goes out again, changed: parameters, or their gradients
 
 
@@ -38,28 +48,32 @@ def study(tree_util: Any, args: Any, kwargs: Any, output: Any, mapped: bool = Fa
     """Inspect the arguments and results of a call. `mapped`: the first dimension is that of `pmap`."""
     results: dict[Any, int] = {}
     for leaf in _arrays(tree_util, output):
-        results[_kind(leaf)] = results.get(_kind(leaf), 0) + 1
+        results[kind(leaf)] = results.get(kind(leaf), 0) + 1
     weight = state = 0.0
     platform: str | None = None
     groups: list[tuple[Any, list[Any]]] = []
+    mixed = False  # does an argument hold state, and something else?
     matched: set[Any] = set()
     for where, value in [*enumerate(args), *kwargs.items()]:
-        left = []
-        for leaf in _arrays(tree_util, value):
+        left, inside = [], _arrays(tree_util, value)
+        for leaf in inside:
             size = float(getattr(leaf, "nbytes", 0) or 0)
             weight += size
             if platform is None and hasattr(leaf, "sharding"):
                 platform = next(iter(leaf.sharding.device_set)).platform
-            if results.get(_kind(leaf), 0) > 0:
-                results[_kind(leaf)] -= 1
-                matched.add(_kind(leaf))
+            if results.get(kind(leaf), 0) > 0:
+                results[kind(leaf)] -= 1
+                matched.add(kind(leaf))
                 state += size if "float" in str(leaf.dtype) else 0.0
             elif leaf.shape and not _is_key(leaf):
                 left.append(leaf)
         if left:
             groups.append((where, left))
+            mixed = mixed or len(left) < len(inside)
     # What has the shape of a parameter is none of the batch: gradients, momentum.
-    groups = [(where, [leaf for leaf in leaves if _kind(leaf) not in matched]) for where, leaves in groups]
+    unlike = [(where, [leaf for leaf in leaves if kind(leaf) not in matched]) for where, leaves in groups]
+    alike = () if mixed or any(leaves for _, leaves in unlike) else _alike(groups, matched)
+    groups = groups if alike else unlike
     batch = sum(float(leaf.nbytes) for _, leaves in groups for leaf in leaves)
     trains = state > 0 and state >= _TRAINS * (weight - batch)
     where, found = _agreed(groups, mapped)
@@ -68,16 +82,27 @@ def study(tree_util: Any, args: Any, kwargs: Any, output: Any, mapped: bool = Fa
     value = args[where] if isinstance(where, int) else kwargs[where]
     if mapped:
         constant = int(found.shape[0] * found.shape[1])
-        return Layout(lambda args, kwargs: constant, found, weight, platform, trains, state)
-    return Layout(_reader(tree_util, where, value, found, _share(found)), found, weight, platform, trains, state)
+        return Layout(lambda args, kwargs: constant, found, weight, platform, trains, state, alike)
+    rows = _reader(tree_util, where, value, found, _share(found))
+    return Layout(rows, found, weight, platform, trains, state, alike)
 
 
 def _arrays(tree_util: Any, value: Any) -> list[Any]:
     return [leaf for leaf in tree_util.tree_leaves(value) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
 
 
-def _kind(leaf: Any) -> Any:
+def kind(leaf: Any) -> Any:
+    """Shape and dtype."""
     return tuple(leaf.shape), str(leaf.dtype)
+
+
+def _alike(groups: list[tuple[Any, list[Any]]], matched: set[Any]) -> tuple[Any, ...]:
+    """The arguments whose arrays have shapes of parameters and may be a batch all the same. Gradients have the shapes of
+    all parameters, or are those of one layer; a batch has several arrays, or is none of JAX's."""
+    leaves = [leaf for _, found in groups for leaf in found]
+    several = len(leaves) > 1 or any(not hasattr(leaf, "sharding") for leaf in leaves)
+    some = {kind(leaf) for leaf in leaves} < {one for one in matched if one[0] and "float" in one[1]}
+    return tuple(where for where, _ in groups) if several and some else ()
 
 
 def _agreed(groups: list[tuple[Any, list[Any]]], mapped: bool) -> tuple[Any, Any]:

@@ -213,7 +213,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             track.products = turns.products
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
             track.probes, track.state = _PROBES, max(0.0, layout.state - turns.handed_on)
-            track.constant = _reference(layout.batch)
+            track.constant, track.alike = _reference(layout.batch), layout.alike
             entry = track, rows, steps or 0
             platform = layout.platform or platform
             reporter.start()
@@ -333,9 +333,13 @@ def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
     given = {id(leaf) for leaf in leaves((args, kwargs))}
     if _comes_in(track.returned, given, track):
         track.recurs = track.feeds_itself = True
-    if _newest is not None and _newest[0] is not track and _comes_in(_newest[1], given, track):
-        track.fed_by = _newest[0]
-        _join(track, _newest[0])
+    if _newest is not None and _newest[0] is not track:
+        if _comes_in(_newest[1], given, track):
+            track.fed_by = _newest[0]
+            _join(track, _newest[0])
+        held = [args[where] if isinstance(where, int) else kwargs[where] for where in track.alike]
+        if _given(_newest[1], {id(leaf) for leaf in leaves(held)}):
+            track.has_rows = False  # another function has made it: gradients
     if track.constant is not None:
         first = track.constant()
         if first is None or id(first) not in given:
@@ -347,10 +351,15 @@ def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
     track.returned = returned if track.probes else []
 
 
+def _given(returned: list[Any], given: set[int]) -> list[Any]:
+    """What was returned and is given."""
+    arrays = [reference() for reference in returned]
+    return [leaf for leaf in arrays if leaf is not None and id(leaf) in given]
+
+
 def _comes_in(returned: list[Any], given: set[int], track: Track) -> bool:
     """Whether most of the state of `track` is what was returned."""
-    arrays = [reference() for reference in returned]
-    size = sum(leaf.nbytes for leaf in arrays if leaf is not None and id(leaf) in given)
+    size = sum(leaf.nbytes for leaf in _given(returned, given))
     return bool(size) and size >= _RECURS * track.state
 
 

@@ -53,6 +53,7 @@ class Track:
     """One candidate for "the step"."""
 
     __slots__ = (  # each event reads several
+        "alike",
         "began",
         "calls",
         "carried",
@@ -101,6 +102,7 @@ class Track:
         self.probes = 0  # calls that are still looked at more closely
         self.returned: list[Any] = []  # weak references to what the last call returned, while there are probes
         self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
+        self.alike: Any = ()  # arguments with the batch, where its shapes are those of parameters
         self.recurs = False  # what it returned was given to it again: parameters
         self.doubtful = False  # it is a step only if it recurs
         self.feeds_itself = False  # the same, and the very arrays
