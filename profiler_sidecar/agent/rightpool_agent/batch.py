@@ -97,8 +97,11 @@ def kind(leaf: Any) -> Any:
 
 
 def _alike(groups: list[tuple[Any, list[Any]]], matched: set[Any]) -> tuple[Any, ...]:
-    """The arguments whose arrays have shapes of parameters and may be a batch all the same. Gradients have the shapes of
-    all parameters, or are those of one layer; a batch has several arrays, or is none of JAX's."""
+    """The arguments whose arrays have shapes of parameters and may be a batch all the same.
+
+    Gradients have the shapes of all parameters, or are those of one layer; a batch has several arrays, or is none of
+    JAX's.
+    """
     leaves = [leaf for _, found in groups for leaf in found]
     several = len(leaves) > 1 or any(not hasattr(leaf, "sharding") for leaf in leaves)
     some = {kind(leaf) for leaf in leaves} < {one for one in matched if one[0] and "float" in one[1]}

@@ -49,7 +49,7 @@ _loader_rows = 0
 _loader_steps = 0  # steps with rows of the loader
 _loader_missed = False
 _passes = torch_passes.Passes()  # until an optimizer is seen
-_backward_passes = 0  # since the last step
+_backward_passes = 0  # so far
 _thread_started = False
 _rank: dict[str, int] = {}
 hooked = False  # has an optimizer's step been seen?
@@ -65,6 +65,7 @@ class Optimizer:
         self.steps = 0
         self.rows = 0
         self.known = True  # has each step had a number of rows?
+        self.passes = 0  # backward passes before its last step
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self.device = parameters[0].device.type if parameters else None
         self.split = any(_is_split(one) for one in parameters)
@@ -181,7 +182,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed, _backward_passes
+    global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed
     try:
         now = time.perf_counter()
         if _depth:
@@ -207,7 +208,6 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
                 _loader_rows += rows
                 _loader_steps += 1
         repeats = _take_calls(known) and not fresh
-        _backward_passes = 0
         _waited_at_step = torch_loader.waited
         if _first_wait is None:
             _first_wait = torch_loader.waited  # the first batch, with the start of the workers, is in no interval
@@ -227,6 +227,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 def _take_calls(known: Optimizer) -> bool:
     """The rows that the optimizer's modules were called with since its last step. Whether it was the same batch."""
     known.steps += 1
+    passes, known.passes = _backward_passes - known.passes, _backward_passes
     rows: int | None = None
     fresh = again = False
     for key in known.chain or ():
@@ -244,8 +245,8 @@ def _take_calls(known: Optimizer) -> bool:
             known.known = False  # several modules were called with something
         elif new == 1:
             rows = found[0]
-        elif new == _backward_passes and len(_optimizers) == 1:
-            rows = sum(found)  # gradients of several passes
+        elif new == passes and all(key in (other.chain or ()) for other in _optimizers.values()):
+            rows = sum(found)  # gradients of several passes, of a module that all optimizers train
         else:
             known.known = False
     if rows is None:

@@ -1,4 +1,4 @@
-# Flax nnx 10_fsdp_and_optimizer: parameters sharded along one axis, batches along another, of one shape with a parameter
+# Flax nnx 10_fsdp_and_optimizer: sharded parameters and batches, of one shape with a parameter
 # jax
 import jax
 import jax.numpy as jnp
