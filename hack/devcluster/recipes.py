@@ -121,6 +121,14 @@ RECIPES: Final = (
         _config("python3", "/app/train_jax.py"),
         400 * 10**6,
     ),
+    Recipe(
+        f"rightpool/xprof:{VERSION}",
+        ROOT / "examples" / "xprof" / "requirements.lock",
+        lambda: {"/usr/bin/xprof": ROOT / "examples" / "xprof" / "xprof"},
+        # It keeps answers in a folder that it names after the user, who has no name here.
+        _config("xprof", USER="xprof"),
+        150 * 10**6,
+    ),
 )
 
 
