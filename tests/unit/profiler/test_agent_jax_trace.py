@@ -123,6 +123,15 @@ def test_the_programs_come_behind_the_trace(
     assert len(profiler.sessions) == 2 and (tmp_path / "trace").read_bytes() == events + (plane if kept else b"")
 
 
+def test_programs_in_a_form_that_is_not_known(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    profiler = running(monkeypatch, clock, 1e5)
+    profiler.hlo = field(1, field(2, b"/host:metadata"))[:-3] + b"\x80" * 9
+    session = jax_trace.begin_requested()
+    followed(clock, 0.5, session)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))
+    assert (tmp_path / "trace").stat().st_size == int(1e5 * profiler.sessions[1])
+
+
 def test_a_trace_that_nobody_asked_for_has_no_programs(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path
 ) -> None:
