@@ -98,9 +98,7 @@ STEP_FLOPS: Final = "rightpool_step_flops"  # floating-point operations of the s
 MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1
 MODEL_PARAMETERS: Final = "rightpool_model_parameters"  # that are trained, of the whole model
 MODEL_PARAMETER_BYTES: Final = "rightpool_model_parameter_bytes"  # of those
-MODEL_BYTES: Final = (
-    "rightpool_model_bytes"  # of all parameters of the whole model, also of those that stay as they are
-)
+MODEL_BYTES: Final = "rightpool_model_bytes"  # of all its parameters, also of those that are not trained
 SOURCE_UP: Final = "rightpool_source_up"  # {source} 1 while the source delivers
 FIELD_QUALITY: Final = "rightpool_field_quality"  # {field, quality} 1
 

@@ -50,6 +50,8 @@ _loader_steps = 0  # steps with rows of the loader
 _loader_missed = False
 _passes = torch_passes.Passes()  # until an optimizer is seen
 _backward_passes = 0  # so far
+_passes_before = 0  # the last step
+_in_a_row = 0  # of them without a step of any optimizer, the last time that there were some
 _thread_started = False
 _rank: dict[str, int] = {}
 hooked = False  # has an optimizer's step been seen?
@@ -101,14 +103,14 @@ def install(module: Any) -> None:
 def _begin_anew() -> None:
     """In a forked child: its optimizers are met again, and what its parent has done is not its own."""
     global _first_wait, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
-    global _thread_started, _passes, _split, _turns
+    global _thread_started, _passes, _split, _turns, _passes_before, _in_a_row
     _optimizers.clear()
     _gone.clear()
     _depth.clear()
     _rank.clear()
     _passes, _turns = torch_passes.Passes(), torch_turns.Turns()
     _first_wait = None
-    _loader_rows = _loader_steps = _backward_passes = 0
+    _loader_rows = _loader_steps = _backward_passes = _passes_before = _in_a_row = 0
     _loader_missed = hooked = _thread_started = _split = False
     torch_flops.forget()
     torch_loader.forget()
@@ -182,7 +184,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed
+    global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed, _passes_before, _in_a_row
     try:
         now = time.perf_counter()
         if _depth:
@@ -207,6 +209,8 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             elif rows:
                 _loader_rows += rows
                 _loader_steps += 1
+        _in_a_row = _backward_passes - _passes_before or _in_a_row
+        _passes_before = _backward_passes
         repeats = _take_calls(known) and not fresh
         _waited_at_step = torch_loader.waited
         if _first_wait is None:
@@ -245,7 +249,7 @@ def _take_calls(known: Optimizer) -> bool:
             known.known = False  # several modules were called with something
         elif new == 1:
             rows = found[0]
-        elif new == passes and all(key in (other.chain or ()) for other in _optimizers.values()):
+        elif new == passes == _in_a_row and all(key in (other.chain or ()) for other in _optimizers.values()):
             rows = sum(found)  # gradients of several passes, of a module that all optimizers train
         else:
             known.known = False
