@@ -25,7 +25,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.planning.migration import verification
-from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, measured_cost_per_million, verify
+from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, verify
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
@@ -65,14 +65,12 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
         return False, 0
     target = replace(THERE, cost_per_hour=12.0 * price)
     move = Migration("d-1", Action.MOVE, Phase.VERIFYING, HERE, target, 0.0, 0.0, Reason.CHEAPER_POOL_MEETS_TARGETS)
-    baseline = measured_cost_per_million(before.rate, HERE.cost_per_hour)
     promised = Estimate(before.rate, SAME_CHIP_SD)
     assert variation is not None
     move = replace(
         move,
         predicted=promised,
         baseline=before.rate,
-        baseline_cost=baseline,
         baseline_windows=before.windows,
         baseline_rates=variation.recent[-MAX_BASELINE_RATES:],
         stopped_at=at,
