@@ -22,7 +22,7 @@ from benchmarks.decisions.verdicts import READINGS, RIGHT, STEP, WRONG
 from benchmarks.decisions.world import HOUR
 from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.prediction.columns import Floats
-from rightpool.profiles.step_change import GOES_ALONG
+from rightpool.profiles.steadiness import GOES_ALONG
 from rightpool.simulation.noise import BY_POOL, NOISES
 
 BEFORE: Final = 12
