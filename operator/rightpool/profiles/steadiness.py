@@ -141,9 +141,7 @@ def _correlation_of_hours(variation: Variation | None) -> float:
     if half is None or whole is None or half.variance <= 0.0:
         return 0.0
     least, most = _GROWTH
-    seen = max(least, min(most, whole.variance / half.variance))
-    pairs = max(whole.pairs / whole.windows, 1.0)
-    growth = (pairs * seen + PRIOR_PAIRS * least) / (pairs + PRIOR_PAIRS)
+    growth = max(least, min(most, whole.variance / half.variance))
     return (2.0 * growth - 1.0) / (5.0 - growth)
 
 
