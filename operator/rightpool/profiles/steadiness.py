@@ -134,7 +134,7 @@ def _correlation_of_hours(variation: Variation | None) -> float:
     """Of the means of two longest spans, one right after the other; 0 until such spans were seen.
 
     Told by how V grows from half of that length, g: 1/2 for white noise, towards 2 for noise that lasts for longer
-    than both. For noise whose correlation falls exponentially it is (2g - 1) / (5 - g) within 0.03.
+    than both. For noise whose correlation falls exponentially it is (2g - 1) / (5 - g) within 0.04.
     """
     spans = {} if variation is None else {span.windows: span for span in variation.spans}
     half, whole = spans.get(SPANS[-1] // 2), spans.get(SPANS[-1])
