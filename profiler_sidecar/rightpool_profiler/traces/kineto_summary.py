@@ -211,7 +211,8 @@ class _Trace:
 
     def _memory(self) -> Memory | None:
         capacities = {_cuda(number): size for number, size in self.capacities.items()}
-        return self.levels.within(self._whole_window(), self.phases.ends(), self.phases.at, capacities)
+        window = self._whole_window()
+        return self.levels.within(window, self.phases.ends(window[1]), self.phases.at, capacities)
 
     def _by_name(self, swept: sweep.Swept) -> Iterator[tuple[str, sweep.Share]]:
         return ((self.names.texts[name], share) for name, share in swept.shares.items())

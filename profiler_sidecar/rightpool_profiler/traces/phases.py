@@ -26,9 +26,15 @@ class Phases:
             if self.steps <= _MOST_STEPS:
                 self._optimizer.add(start, end)
 
-    def ends(self) -> list[int]:
-        """When each step of an optimizer has ended; none where there are more than a short trace can have."""
-        return sorted(end for _, end in self._optimizer) if self.steps <= _MOST_STEPS else []
+    def ends(self, last: int) -> list[int]:
+        """When each step of an optimizer has ended; none where there are more than a short trace can have.
+
+        last: the end of the trace. One that is ended within a step of an optimizer has its span without a length, or
+        with one that goes beyond (PyTorch 2.4 and 2.15).
+        """
+        if self.steps > _MOST_STEPS:
+            return []
+        return sorted(min(end, last) if start < end else last for start, end in self._optimizer)
 
     def at(self, moment: int) -> str | None:
         """One of contract.TRACE_PHASES. Outside of a backward pass and the optimizer it is the forward pass if the next

@@ -134,7 +134,23 @@ def test_phases() -> None:
         **dict.fromkeys((47, 85), optimizer),
         **dict.fromkeys((42, 75, 95), None),
     }
-    assert (phases.steps, phases.ends()) == (2, [50, 90])
+    assert (phases.steps, phases.ends(100)) == (2, [50, 90])
+
+
+@pytest.mark.parametrize("end", [90, 130])
+def test_a_trace_that_ends_within_a_step_of_the_optimizer(end: int) -> None:
+    """Without a length, or beyond the trace: as PyTorch 2.4 and 2.15 record it."""
+    phases = Phases()
+    phases.add("Optimizer.step#SGD.step", 45, 50)
+    phases.add("Optimizer.step#SGD.step", 90, end)
+    assert phases.ends(100) == [50, 100]
+
+
+def test_more_steps_than_a_short_trace_has() -> None:
+    phases = Phases()
+    for moment in range(10_001):
+        phases.add("Optimizer.step#SGD.step", moment, moment + 1)
+    assert (phases.steps, phases.ends(20_000)) == (10_001, [])
 
 
 def product(name: str, *shapes: list[int], kind: str = "float") -> Any:
