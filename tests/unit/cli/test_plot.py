@@ -212,6 +212,9 @@ def test_a_picture_is_svg_or_png(tmp_path: Path) -> None:
         "a10g",
         " 3 ",
         "so far",
+        "most: 32.0 GiB",
+        "of the device: 64.0 GiB",
+        "held by the framework's allocator: 48.0 GiB",
     ):
         assert text in texts
     assert png.read_bytes().startswith(b"\x89PNG")
@@ -224,7 +227,7 @@ def test_what_is_not_known_is_said_on_the_picture(tmp_path: Path) -> None:
     save_plot(explained(matrixActive=None, chipBusy=None), path)
     texts = " ".join(ElementTree.parse(path).getroot().itertext())
     assert "no counter of arithmetic units" in texts and "no counter tells how long the chip works" in texts
-    assert "no trace of all ranks" in texts
+    assert "no trace of all ranks" in texts and "no trace says it" in texts
 
 
 def test_a_path_that_cannot_be_written_leaves_a_message(tmp_path: Path) -> None:
