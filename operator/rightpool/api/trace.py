@@ -24,6 +24,8 @@ MAX_FAILURES: Final = 8
 MAX_TIMELINE: Final = 24
 MAX_STEP_ENDS: Final = 16
 MAX_DEVICES: Final = 8
+SLOWEST_LEAK: Final = 10_000
+"""Steps in which the memory in use doubles."""
 MAX_RANK: Final = 1_000_000
 
 _VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}|" + TRACE_ALL + "))?")
@@ -186,9 +188,14 @@ class TraceMemory(Record):
     """Further devices of the process, those that have most first."""
 
     @property
-    def grows(self) -> bool:
-        """Whether each step has ended with more than the one before, of three at least: memory may leak."""
-        return len(self.step_ends) > 2 and all(before < after for before, after in pairwise(self.step_ends))
+    def growth(self) -> float:
+        """Bytes that a step leaves behind, where each of three at least has ended with more than the one before, and so
+        much that the peak doubles in SLOWEST_LEAK steps; else 0. A list of losses is no leak."""
+        ends = self.step_ends
+        if len(ends) < 3 or not all(before < after for before, after in pairwise(ends)):
+            return 0.0
+        growth = (ends[-1] - ends[0]) / (len(ends) - 1)
+        return growth if growth * SLOWEST_LEAK >= self.peak_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True)

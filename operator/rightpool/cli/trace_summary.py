@@ -176,9 +176,9 @@ def print_memory(memory: TraceMemory, page: Page) -> None:
     if memory.step_ends:
         ends = ", ".join(memory_size(level) for level in memory.step_ends)
         page.line(f"at the end of {how_many('step', len(memory.step_ends))}: {ends}")
-    if memory.grows:
-        growth = (memory.step_ends[-1] - memory.step_ends[0]) / (len(memory.step_ends) - 1)
-        page.line(f"each step has ended with more than the one before, by {memory_size(growth)}: memory may leak")
+    if memory.growth:
+        grown = memory_size(memory.growth)
+        page.line(f"each step has ended with more than the one before, by {grown} on average: memory may leak")
     for other in memory.others:
         held = "" if other.reserved_bytes is None else f", {memory_size(other.reserved_bytes)} held"
         page.line(f"{other.device}: at most {memory_size(other.peak_bytes)}{held}")

@@ -22,7 +22,7 @@ from rightpool_profiler.traces.spans import Spans
 from rightpool_profiler.traces.summary import Summary
 from rightpool_profiler.traces.sweep import Window, Working
 
-MAX_SPANS: Final = 3_000_000  # of devices and host together, 32 bytes each at most
+MAX_SPANS: Final = 3_000_000  # of devices and host together, 36 bytes each at most
 _MAX_DEVICES: Final = 64
 _MAX_THREADS: Final = 4096
 _MAX_COSTS: Final = 100_000  # operators whose FLOPs are known

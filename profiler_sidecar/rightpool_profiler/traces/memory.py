@@ -163,7 +163,7 @@ class Levels:
             found.reserved or None,
             capacity if capacity is not None and max(found.peak, found.reserved) <= capacity <= _MOST else None,
             _share_of_step(found.moment, window[0], ends),
-            phase(found.moment),
+            phase(found.moment) if found.moment > window[0] else None,  # what is highest at the start came before it
             tuple(found.ends[-STEPS:]),
             tuple(sorted(others, key=lambda one: (-one.peak, one.device))[:OTHERS]),
         )

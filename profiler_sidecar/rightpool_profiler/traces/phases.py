@@ -37,8 +37,8 @@ class Phases:
         return sorted(min(end, last) if start < end else last for start, end in self._optimizer)
 
     def at(self, moment: int) -> str | None:
-        """One of contract.TRACE_PHASES. Outside of a backward pass and the optimizer it is the forward pass if the next
-        one of the two is a backward pass: whoever clips gradients, or evaluates after a step, goes on otherwise."""
+        """One of contract.TRACE_PHASES; None where it can't be told. Outside of a backward pass and the optimizer it is
+        the forward pass if a backward pass comes next: before the optimizer it may be the clipping of gradients."""
         in_optimizer, next_optimizer = _beside(self._optimizer, moment)
         in_backward, next_backward = _beside(self._backward, moment)
         if in_optimizer:

@@ -216,7 +216,7 @@ def test_memory_of_a_program_that_holds_more_after_each_step(program: Program) -
         assert 0.0 < memory["step"] < 1.0
         assert [after - before for before, after in pairwise(memory["ends"])] == [mebibyte] * 3
         read = read_answer(json.dumps(answer)).ranks[0].summary
-        assert read is not None and read.memory is not None and read.memory.grows
+        assert read is not None and read.memory is not None and read.memory.growth == mebibyte
     program.end(running)
 
 

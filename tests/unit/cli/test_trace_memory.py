@@ -35,12 +35,15 @@ def test_memory_of_a_device() -> None:
         "▅█\n"
         "held by the framework's allocator: at most 18.0 GiB\n"
         "at the end of 3 steps: 8.0 GiB, 9.0 GiB, 10.0 GiB\n"
-        "each step has ended with more than the one before, by 1.0 GiB: memory may leak\n"
+        "each step has ended with more than the one before, by 1.0 GiB on average: memory may leak\n"
         "cuda:1: at most 2.0 GiB, 3.0 GiB held\n"
         "cuda:2: at most 1.0 GiB\n"
     )
     for ends in ((8, 9), (8, 9, 9), (8, 9, 8), ()):
-        assert "leak" not in printed(replace(memory, step_ends=ends)), "two steps say little, and others do not grow"
+        levels = tuple(end * gib for end in ends)
+        assert "leak" not in printed(replace(memory, step_ends=levels)), "two steps say little, and others do not grow"
+    losses = tuple(8 * gib + 512 * step for step in range(4))
+    assert "leak" not in printed(replace(memory, step_ends=losses)), "it would take millions of steps"
 
 
 def test_memory_of_a_host() -> None:

@@ -70,6 +70,8 @@ def test_the_peak_in_its_step_and_what_each_step_leaves() -> None:
     assert found is not None
     assert (found.peak, found.step, found.phase) == (1160, 0.5, "at 30")
     assert found.ends == (1010, 1020, 1030)
+    start = levels((5, -1), before=10).within((0, END), ends=[20], phase=lambda moment: "told")
+    assert start is not None and (start.peak, start.step, start.phase) == (10, 0.0, None), "it was as high before"
     late = levels((5, 1), (100, 7)).within((0, END), ends=[20, 40])
     assert late is not None and (late.step, late.ends) == (None, (1, 1)), "no step ends after the peak"
 

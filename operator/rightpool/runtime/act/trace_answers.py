@@ -46,11 +46,7 @@ _PARTS: Final = {
     contract.PART_LAUNCH: "Launch",
     contract.PART_IDLE: "Idle",
 }
-_PHASES: Final = {
-    contract.PHASE_FORWARD: TracePhase.FORWARD,
-    contract.PHASE_BACKWARD: TracePhase.BACKWARD,
-    contract.PHASE_OPTIMIZER: TracePhase.OPTIMIZER,
-}
+_PHASES: Final = {phase: TracePhase(phase.capitalize()) for phase in contract.TRACE_PHASES}
 _ON: Final = {"device": "Device", "host": "Host"}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_MESSAGE: Final = 300
