@@ -22,7 +22,7 @@ from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
 from rightpool.api.status import ModelStatus, Recommendation
-from rightpool.api.trace import TraceSpread
+from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
 from rightpool.cli.report import BY
@@ -262,6 +262,7 @@ def kinds() -> dict[str, Schema]:
             fields=_list(_object(name=_TEXT, value=_NUMBER, unit=_TEXT, quality=_one_of(Quality), origin=_TEXT)),
             step=_list(_object(part=_TEXT, share=_SHARE)),
             ranks=_or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
+            memory=_or_null(_of_status("trace", TraceMemory)["properties"]["summary"]["properties"]["memory"]),
             bottleneck=_or_null(_BOTTLENECK),
             model=_or_null(_of_status("profile", ModelStatus)["properties"]["model"]),
             missing=_list(_object(name=_TEXT, reason=_TEXT)),

@@ -69,7 +69,8 @@ def in_a_move() -> FakeClient:
 def profiled() -> Body:
     model = {"precision": "bf16", "parameters": 124000000, "stepFlops": "2.1e12"}
     status = test_profile.measured(model=model)
-    status["trace"] = {"id": "t-1", "state": "Captured", "since": moment(60), "ranks": test_profile.RANKS}
+    taken = {"id": "t-1", "state": "Captured", "since": moment(60), "ranks": test_profile.RANKS}
+    status["trace"] = {**taken, "summary": test_profile.TRACED}
     return test_profile.body(test_profile.client(status))
 
 
