@@ -23,7 +23,7 @@ from rightpool.prediction.columns import Floats
 from rightpool.prediction.serving import HALF, HALF_SD
 
 MARKS = ("<!-- serving: python -m benchmarks.serving --docs -->", "<!-- end of serving -->")
-REQUESTS = 200_000
+REQUESTS = 100_000
 
 
 def simulated_lines() -> list[str]:
@@ -80,12 +80,12 @@ def live_lines(seconds: float) -> list[str]:
     ]
     for run in made:
         half, tail = run.predicted.median_latency, run.predicted.tail_latency
-        told = [
+        predictions = [
             f"{1e3 * ends.median[0]:.1f} ({1e3 * ends.low[0]:.1f} to {1e3 * ends.high[0]:.1f})" for ends in (half, tail)
         ]
         lines.append(
-            f"| {run.utilisation:.0%} | {run.requests} | {1e3 * run.half:.1f} | {told[0]} | {1e3 * run.tail:.1f} | "
-            f"{told[1]} |"
+            f"| {run.utilisation:.0%} | {run.requests} | {1e3 * run.half:.1f} | {predictions[0]} "
+            f"| {1e3 * run.tail:.1f} | {predictions[1]} |"
         )
     return lines
 

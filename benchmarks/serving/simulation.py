@@ -38,7 +38,7 @@ def errors(requests: int) -> list[tuple[float, Floats, Floats]]:
         for batch, server in servers.items():
             for row, fixed in enumerate(FIXED):
                 # As many batches for large ones: what comes in one batch waits alike.
-                seen = latencies(batch, fixed, utilisation, requests * min(batch, 8), 1)
+                seen = latencies(batch, fixed, utilisation, requests * min(batch, 4), 1)
                 half.append(_at(server.half, row, utilisation) / np.quantile(seen, MEDIAN_LATENCY) - 1.0)
                 tail.append(_at(server.tail, row, utilisation) / np.quantile(seen, TAIL_LATENCY) - 1.0)
         lines.append((utilisation, np.array(half), np.array(tail)))

@@ -92,7 +92,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ServedRange:
     """A number as likely to be exceeded as not, with its 80% interval."""
 
     low: float
@@ -103,7 +103,7 @@ class Interval:
     """90th; infinite where there is none."""
 
     @classmethod
-    def row(cls, ends: Ends, row: int) -> Interval:
+    def row(cls, ends: Ends, row: int) -> ServedRange:
         """One row of columns."""
         return cls(float(ends.low[row]), float(ends.median[row]), float(ends.high[row]))
 
@@ -122,15 +122,15 @@ class ServingCandidate:
     """The placement of one replica, with its rate and price."""
     verdict: ServingVerdict
     """Whether it would serve."""
-    servable: Interval | None = None
+    servable: ServedRange | None = None
     """Requests a second of one replica within the limit."""
     needed: int | None = None
     """Replicas, so that the limit holds with 90%."""
-    half: Interval | None = None
+    half: ServedRange | None = None
     """Seconds within which half of the requests are answered."""
-    tail: Interval | None = None
+    tail: ServedRange | None = None
     """Seconds for 99 of 100."""
-    alone: Interval | None = None
+    alone: ServedRange | None = None
     """Seconds that a request takes by itself."""
     probability: float | None = None
     """That the limit holds."""
@@ -198,7 +198,7 @@ def _served(
     served = server.serve(medians, sds, demand.requests, demand.limit)
     found = []
     for row, (candidate, most) in enumerate(zip(candidates, reach, strict=True)):
-        alone, servable = Interval.row(served.alone, row), Interval.row(served.capacity, row)
+        alone, servable = ServedRange.row(served.alone, row), ServedRange.row(served.capacity, row)
         if not np.isfinite(served.replicas[row]):
             found.append(ServingCandidate(candidate, ServingVerdict.TOO_SLOW_ALONE, servable, alone=alone, reach=most))
             continue
@@ -210,8 +210,8 @@ def _served(
                 ServingVerdict.HOLDS if fits else ServingVerdict.POOL_TOO_SMALL,
                 servable,
                 needed,
-                Interval.row(served.median_latency, row),
-                Interval.row(served.tail_latency, row),
+                ServedRange.row(served.median_latency, row),
+                ServedRange.row(served.tail_latency, row),
                 alone,
                 float(served.probability[row]),
                 most,
@@ -222,11 +222,11 @@ def _served(
 
 def _batch(found: Explanation, profile: Profile) -> int | None:
     """Of the measured program, all chips together."""
-    told = profile.traits.batch or found.job.spec.samples_per_step(profile.chips)
+    samples = profile.traits.batch or found.job.spec.samples_per_step(profile.chips)
     rate, seconds = profile.value(Field.SAMPLES_PER_SECOND), profile.value(Field.STEP_SECONDS)
-    if told is None and rate and seconds:
-        told = rate * seconds
-    return max(1, round(told)) if told else None
+    if samples is None and rate and seconds:
+        samples = rate * seconds
+    return max(1, round(samples)) if samples else None
 
 
 def _growth(profile: Profile) -> tuple[float, float]:
@@ -292,9 +292,9 @@ def print_serving(page: Page, served: Serving) -> None:
     low, high = served.fixed
     fixed = f"{low:.0%} of a step are" if high - low < 0.005 else f"{low:.0%} to {high:.0%} of a step are"
     page.indented(
-        f"a request is a sample of the measured program; batches are of up to {served.batch}, as measured, and start as "
-        f"soon as the program is free; {fixed} taken not to grow with the batch; requests come at random (Poisson) and "
-        "are shared evenly; a replica is one such placement, and so many are needed that the limit holds with 90%",
+        f"a request is a sample of the measured program; batches are of up to {served.batch}, as measured, and start "
+        f"as soon as the program is free; {fixed} taken not to grow with the batch; requests come at random (Poisson) "
+        "and are shared evenly; a replica is one such placement, and so many are needed that the limit holds with 90%",
         "dim",
     )
 

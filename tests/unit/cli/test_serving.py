@@ -31,7 +31,7 @@ def by_pool(found: Serving) -> dict[str, Any]:
     return {one.candidate.placement.pool: one for one in found.candidates}
 
 
-def told(found: Serving) -> dict[str, Any]:
+def documented(found: Serving) -> dict[str, Any]:
     body = document(replace(explained(with_job()), serving=found))
     json.dumps(body, allow_nan=False)
     Draft202012Validator(schema("Explanation")).validate(body)
@@ -55,7 +55,7 @@ def test_the_cheapest_placement_that_holds_comes_first() -> None:
 def test_costs_are_those_of_all_replicas() -> None:
     first = by_pool(served(14_000.0, 0.5))["a100"]
     assert first.needed is not None and first.needed >= 3, "one replica does 6070 a second"
-    body = told(served(14_000.0, 0.5))["candidates"]
+    body = documented(served(14_000.0, 0.5))["candidates"]
     mine = next(one for one in body if one["pool"] == "a100")
     assert mine["costPerHour"] == pytest.approx(first.needed * 20.28)
     assert mine["costPerMillionRequests"] == pytest.approx(first.needed * 20.28 / 3600 / 14_000 * 1e6)
@@ -71,14 +71,14 @@ def test_more_requests_need_more_replicas_and_a_tighter_limit_serves_less() -> N
 def test_a_request_that_takes_too_long_by_itself() -> None:
     found = served(1000.0, 0.001)
     assert {one.verdict for one in found.candidates} == {ServingVerdict.TOO_SLOW_ALONE}
-    messages = [one["message"] for one in told(found)["candidates"]]
+    messages = [one["message"] for one in documented(found)["candidates"]]
     assert all("one request by itself takes" in message and "within 1 ms" in message for message in messages)
 
 
 def test_a_pool_with_fewer_replicas_than_needed() -> None:
     found = by_pool(served(100_000.0, 0.5))["a10g"]
     assert found.verdict is ServingVerdict.POOL_TOO_SMALL
-    message = next(one for one in told(served(100_000.0, 0.5))["candidates"] if one["pool"] == "a10g")["message"]
+    message = next(one for one in documented(served(100_000.0, 0.5))["candidates"] if one["pool"] == "a10g")["message"]
     assert f"needs {found.needed} replicas of 4 chips of a10g, and the pool has 8 chips: 2 replicas" in message
     assert "times what they serve" in message
 
@@ -94,7 +94,7 @@ def test_a_pool_with_fewer_replicas_than_needed() -> None:
 def test_why_nothing_can_be_told(changes: dict[str, Any], verdict: ServingVerdict, words: str) -> None:
     found = served(100.0, 0.1, changes)
     assert found.refusal is verdict and not found.candidates
-    body = told(found)
+    body = documented(found)
     assert body["reason"] == verdict.value and words in body["message"]
 
 
