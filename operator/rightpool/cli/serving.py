@@ -183,7 +183,8 @@ def serving(found: Explanation, demand: Demand) -> Serving:
         grown = candidate.placement.chips / profile.chips if found.job.spec.batch is Batch.PER_CHIP else 1.0
         by_batch.setdefault(max(1, round(batch * grown)), []).append(candidate)
     for size, candidates in by_batch.items():
-        reach = [found.pools[one.placement.pool].reach for one in candidates]
+        pools = [found.pools.get(one.placement.pool) for one in candidates]
+        reach = [0 if pool is None else pool.reach for pool in pools]  # one that is gone gives nothing
         answers += _served(Server.of(size, fixed_shares(size, least, most)), candidates, reach, demand)
     answers.sort(key=_rank)
     shares = fixed_shares(batch, least, most)

@@ -109,6 +109,26 @@ def test_a_ruled_out_pool_is_told_as_such() -> None:
     assert found["a100"].verdict is ServingVerdict.HOLDS
 
 
+def test_a_pool_that_is_gone_gives_no_replica() -> None:
+    found = explained(with_job())
+    pools = {name: pool for name, pool in found.pools.items() if name != "a100"}
+    gone = by_pool(serving(replace(found, pools=pools), Demand(100.0, 1.0)))["a100"]
+    assert gone.verdict is ServingVerdict.POOL_TOO_SMALL and gone.reach == 0
+
+
+def test_the_batch_grows_with_the_chips_where_the_job_says_so() -> None:
+    sizes = {"minChips": 4, "maxChips": 8}
+    alone = {}
+    for kind in ("PerChip", "Global"):
+        found = served(100.0, 1.0, elasticity=sizes | {"batch": kind})
+        for one in found.candidates:
+            place = one.candidate.placement
+            alone[kind, place.pool, place.chips] = one.alone.median if one.alone is not None else 0.0
+    # The same step with twice the batch: a longer one, of which a request alone takes the fixed part.
+    assert alone["PerChip", "a100", 8] > alone["Global", "a100", 8] > 0.0
+    assert alone["PerChip", "a100", 4] == alone["Global", "a100", 4]
+
+
 def test_a_batch_that_the_program_tells_counts() -> None:
     found = served(100.0, 1.0, {"model": {"batch": 64}})
     assert found.batch == 64
