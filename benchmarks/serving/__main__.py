@@ -72,19 +72,18 @@ def live_lines(seconds: float) -> list[str]:
     """What a real server did."""
     from benchmarks.serving.live import BATCH, runs
 
-    rate, made = runs(seconds)
     lines = [
-        f"a real server: {rate:.0f} requests/s in batches of {BATCH}; milliseconds",
-        "| utilisation | requests | p50 measured | p50 predicted (80%) | p99 measured | p99 predicted (80%) |",
-        "|---|---:|---:|---|---:|---|",
+        f"a real server, batches of up to {BATCH}; milliseconds",
+        "| time | utilisation | requests | p50 | predicted (80%) | p99 | predicted (80%) |",
+        "|---|---:|---:|---:|---|---:|---|",
     ]
-    for run in made:
-        half, tail = run.predicted.median_latency, run.predicted.tail_latency
+    for run in runs(seconds):
+        half, tail = run.predicted_half, run.predicted_tail
         predictions = [
             f"{1e3 * ends.median[0]:.1f} ({1e3 * ends.low[0]:.1f} to {1e3 * ends.high[0]:.1f})" for ends in (half, tail)
         ]
         lines.append(
-            f"| {run.utilisation:.0%} | {run.requests} | {1e3 * run.half:.1f} | {predictions[0]} "
+            f"| {run.clock} | {run.utilisation:.0%} | {run.requests} | {1e3 * run.half:.1f} | {predictions[0]} "
             f"| {1e3 * run.tail:.1f} | {predictions[1]} |"
         )
     return lines

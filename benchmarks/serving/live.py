@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.serving import Served, Server, fixed_shares
+from rightpool.prediction.serving import Ends, Server, fixed_shares
 
 BATCH: Final = 16
 PIXELS: Final = 32
@@ -31,6 +31,8 @@ SHARES: Final = (0.2, 0.4, 0.6, 0.8)
 class Run:
     """Requests at one rate."""
 
+    clock: str
+    """Which time is measured: that of a clock on the wall, or of the processor."""
     utilisation: float
     """Of the measured rate of full batches."""
     requests: int
@@ -39,8 +41,10 @@ class Run:
     """Measured median latency, seconds."""
     tail: float
     """Measured 99th percentile."""
-    predicted: Served
-    """What the model says, of one server."""
+    predicted_half: Ends
+    """What the model says of the median."""
+    predicted_tail: Ends
+    """And of the 99th percentile."""
 
 
 def model() -> Callable[[int], None]:
@@ -84,17 +88,17 @@ def model() -> Callable[[int], None]:
     return answer
 
 
-def full_rate(answer: Callable[[int], None], seconds: float) -> tuple[float, float]:
-    """Requests a second with full batches, and the standard deviation of the log of its mean over tenths."""
+def full_rate(answer: Callable[[int], None], seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
+    """Requests a second with full batches, and the standard deviation of its log between tenths of the time."""
     rates = []
     for _ in range(5):
         answer(BATCH)
     for _ in range(10):
-        began, done = time.perf_counter(), 0
-        while time.perf_counter() - began < seconds / 10.0:
+        began, done = clock(), 0
+        while clock() - began < seconds / 10.0:
             answer(BATCH)
             done += BATCH
-        rates.append(done / (time.perf_counter() - began))
+        rates.append(done / (clock() - began))
     return float(np.mean(rates)), float(np.std(np.log(rates)))
 
 
@@ -161,15 +165,34 @@ async def _latencies(answer: Callable[[int], None], rate: float, seconds: float,
     return found[len(found) // 10 :]
 
 
-def runs(seconds: float) -> tuple[float, list[Run]]:
-    """The measured rate, and a run at each share of it."""
+def _processor_latencies(answer: Callable[[int], None], rate: float, seconds: float, seed: int) -> Floats:
+    """The same by the time of the processor, which other work on the machine does not lengthen; without connections."""
+    arrival = np.cumsum(np.random.default_rng(seed).exponential(1.0 / rate, int(rate * seconds)))
+    found = np.empty(len(arrival))
+    first, free = 0, 0.0
+    while first < len(arrival):
+        start = max(free, float(arrival[first]))
+        taken = max(1, int(np.searchsorted(arrival[first : first + BATCH], start, side="right")))
+        began = time.thread_time()
+        answer(taken)
+        free = start + time.thread_time() - began
+        found[first : first + taken] = free - arrival[first : first + taken]
+        first += taken
+    return found[len(found) // 10 :]
+
+
+def runs(seconds: float) -> list[Run]:
+    """A run at each share of the measured rate, by the clock and by the time of the processor."""
     answer = model()
-    rate, sd = full_rate(answer, seconds)
     server, made = Server.of(BATCH, fixed_shares(BATCH)), []
-    for seed, share in enumerate(SHARES):
-        seen = asyncio.run(_latencies(answer, share * rate, seconds, seed))
-        half, tail = np.quantile(seen, (0.5, 0.99)).tolist()
-        # So long a limit that one server is enough: what it does is asked.
-        served = server.serve(floats([rate]), floats([sd]), share * rate, 3600.0)
-        made.append(Run(share, len(seen), half, tail, served))
-    return rate, made
+    for name, clock in (("clock", time.perf_counter), ("processor", time.thread_time)):
+        rate, sd = full_rate(answer, seconds, clock)
+        for seed, share in enumerate(SHARES):
+            if name == "clock":
+                seen = asyncio.run(_latencies(answer, share * rate, seconds, seed))
+            else:
+                seen = _processor_latencies(answer, share * rate, seconds, seed)
+            half, tail = np.quantile(seen, (0.5, 0.99)).tolist()
+            predicted = server.latencies(floats([rate]), floats([sd]), floats([share * rate]))
+            made.append(Run(name, share, len(seen), half, tail, *predicted))
+    return made

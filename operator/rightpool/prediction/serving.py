@@ -23,7 +23,8 @@ MEDIAN_LATENCY: Final = 0.5
 TAIL_LATENCY: Final = 0.99
 
 # The batch whose variable part takes as long as the fixed part is HALF · √B, give or take the sd of its log: between
-# PyTorch's programs (1.1 in NVIDIA DeepLearningExamples) and compiled ones (0.1 to 0.35 in MLPerf, TensorRT).
+# PyTorch's programs (1.1 in NVIDIA DeepLearningExamples, see `python -m benchmarks.serving`) and compiled ones, for which
+# 0.12 and 0.35 predict MLPerf's results about as well.
 HALF: Final = 0.4
 HALF_SD: Final = 1.6
 SERVED: Final = 0.96
@@ -48,6 +49,11 @@ def fixed_shares(batch: int, least: float = 0.0, most: float = 1.0) -> tuple[flo
     least, most = min(max(least, 0.0), 1.0), min(max(most, 0.0), 1.0)
     low, high = min(least, most), max(least, most)
     return tuple(sorted({min(max(half / (half + batch), low), high) for half in halves}))
+
+
+def _one_by_one(rate: Floats, sd: Floats) -> tuple[Floats, Floats]:
+    """What is left of a rate in full batches for requests that come one by one."""
+    return SERVED * rate, np.hypot(sd, SERVED_SD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +108,26 @@ class Server:
     def serve(self, rate: Floats, sd: Floats, requests: float, limit: float) -> Served:
         """All servers at one demand. rate, sd: medians of requests a second with full batches, and standard deviations
         of their logarithms. requests: a second, of all replicas together. limit: seconds for 99 of 100."""
-        rate, sd = SERVED * rate, np.hypot(sd, SERVED_SD)
-        capacity = self._ends(lambda chance: self._capacity(rate, sd, limit, 1.0 - chance))
+        reached, doubt = _one_by_one(rate, sd)
+        capacity = self._ends(lambda chance: self._capacity(reached, doubt, limit, 1.0 - chance))
         with np.errstate(divide="ignore"):
             replicas = np.ceil(requests / capacity.low)
         each = requests / np.where(np.isfinite(replicas), replicas, 1.0)
+        half, tail = self.latencies(rate, sd, each)
         return Served(
             capacity=capacity,
             replicas=replicas,
-            median_latency=self._ends(lambda chance: self._latency(self.half, rate, sd, each, chance)),
-            tail_latency=self._ends(lambda chance: self._latency(self.tail, rate, sd, each, chance)),
-            probability=self.probability(rate, sd, each, np.full(len(rate), limit)),
-            alone=self._ends(lambda chance: self._latency(self.tail, rate, sd, 1e-9 * rate, chance)),
+            median_latency=half,
+            tail_latency=tail,
+            probability=self.probability(reached, doubt, each, np.full(len(rate), limit)),
+            alone=self.latencies(rate, sd, 1e-9 * rate)[1],
         )
+
+    def latencies(self, rate: Floats, sd: Floats, requests: Floats) -> tuple[Ends, Ends]:
+        """Median and 99th percentile of latency, seconds, where each server gets `requests` a second."""
+        rate, sd = _one_by_one(rate, sd)
+        half = self._ends(lambda chance: self._latency(self.half, rate, sd, requests, chance))
+        return half, self._ends(lambda chance: self._latency(self.tail, rate, sd, requests, chance))
 
     def probability(self, rate: Floats, sd: Floats, requests: Floats, limit: Floats) -> Floats:
         """That 99 of 100 requests are answered within `limit` seconds, where each server gets `requests` a second."""

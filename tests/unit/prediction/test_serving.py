@@ -109,6 +109,19 @@ def test_a_faster_chip_or_more_replicas_never_wait_longer(
     assert (served.capacity.low[1], served.capacity.median[1]) >= (served.capacity.low[0], served.capacity.median[0])
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(BATCHES), RATES, st.floats(0.0, 1.0), st.floats(0.01, 1.5), MORE)
+def test_latencies_rise_with_requests_and_fall_with_the_rate(
+    batch: int, rate: float, sd: float, busy: float, more: float
+) -> None:
+    rates, requests = floats([rate, rate, rate * more]), floats([rate * busy, rate * busy * more, rate * busy])
+    for ends in server(batch).latencies(rates, np.full(3, sd), requests):
+        for column in (ends.low, ends.median, ends.high):
+            assert not np.isnan(column).any() and (column > 0.0).all()
+            usual, more_requests, faster = column
+            assert more_requests >= usual * (1.0 - 1e-6) and faster <= usual * (1.0 + 1e-6)
+
+
 @pytest.mark.parametrize("batch", BATCHES)
 def test_latency_never_falls_with_utilisation(batch: int) -> None:
     for curve in (server(batch).half, server(batch).tail):
