@@ -23,8 +23,8 @@ MEDIAN_LATENCY: Final = 0.5
 TAIL_LATENCY: Final = 0.99
 
 # The batch whose variable part takes as long as the fixed part is HALF · √B, give or take the sd of its log: between
-# PyTorch's programs (1.1 in NVIDIA DeepLearningExamples, see `python -m benchmarks.serving`) and compiled ones, for which
-# 0.12 and 0.35 predict MLPerf's results about as well.
+# PyTorch's programs (1.1 in NVIDIA DeepLearningExamples: `python -m benchmarks.serving`) and compiled ones, for
+# which 0.12 and 0.35 predict MLPerf's results about as well.
 HALF: Final = 0.4
 HALF_SD: Final = 1.6
 SERVED: Final = 0.96
