@@ -10,6 +10,7 @@ wrong one is to a price that is 25% lower, where the job does 40% less than was 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -55,9 +56,15 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
         factors[before_move:] = NOISES[noise](draw, after_move, STEP)
     windows = 1000.0 * factors.reshape(-1, READINGS).mean(axis=1)
     windows[wait:] *= speed
+    return judged(windows[:wait].tolist(), windows[wait:].tolist(), price)
+
+
+def judged(rates_before: Sequence[float], rates_after: Sequence[float], price: float) -> tuple[bool, int]:
+    """Whether a move to this share of the price is undone, and windows until the verdict. rates: of the windows before
+    the move and after it, samples a second."""
     variation: Variation | None = None
     at = 0.0
-    for rate in windows[:wait].tolist():
+    for rate in rates_before:
         at += WINDOW
         variation = counted(variation, 1, rate, at, WINDOW)
     before = pace(variation, 1, most=MOST_WINDOWS)
@@ -77,7 +84,7 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
         baseline_rates=variation.recent[-MAX_BASELINE_RATES:],
         stopped_at=at,
     )
-    for number, rate in enumerate(windows[wait:].tolist(), 1):
+    for number, rate in enumerate(rates_after, 1):
         at += WINDOW
         variation = counted(variation, 2, rate, at, WINDOW)
         if rate <= 0.0:
