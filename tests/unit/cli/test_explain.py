@@ -401,7 +401,7 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "migration", "recommendation", "cost", "history"),
+    *("decision", "migration", "recommendation", "cost", "history", "serving"),
 ]
 
 
