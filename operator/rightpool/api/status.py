@@ -39,7 +39,8 @@ class ModelStatus(Record):
     """Memory that these take, bytes."""
 
     model_bytes: int | None = None
-    """Memory that all parameters take, those included that are not trained (a frozen base), bytes."""
+    """Memory that all parameters take, those included that are not trained (a frozen base), bytes. Absent where all
+    are trained."""
 
     batch: int | None = None
     """Samples of one optimizer step, all replicas together."""

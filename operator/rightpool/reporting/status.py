@@ -234,7 +234,7 @@ def _model(traits: ModelTraits) -> ModelStatus | None:
         parameter_dtype=traits.parameter_dtype,
         parameters=traits.parameters,
         parameter_bytes=traits.parameter_bytes,
-        model_bytes=traits.model_bytes,
+        model_bytes=None if traits.model_bytes == traits.parameter_bytes else traits.model_bytes,
         batch=traits.batch,
         step_flops=traits.step_flops,
         data_parallel=degrees.data,
