@@ -200,7 +200,7 @@ def planner_of(
     metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, cluster)
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
-    recorder = EventRecorder(cluster, leads=lambda: True, instance="benchmark")
+    recorder = EventRecorder(cluster, leads=lambda: True, term=lambda: 0, instance="benchmark")
     statuses = StatusPublisher(cluster, store, recorder.post)
     parts = Parts(
         client=cluster,

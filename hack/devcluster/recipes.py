@@ -84,6 +84,10 @@ def _training_files() -> dict[str, bytes | Path]:
     return {"/app/train_jax.py": ROOT / "examples" / "training" / "train_jax.py"}
 
 
+def _xprof_files() -> dict[str, bytes | Path]:
+    return {"/usr/bin/xprof": ROOT / "examples" / "xprof" / "xprof"}
+
+
 def _config(*entrypoint: str, **environment: str) -> oci.ImageConfig:
     return oci.ImageConfig(
         user="65532:65532",
@@ -120,6 +124,14 @@ RECIPES: Final = (
         _training_files,
         _config("python3", "/app/train_jax.py"),
         400 * 10**6,
+    ),
+    Recipe(
+        f"rightpool/xprof:{VERSION}",
+        ROOT / "examples" / "xprof" / "requirements.lock",
+        _xprof_files,
+        # It keeps answers in a folder that it names after the user, who has no name here.
+        _config("xprof", USER="xprof"),
+        150 * 10**6,
     ),
 )
 

@@ -115,9 +115,9 @@ CHAOS: Final = Part(
 
 LANES: Final = (
     Lane((Part(BUILD, (_module("devcluster", "build"),), seconds=2 * LIMIT_SECONDS),)),
-    # Parts that need no built program come first, since they can run during the build.
-    Lane((LINT, UNIT, TEMPLATES)),
-    Lane((PROFILER, DEVCLUSTER)),
+    # What needs the processor alone, in one lane: two of them would slow down all tests that wait for a cluster. Parts
+    # that need no built program come first, since they can run during the build.
+    Lane((LINT, UNIT, PROFILER, TEMPLATES, DEVCLUSTER)),
     # The longest waits: a cluster of its own, so that they need not wait for anything else.
     Lane((STORIES,)),
     Lane(

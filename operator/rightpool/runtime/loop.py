@@ -201,6 +201,7 @@ class Planner:
             return True
         if not leader:
             return False
+        parts.recorder.resend()
         now = round(self._clock(), 3)  # as times are stored, so that nothing is paid twice or not at all
         self._leading_since = self._leading_since or now
         with self._timer.phase("snapshot"):

@@ -94,7 +94,10 @@ class Operator:
         children = Children(settings.sidecar_image, read_key(settings.token_key_file))
         executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
         recorder = EventRecorder(
-            self._client, leads=lambda: self._elector.held_for(REQUEST_SECONDS), instance=settings.identity
+            self._client,
+            leads=lambda: self._elector.held_for(REQUEST_SECONDS),
+            term=lambda: fence.term,
+            instance=settings.identity,
         )
         statuses = StatusPublisher(self._client, self.store, recorder.post)
         self.planner = Planner(

@@ -19,6 +19,7 @@ import functools
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from . import process
@@ -40,6 +41,10 @@ GROWTH = 128 << 20  # bytes beyond all that the process ever had: they are the t
 _PATIENCE = 30.0  # seconds that the program waits for the end of a trace of ours
 
 _SINCE = (0, 8)
+_CONSTANTS_OUTSIDE = (0, 10)  # of HLO are arrays that a function closes over: before, its size had no bound
+_PROGRAMS_BYTES = 16 << 20  # of HLO, which is text for the most part and packs well
+_PLANE = 1 << 3 | 2  # key of a plane in an XSpace
+_OF_PROGRAMS = b"\x12\x0e/host:metadata"  # the name of the plane of HLO, with key and size
 _ON_GPUS = __package__ + ".jax_gpu_trace"
 
 _lock = _thread.allocate_lock()
@@ -84,7 +89,16 @@ class Session:
             return None
         if self.requested:
             mark()
-        return end_session(self)
+        body = end_session(self)
+        return body + programs() if body and self.requested else body
+
+
+class Programs(Session):
+    """A session without events: what it has is the HLO of the programs that the process holds."""
+
+    def configure(self, options: Any) -> None:
+        options.host_tracer_level = options.device_tracer_level = 0
+        options.enable_hlo_proto = True
 
 
 def install() -> None:
@@ -154,8 +168,7 @@ def begin_requested() -> Session | str:
         return "UnsupportedVersion"  # it keeps its devices elsewhere: a program that makes steps has some
     if "rocm" in platforms or not platforms <= _GPUS.union(_PLATFORMS):
         return "UnsupportedFramework"
-    left = process.memory_left()
-    if left is not None and left < _NEEDED:
+    if _memory_is_short():
         return "NoMemory"
     if platforms & _GPUS:
         from . import jax_gpu_trace
@@ -163,6 +176,11 @@ def begin_requested() -> Session | str:
         return jax_gpu_trace.begin_requested()
     made = Session(requested=True)
     return open_session(made) or made
+
+
+def _memory_is_short() -> bool:
+    left = process.memory_left()
+    return left is not None and left < _NEEDED
 
 
 def _platforms() -> set[str]:
@@ -197,13 +215,18 @@ def open_session(current: Session) -> str:
 
 
 def _start(profiler: Any, current: Session) -> Any:
-    if tuple(int(part) for part in sys.modules["jax.version"].__version__.split(".")[:2]) < _SINCE:
+    if _version() < _SINCE:
         raise AttributeError
     options = profiler.ProfileOptions()
     options.python_tracer_level = 0
     options.enable_hlo_proto = False
     current.configure(options)
     return profiler._profiler.ProfilerSession(options)
+
+
+def _version() -> tuple[int, ...]:
+    """Of JAX: the first two numbers."""
+    return tuple(int(part) for part in sys.modules["jax.version"].__version__.split(".")[:2])
 
 
 def ready(current: Session, steps: int, seconds: float) -> bool:
@@ -241,6 +264,36 @@ def _look_longer(current: Session, took: float) -> bool:
         return False
     current.looking = False
     return True
+
+
+def programs() -> bytes:
+    """The HLO of all programs, which XLA's own tools read behind a trace; empty where there is none, or too much."""
+    if _version() < _CONSTANTS_OUTSIDE or _memory_is_short():
+        return b""
+    made = Programs(requested=True)
+    body = None if open_session(made) else end_session(made)
+    if not body or len(body) > _PROGRAMS_BYTES:
+        return b""
+    try:
+        return b"".join(_planes(body, _OF_PROGRAMS))
+    except IndexError:
+        return b""  # another version writes it in another way: the trace goes without it
+
+
+def _planes(body: bytes, name: bytes) -> Iterator[bytes]:
+    """Those of an XSpace that begin so, each as it is written there: key, size and content."""
+    at = 0
+    while at < len(body):
+        size, shift, content = 0, 0, at + 1
+        while True:
+            size |= (body[content] & 0x7F) << shift
+            shift += 7
+            content += 1
+            if body[content - 1] < 0x80:
+                break
+        if body[at] == _PLANE and body.startswith(name, content):
+            yield body[at : content + size]
+        at = content + size
 
 
 def abandon(current: Session) -> None:

@@ -53,6 +53,8 @@ def _named(heads: list[Head]) -> bytes:
     """What the viewers call processes and threads: planes and their lines."""
     found = []
     for pid, head in enumerate(heads):
+        if not head.plane.lines:
+            continue  # as that of the programs
         found.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": head.plane.name}})
         for tid, line in enumerate(head.plane.lines):
             found.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": line.name}})

@@ -176,11 +176,16 @@ def test_a_folder_for_xprof(pod: Pod, tmp_path: Path) -> None:
     written = path.read_bytes()
     (plane,) = (head.plane for head in xspace.heads([written]) if head.plane.name == "/host:CPU")
     assert plane.lines and contract.TRACE_MARK.encode() in written
+    assert b"/host:metadata" in written and b"jit_train" in written, "with the HLO of the program"
     command = os.environ.get("RIGHTPOOL_TEST_XPROF")
-    for tool in ("get_overview", "get_roofline_model", "get_memory_profile", "list_xplane_lines") if command else ():
+    for tool in ("get_overview", "get_memory_profile", "list_xplane_lines", "get_peak_allocations") if command else ():
         done = subprocess.run([str(command), tool, str(folder)], capture_output=True, timeout=PATIENCE, check=True)
         found = json.loads(done.stdout)
         assert found["capture"]["run"] == "first" and found["capture"]["files_used"] == ["rank-0"], tool
+        if tool == "get_peak_allocations":
+            modules = {one["module_name"].partition("(")[0]: one["total_hbm_mib"] for one in found["modules"]}
+            weights = 3 * 128 * 128 * 4 / 2**20
+            assert 2 * weights < modules["jit_train"] < 4 * weights, "old ones, new ones, and what is between"
 
 
 def test_the_losses_are_the_same_bit_by_bit(pod: Pod, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_contradictory_price_is_told_once_and_so_is_its_correction(
 
 def test_that_every_job_rules_a_pool_out_is_told_once_and_so_is_its_end(client: ClusterClient, pool: Pool) -> None:
     """Published as the operator does. An operator of all namespaces would act on the jobs of other tests."""
-    store, recorder = Store(), EventRecorder(client, leads=lambda: True, instance="a")
+    store, recorder = Store(), EventRecorder(client, leads=lambda: True, term=lambda: 0, instance="a")
     publisher = PoolPublisher(client, store, StatusPublisher(client, store, recorder.post))
     pool.declare(SPEC)
     nodes = [NodeFacts("node-0", SPEC["nodeSelector"], chips={"nvidia.com/gpu": 8})]

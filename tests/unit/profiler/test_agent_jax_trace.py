@@ -15,6 +15,8 @@ from rightpool_agent import jax_gpu_trace, jax_trace, process  # type: ignore[im
 
 from rightpool import contract
 
+from .xspaces import field
+
 
 class Profiler:
     """XLA's, as far as the agent knows it: `rate` bytes of result a second."""
@@ -22,10 +24,11 @@ class Profiler:
     def __init__(self, rate: float, clock: Clock) -> None:
         self.rate, self.clock = rate, clock
         self.sessions: list[float] = []
+        self.hlo = b""
         self.marks: list[dict[str, Any]] = []
         self._profile_state = SimpleNamespace(session=None)
         self._profiler_server = None
-        self._profiler = SimpleNamespace(ProfilerSession=lambda options: Open(self), TraceMe=self._mark)
+        self._profiler = SimpleNamespace(ProfilerSession=lambda options: Open(self, options), TraceMe=self._mark)
         self.ProfileOptions = SimpleNamespace
 
     def _mark(self, name: str, **about: Any) -> Any:
@@ -34,10 +37,13 @@ class Profiler:
 
 
 class Open:
-    def __init__(self, profiler: Profiler) -> None:
-        self._profiler, self._began = profiler, profiler.clock.now
+    def __init__(self, profiler: Profiler, options: Any) -> None:
+        self._profiler, self._options, self._began = profiler, options, profiler.clock.now
 
     def stop(self) -> bytes:
+        if self._options.enable_hlo_proto:
+            assert self._options.host_tracer_level == self._options.device_tracer_level == 0
+            return self._profiler.hlo
         seconds = self._profiler.clock.now - self._began
         self._profiler.sessions.append(seconds)
         return bytes(int(self._profiler.rate * seconds))
@@ -96,6 +102,45 @@ def test_some_steps(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Pat
     look, trace = profiler.sessions
     assert look < 0.11 and (tmp_path / "trace").stat().st_size == int(1e5 * trace)
     assert profiler.marks == [{"name": contract.TRACE_MARK, "function": "train", "steps": 1}]
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "kept"),
+    [("0.12.0.1", 1_000, True), ("0.10.2", 3 << 20, True), ("0.10.2", 16 << 20, False), ("0.9.2", 1_000, False)],
+)
+def test_the_programs_come_behind_the_trace(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path, version: str, size: int, kept: bool
+) -> None:
+    """Where there are too many, or they may hold all data, the trace goes without them."""
+    profiler = running(monkeypatch, clock, 1e5)
+    monkeypatch.setitem(sys.modules, "jax.version", SimpleNamespace(__version__=version))  # type: ignore[arg-type]
+    plane = field(1, field(2, b"/host:metadata") + field(4, b"h" * size))
+    profiler.hlo = field(1, field(2, b"/host:CPU")) + plane + field(1, field(2, b"Task Environment")) + field(4, b"vm")
+    session = jax_trace.begin_requested()
+    followed(clock, 0.5, session)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))
+    events = bytes(int(1e5 * profiler.sessions[1]))
+    assert len(profiler.sessions) == 2 and (tmp_path / "trace").read_bytes() == events + (plane if kept else b"")
+
+
+def test_programs_in_a_form_that_is_not_known(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> None:
+    profiler = running(monkeypatch, clock, 1e5)
+    profiler.hlo = field(1, field(2, b"/host:metadata"))[:-3] + b"\x80" * 9
+    session = jax_trace.begin_requested()
+    followed(clock, 0.5, session)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))
+    assert (tmp_path / "trace").stat().st_size == int(1e5 * profiler.sessions[1])
+
+
+def test_a_trace_that_nobody_asked_for_has_no_programs(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path
+) -> None:
+    profiler = running(monkeypatch, clock, 1e5)
+    profiler.hlo = field(1, field(2, b"/host:metadata"))
+    session = jax_trace.begin()
+    followed(clock, 0.5, session)
+    assert jax_trace.finish(session, str(tmp_path / "trace"))  # type: ignore[arg-type]
+    assert b"metadata" not in (tmp_path / "trace").read_bytes()
 
 
 @pytest.mark.parametrize("requested", [True, False])

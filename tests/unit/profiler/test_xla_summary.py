@@ -264,6 +264,17 @@ def test_what_holds_no_work() -> None:
             converted(data)
 
 
+def test_the_programs_behind_a_trace_change_nothing() -> None:
+    """As the agent writes them: a plane without lines, whose names hold the HLO, here of 2 KB and of 2 MB."""
+    data = host(steps(op("dot.1", 0, 30)), [MARK])
+    hlo = (
+        field(1, 1) + field(2, b"jit_step(3)") + field(5, field(1, 1) + field(6, b"h" * size))
+        for size in (2_000, 2_000_000)
+    )
+    programs = field(1, field(2, b"/host:metadata") + b"".join(field(4, field(1, 1) + field(2, one)) for one in hlo))
+    assert converted(data + programs) == converted(data)
+
+
 def test_more_operations_than_the_sidecar_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xla_summary, "MAX_OPERATIONS", 5)
     with pytest.raises(ValueError, match="more than 5 operations"):

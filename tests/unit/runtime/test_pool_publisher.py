@@ -294,7 +294,7 @@ class Server:
 
 
 def publisher_of(server: Any) -> PoolPublisher:
-    recorder = EventRecorder(server, leads=lambda: True, instance="a", clock=lambda: 0.0)
+    recorder = EventRecorder(server, leads=lambda: True, term=lambda: 0, instance="a", clock=lambda: 0.0)
     store = Store()
     return PoolPublisher(server, store, StatusPublisher(server, store, recorder.post))
 

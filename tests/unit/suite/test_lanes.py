@@ -229,7 +229,7 @@ def test_without_root_the_message_names_the_parts_that_need_it(
     needs, can = refused(monkeypatch, capsys).splitlines()
     for part in ("cli-runtime", "stories", "faults", "security", "chart", "chaos"):
         assert part in needs and part not in can
-    assert "`make lint unit`" in can and "python -m tools.suite lint unit templates profiler devcluster" in can
+    assert "`make lint unit`" in can and "python -m tools.suite lint unit profiler templates devcluster" in can
     needs, can = refused(monkeypatch, capsys, "lint", "faults").splitlines()
     assert "cli-runtime" not in needs and can.endswith("python -m tools.suite lint")
 
