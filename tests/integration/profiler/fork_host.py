@@ -6,6 +6,7 @@ FD is a listening socket. A connection brings a program's streams, its source an
 its pid, and its exit code when it has ended.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -26,6 +27,7 @@ def reap(*_: object) -> None:
 def main() -> None:
     for module in sys.argv[2:]:
         importlib.import_module(module)
+    gc.freeze()  # or each child would look through all that was imported, and take it apart at its end
     signal.signal(signal.SIGCHLD, reap)
     with socket.socket(fileno=int(sys.argv[1])) as listening:
         while True:
