@@ -3,7 +3,8 @@
     PYTHONPATH=operator:profiler_sidecar python -m benchmarks.traces [MB]
 
 Two traces of that size (by default 500) are made as they are read: one of PyTorch's profiler, a loop over layers of
-operators, launches, kernels and their flows, and one of XLA, of a TPU's operations and the host's events.
+operators, launches, kernels, their flows and the memory that they take, and one of XLA, of a TPU's operations and the
+host's events.
 The first one goes the whole way: it is written to a file, copied, compressed, kept and summarised. The second one is
 turned into a Chrome trace and summarised; the sidecar would refuse to keep one so large. Each is read in a process of
 its own, which has the sidecar's modules loaded. Exit code 1 where the bar is missed.
@@ -58,14 +59,20 @@ def _layer(number: int) -> list[_Event]:
     mm = {"External id": inner, **shapes}
     kernel = {"device": 0, "context": 1, "stream": 7, "registers per thread": 168, "grid": [2, 66, 1]}
     flow = {"id": number, "cat": "ac2g", "name": "ac2g"}
+    memory = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7}
+    most = {"Total Reserved": 70 << 30, "Device Id": 0, "Device Type": 1, "Addr": 140_000_000_000_000 + number}
+    result = 1 << 25
+    freed = range(layer * result, -1, -result) if layer == _LAYERS - 1 else ()
     return [
         {**host, "cat": "cpu_op", "name": "aten::linear", "ts": at, "dur": 60.5, "args": {"External id": outer}},
         {**host, "cat": "cpu_op", "name": "aten::mm", "ts": at + 9, "dur": 40, "args": mm},
+        {**memory, "ts": at + 12, "args": {**most, "Bytes": result, "Total Allocated": (layer + 1) * result}},
         {**host, "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "ts": at + 20, "dur": 8, "args": {"cbid": 430}},
         {"ph": "s", "pid": 7, "tid": 7, "ts": at + 20, **flow},
         {"ph": "f", "pid": 0, "tid": 7, "ts": at + 30, "bp": "e", **flow},
         {**device, "name": gemm, "ts": at + 30, "dur": 65.25, "args": {**kernel, "External id": inner}},
         {**device, "name": nccl, "tid": 20, "ts": at + 80, "dur": 30, "args": kernel},
+        *({**memory, "ts": at + 90, "args": {**most, "Bytes": -result, "Total Allocated": left}} for left in freed),
     ]  # fmt: skip
 
 

@@ -5,8 +5,9 @@
 It knows the covariance of a job's windows, from many days of the same noise, but not whether the noise goes along with
 the job: half of it is taken to. It compares how likely the windows of an hour before a move and of two hours after it
 are where the job does what was promised (to 5%), and where it does anything else (to 40%). Moves are those of
-`benchmarks.decisions.verdicts`. The last line says how many right moves a neighbour makes false: those whose gain over
-the whole day is less than a move must save, which nobody can know before.
+`benchmarks.decisions.verdicts`. The last lines say how many right moves a neighbour makes false: those whose gain over
+the whole day is less than a move must save, which nobody can know before; and how far `saved` of one job is off, as a
+share of the truth, where the account knows everything but what the neighbours did in that day where the job was.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.decisions.verdicts import READINGS, RIGHT, STEP, WRONG
 from benchmarks.decisions.world import HOUR
 from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.prediction.columns import Floats
-from rightpool.profiles.step_change import GOES_ALONG
+from rightpool.profiles.steadiness import GOES_ALONG
 from rightpool.simulation.noise import BY_POOL, NOISES
 
 BEFORE: Final = 12
@@ -81,11 +82,26 @@ def attained(draw: np.random.Generator, noise: str, trials: int) -> float:
     return float(np.mean(wrong > np.quantile(right, 1.0 - ALLOWED)))
 
 
-def made_false(draw: np.random.Generator, trials: int) -> float:
-    """Share of right moves that a neighbour makes false over the day."""
+def days(draw: np.random.Generator, trials: int) -> tuple[Floats, Floats]:
+    """Means over a day beside neighbours, where a job was and where it went."""
     count = int(DAY * HOUR / STEP)
     means = [[np.mean(NOISES["neighbour"](draw, count, STEP)) for _ in range(2)] for _ in range(trials)]
-    return float(np.mean([1.0 - RIGHT[0] * here / there < MIN_SAVINGS for here, there in means]))
+    here, there = np.array(means).T
+    return here, there
+
+
+def made_false(draw: np.random.Generator, trials: int) -> float:
+    """Share of right moves that a neighbour makes false over the day."""
+    here, there = days(draw, trials)
+    return float(np.mean(1.0 - RIGHT[0] * here / there < MIN_SAVINGS))
+
+
+def off(draw: np.random.Generator, trials: int) -> float:
+    """Standard deviation of `saved` of one job, as a share of the truth, where the usual day stands for the one that it
+    would have had where it was."""
+    here, there = days(draw, trials)
+    booked, truth = (there / day - RIGHT[0] for day in (here.mean(), here))
+    return float(np.std(booked - truth) / truth.mean())
 
 
 def main() -> None:
@@ -97,7 +113,8 @@ def main() -> None:
     for noise in NOISES:
         share = attained(np.random.default_rng(options.seed), noise, options.trials)
         print(f"{noise:12} {share:6.3f}", flush=True)
-    print(f"{'made false':12} {made_false(np.random.default_rng(options.seed), options.trials):6.3f}")
+    for name, found in (("made false", made_false), ("saved, sd", off)):
+        print(f"{name:12} {found(np.random.default_rng(options.seed), options.trials):6.3f}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     PYTHONPATH=operator python -m benchmarks.decisions.saved [--seed N] [--trials N]
 
 Windows of five minutes of a job under noise go through the operator's own statistics and the account's rate without
-moves; no fleet is run and no move is undone. The prediction is right. `sd` is how far one job is off, as a share of the
-truth. Noises that drift are left out: what the account takes out for them is told by a whole job.
+moves; no fleet is run. The prediction is right. A move that the operator's verdict undoes saves nothing: what is left
+are those that were measured well. `sd` is how far one job is off, as a share of the truth. Noises that drift are left
+out: what the account takes out for them is told by a whole job.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Final
 import numpy as np
 
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.verdicts import HERE, READINGS, RIGHT, STEP, WINDOW
+from benchmarks.decisions.verdicts import HERE, READINGS, RIGHT, STEP, WINDOW, judged
 from benchmarks.decisions.world import HOUR
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.variation import Variation
 from rightpool.planning.accounting.counterfactual import AFTER_SECONDS, BEFORE_SECONDS, Level, speed
+from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.steadiness import counted
 from rightpool.simulation.noise import BY_POOL, NOISES
@@ -31,13 +33,16 @@ BEFORE: Final = round(BEFORE_SECONDS / WINDOW)
 AFTER: Final = round(AFTER_SECONDS / WINDOW)
 
 
-def trial(draw: np.random.Generator, noise: str) -> tuple[float, float]:
-    """Dollars an hour that the account has as saved after a day, and those that were."""
+def trial(draw: np.random.Generator, noise: str) -> tuple[float, float] | None:
+    """Dollars an hour that the account has as saved after a day, and those that were; None where the move is undone."""
     price, rate = HERE.cost_per_hour or 0.0, 1000.0
     home = NOISES[noise](draw, DAY * READINGS, STEP)
     there = NOISES[noise](draw, DAY * READINGS, STEP) if noise in BY_POOL else home
     left = BEFORE * READINGS
     before, after = (rate * side.reshape(-1, READINGS).mean(axis=1) for side in (home[:left], there[left:]))
+    undone, _ = judged(before.tolist(), after[:MOST_WINDOWS].tolist(), RIGHT[0])
+    if undone:
+        return None
     variation: Variation | None = None
     for number, (revision, mean) in enumerate([(1, mean) for mean in before] + [(2, mean) for mean in after], 1):
         variation = counted(variation, revision, float(mean), number * WINDOW, WINDOW)
@@ -55,14 +60,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trials", type=int, default=200, help="of each kind of noise")
     options = parser.parse_args()
-    print(f"{'noise':12} {'saved':>8} {'low':>8} {'high':>8} {'sd':>8}")
+    print(f"{'noise':12} {'saved':>8} {'low':>8} {'high':>8} {'sd':>8} {'undone':>8}")
     for noise in (name for name in NOISES if name not in DRIFTING):
         draw = np.random.default_rng(options.seed)
-        counts = [trial(draw, noise) for _ in range(options.trials)]
+        trials = [trial(draw, noise) for _ in range(options.trials)]
+        counts = [booked for booked in trials if booked is not None]
         line = row(noise, "saved", counts)
         saved, truth = np.array(counts).T
         sd = float(np.std(saved - truth) / truth.mean())
-        print(f"{noise:12} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f} {sd:8.2f}", flush=True)
+        undone = 1.0 - len(counts) / len(trials)
+        print(f"{noise:12} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f} {sd:8.2f} {undone:8.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ wrong one is to a price that is 25% lower, where the job does 40% less than was 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -25,7 +26,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.planning.migration import verification
-from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, measured_cost_per_million, verify
+from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, verify
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
@@ -55,9 +56,15 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
         factors[before_move:] = NOISES[noise](draw, after_move, STEP)
     windows = 1000.0 * factors.reshape(-1, READINGS).mean(axis=1)
     windows[wait:] *= speed
+    return judged(windows[:wait].tolist(), windows[wait:].tolist(), price)
+
+
+def judged(rates_before: Sequence[float], rates_after: Sequence[float], price: float) -> tuple[bool, int]:
+    """Whether a move to this share of the price is undone, and windows until the verdict. rates: of the windows before
+    the move and after it, samples a second."""
     variation: Variation | None = None
     at = 0.0
-    for rate in windows[:wait].tolist():
+    for rate in rates_before:
         at += WINDOW
         variation = counted(variation, 1, rate, at, WINDOW)
     before = pace(variation, 1, most=MOST_WINDOWS)
@@ -65,19 +72,17 @@ def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float,
         return False, 0
     target = replace(THERE, cost_per_hour=12.0 * price)
     move = Migration("d-1", Action.MOVE, Phase.VERIFYING, HERE, target, 0.0, 0.0, Reason.CHEAPER_POOL_MEETS_TARGETS)
-    baseline = measured_cost_per_million(before.rate, HERE.cost_per_hour)
     promised = Estimate(before.rate, SAME_CHIP_SD)
     assert variation is not None
     move = replace(
         move,
         predicted=promised,
         baseline=before.rate,
-        baseline_cost=baseline,
         baseline_windows=before.windows,
         baseline_rates=variation.recent[-MAX_BASELINE_RATES:],
         stopped_at=at,
     )
-    for number, rate in enumerate(windows[wait:].tolist(), 1):
+    for number, rate in enumerate(rates_after, 1):
         at += WINDOW
         variation = counted(variation, 2, rate, at, WINDOW)
         if rate <= 0.0:

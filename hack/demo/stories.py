@@ -10,6 +10,7 @@ from typing import Final
 from demo.job import Job, StoryFailed, Watcher
 from demo.stage import Stage, apply
 from rightpool.api.estimate import Estimate
+from rightpool.api.ledger import LedgerEntry
 
 START_SECONDS: Final = 300.0
 # A real program beside other work differs from window to window, and a verdict then takes up to 13 minutes.
@@ -88,14 +89,11 @@ def scaling(stage: Stage, say: Say) -> Job:
     # The neighbour has done its part: its core is free for everything else on this machine.
     stage.kubectl("patch", "profiledjob", "ablation", "-n", "research", "--type=merge", '-p={"spec":{"suspend":true}}')
     _expect(job.chips == 1, "it should run on 1 chip", job)
-    entry = job.history[-1]
+    entry = LedgerEntry.from_dict(job.history[-1])
     promised = Estimate.from_dict(decided.status["migration"]["predicted"])
-    say(f"scaling: {promise_text(promised, float(entry['realisedThroughput']))}")
-    _expect(
-        float(entry["realisedCostPerMillion"]) < float(entry["baselineCostPerMillion"]),
-        "a sample should cost less than before",
-        job,
-    )
+    say(f"scaling: {promise_text(promised, entry.realised_throughput or 0.0)}")
+    before_cost, after_cost = entry.baseline_cost_per_million, entry.realised_cost_per_million
+    _expect(bool(before_cost and after_cost and after_cost < before_cost), "a sample should cost less than before", job)
     number = job.status["placement"]["revision"]
     pods = f"rightpool.dev/profiledjob=scaling,rightpool.dev/revision={number}"
     after = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
@@ -188,10 +186,10 @@ def fault(stage: Stage, **pools: str) -> None:
 
 
 def _tell_prices(job: Job, name: str, say: Say) -> None:
-    entry = job.history[-1]
-    predicted = float(entry["predictedCostPerMillion"])
-    realised = float(entry["realisedCostPerMillion"])
-    before = float(entry["baselineCostPerMillion"])
+    entry = LedgerEntry.from_dict(job.history[-1])
+    predicted, realised = entry.predicted_cost_per_million, entry.realised_cost_per_million
+    before = entry.baseline_cost_per_million
+    assert predicted and realised and before
     say(
         f"{name}: $ per million samples: {before:.4g} before, {predicted:.4g} predicted, {realised:.4g} realised "
         f"({realised / predicted - 1:+.0%} against the prediction, {realised / before - 1:+.0%} against before)"

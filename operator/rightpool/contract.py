@@ -180,6 +180,12 @@ TRACE_KINDS: Final = (
     KIND_OTHER,
 )
 
+# What a program does at a moment of a trace.
+PHASE_FORWARD: Final = "forward"
+PHASE_BACKWARD: Final = "backward"
+PHASE_OPTIMIZER: Final = "optimizer"
+TRACE_PHASES: Final = (PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER)
+
 TRACE_ALL: Final = "all"  # in place of a rank, in the annotation and in the request to the sidecar: all ranks
 
 # States of a trace that a user asked for, as the sidecar answers.

@@ -43,7 +43,7 @@ _NEXT: Final[Mapping[str, frozenset[str | None]]] = {
 # may be set and grow.
 _LATER: Final = frozenset({"cost", "lostSeconds"})
 # An edit of the size is over when its pods run; what it brought is measured after that, once.
-_MEASURED_LATER: Final = frozenset({"realisedThroughput", "realisedCostPerMillion", "throttled"})
+_MEASURED_LATER: Final = frozenset({"realised", "throttled"})
 # Reasons of Placed=False with which a job has no child.
 _EXCUSED: Final = frozenset(
     {"InvalidTemplate", "InvalidSpec", "Suspended", "NoFeasiblePool", "WaitingForCapacity", "WaitingForOlderJob"}

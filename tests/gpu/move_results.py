@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from demo.job import Job
+from rightpool.api.ledger import LedgerEntry
 from tests.gpu.move_pools import Case
 
 GOES_ON: Final = "goes on from step "
@@ -54,7 +55,7 @@ def result(case: Case, profile: dict[str, Any], entry: dict[str, Any], before: s
     profile: the status' before the move. before, after: what the program has printed.
     """
     went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith(GOES_ON)]
-    curve = _printed(before)
+    ledger, curve = LedgerEntry.from_dict(entry), _printed(before)
     [(step, last), *_] = curve[-1:] or [(0, math.nan)]
     [(_, first), *_] = _printed(after)[:1] or [(0, math.nan)]
     made = Result(
@@ -63,11 +64,11 @@ def result(case: Case, profile: dict[str, Any], entry: dict[str, Any], before: s
         target=f"{entry['to']['chips']} × {entry['to']['pool']}",
         outcome=str(entry["outcome"]),
         bottleneck=str(profile.get("bottleneck") or "-"),
-        before=float(entry.get("baselineThroughput") or "nan"),
-        promised=float(entry.get("predictedThroughput") or "nan"),
-        realised=float(entry.get("realisedThroughput") or "nan"),
-        cost_before=float(entry.get("baselineCostPerMillion") or "nan"),
-        cost_after=float(entry.get("realisedCostPerMillion") or "nan"),
+        before=float(entry.get("baseline") or "nan"),
+        promised=float(entry.get("predicted") or "nan"),
+        realised=float(entry.get("realised") or "nan"),
+        cost_before=ledger.baseline_cost_per_million or math.nan,
+        cost_after=ledger.realised_cost_per_million or math.nan,
         lost_seconds=float(entry.get("lostSeconds") or "nan"),
         losses=(last, first),
         profile=profile,

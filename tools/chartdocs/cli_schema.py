@@ -22,10 +22,11 @@ from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
 from rightpool.api.status import ModelStatus, Recommendation
-from rightpool.api.trace import TraceSpread
+from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
 from rightpool.cli.report import BY
+from rightpool.cli.serving import ServingVerdict
 from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.accelerator import Figures, FigureSource
 from rightpool.planning.evaluate.rejection import RejectionReason
@@ -126,6 +127,7 @@ _REASON: Final = _defined("Reason")
 _DECISION: Final = _defined("Decision")
 _CANDIDATE: Final = _defined("Candidate")
 _ENTRY: Final = _defined("LedgerEntry")
+_SERVER: Final = _defined("ServingCandidate")
 _FIGURES: Final = _one_of([one.value for one in Figures])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
 _BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
@@ -152,6 +154,20 @@ def parts() -> dict[str, Schema]:
         verdict=_one_of([ELIGIBLE, *RejectionReason]),
         message=_or_null(_TEXT),
     )
+    latency = _or_null(_object(**{end: _or_null(_NUMBER) for end in interval}))  # null: no upper end
+    server = _object(
+        **place["properties"],
+        servable=_or_null(_object(**interval)),
+        replicasNeeded=_or_null(_COUNT),
+        p50=latency,
+        p99=latency,
+        alone=latency,
+        probability=_or_null(_SHARE),
+        costPerHour=_or_null(_NUMBER),
+        costPerMillionRequests=_or_null(_NUMBER),
+        verdict=_one_of(ServingVerdict),
+        message=_or_null(_TEXT),
+    )
     decision = _object(action=_one_of(Action), reason=_REASON, message=_TEXT, target=_or_null(_PLACE))
     return {
         "Reason": _one_of(Reason),
@@ -159,6 +175,7 @@ def parts() -> dict[str, Schema]:
         "Candidate": candidate,
         "Decision": decision,
         "LedgerEntry": entry,
+        "ServingCandidate": server,
     }
 
 
@@ -248,6 +265,16 @@ def kinds() -> dict[str, Schema]:
             recommendation=_or_null(_of_status("recommendation", Recommendation)),
             cost=_or_null(_object(perHour=_or_null(_NUMBER), spent=_NUMBER, saved=_NUMBER, goodput=_or_null(_SHARE))),
             history=_list(_ENTRY),
+            serving=_or_null(
+                _object(
+                    requestsPerSecond=_NUMBER,
+                    p99Limit=_NUMBER,
+                    batch=_or_null(_COUNT),
+                    reason=_or_null(_one_of(ServingVerdict)),
+                    message=_or_null(_TEXT),
+                    candidates=_list(_SERVER),
+                )
+            ),
         ),
         _document(
             "JobProfile",
@@ -262,6 +289,7 @@ def kinds() -> dict[str, Schema]:
             fields=_list(_object(name=_TEXT, value=_NUMBER, unit=_TEXT, quality=_one_of(Quality), origin=_TEXT)),
             step=_list(_object(part=_TEXT, share=_SHARE)),
             ranks=_or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
+            memory=_or_null(_of_status("trace", TraceMemory)["properties"]["summary"]["properties"]["memory"]),
             bottleneck=_or_null(_BOTTLENECK),
             model=_or_null(_of_status("profile", ModelStatus)["properties"]["model"]),
             missing=_list(_object(name=_TEXT, reason=_TEXT)),

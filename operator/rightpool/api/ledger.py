@@ -31,6 +31,13 @@ class Outcome(StrEnum):
     CARRIED_OUT = "CarriedOut"  # what the user asked for was done; it promised nothing
 
 
+def measured_cost_per_million(throughput: float | None, cost_per_hour: float | None) -> float | None:
+    """Dollars per million units of work; None where one of them is unknown or nothing is processed."""
+    if cost_per_hour is None or throughput is None or throughput <= 0:
+        return None
+    return cost_per_hour / 3600 / throughput * 1e6
+
+
 def _is_one(count: int) -> bool:
     return count == 1
 
@@ -67,28 +74,25 @@ class LedgerEntry(Record):
     """The evidence in numbers. Absent of all but the newest two."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
-    """What throughput and costs count: Samples or Steps. Absent: Samples."""
+    """What throughput counts: Samples or Steps. Absent: Samples."""
 
-    predicted_throughput: Quantity | None = None
+    source_cost_per_hour: Annotated[Quantity | None, Field(alias="fromPerHour")] = None
+    """Dollars an hour of `from`. Absent where the price is unknown."""
+
+    target_cost_per_hour: Annotated[Quantity | None, Field(alias="toPerHour")] = None
+    """Dollars an hour of `to`. Absent where the price is unknown."""
+
+    predicted_throughput: Annotated[Quantity | None, Field(alias="predicted")] = None
     """Promised throughput, units a second."""
 
-    predicted_cost_per_million: Quantity | None = None
-    """Promised dollars for a million units."""
-
-    baseline_throughput: Quantity | None = None
+    baseline_throughput: Annotated[Quantity | None, Field(alias="baseline")] = None
     """Throughput before."""
 
-    healthy_baseline_throughput: Quantity | None = None
+    healthy_baseline_throughput: Annotated[Quantity | None, Field(alias="healthyBaseline")] = None
     """Throughput before, had no fault throttled its chips, by prediction. Absent: none did."""
 
-    baseline_cost_per_million: Quantity | None = None
-    """Dollars for a million units before."""
-
-    realised_throughput: Quantity | None = None
+    realised_throughput: Annotated[Quantity | None, Field(alias="realised")] = None
     """Delivered throughput."""
-
-    realised_cost_per_million: Quantity | None = None
-    """Delivered dollars for a million units."""
 
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
@@ -110,6 +114,21 @@ class LedgerEntry(Record):
     def resized(self) -> bool:
         """Whether the user changed the size alone, so that what was before compares with what is after."""
         return self.action is Action.UPDATE and self.doubt is not None
+
+    @property
+    def baseline_cost_per_million(self) -> float | None:
+        """Dollars for a million units before."""
+        return measured_cost_per_million(self.baseline_throughput, self.source_cost_per_hour)
+
+    @property
+    def predicted_cost_per_million(self) -> float | None:
+        """Promised dollars for a million units, at the price that was paid."""
+        return measured_cost_per_million(self.predicted_throughput, self.target_cost_per_hour)
+
+    @property
+    def realised_cost_per_million(self) -> float | None:
+        """Delivered dollars for a million units."""
+        return measured_cost_per_million(self.realised_throughput, self.target_cost_per_hour)
 
     @property
     def prediction_error(self) -> float | None:

@@ -13,6 +13,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
+from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.revision import Revision
@@ -81,26 +82,20 @@ class Migration(Record):
     reason: Annotated[Reason, WORD]
     """Why, in one CamelCase word."""
 
-    message: str = ""
-    """What is being waited for. Empty while rolling back: see failureMessage."""
+    message: Annotated[str, Field(exclude_if=not_)] = ""
+    """What is being waited for. Absent while rolling back: see failureMessage."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
-    """What throughput and costs count: Samples or Steps. Absent: Samples."""
+    """What throughput counts: Samples or Steps. Absent: Samples."""
 
     predicted: Estimate | None = None
     """Predicted throughput, units a second. What it was derived from is told until the old Revision is ended."""
 
-    predicted_cost: Annotated[Estimate | None, Field(alias="predictedCostPerMillion")] = None
-    """Predicted dollars for a million units."""
-
-    baseline: Annotated[Quantity | None, Field(alias="baselineThroughput")] = None
+    baseline: Quantity | None = None
     """Throughput before."""
 
-    healthy_baseline: Annotated[Quantity | None, Field(alias="healthyBaselineThroughput")] = None
+    healthy_baseline: Quantity | None = None
     """Throughput before, had no fault throttled its chips, by prediction. Absent: none did."""
-
-    baseline_cost: Annotated[Quantity | None, Field(alias="baselineCostPerMillion")] = None
-    """Dollars for a million units before."""
 
     baseline_windows: Annotated[Count, Field(exclude_if=not_)] = 0
     """Windows that the baseline is the mean of. Absent: one."""
@@ -108,13 +103,14 @@ class Migration(Record):
     baseline_rates: Annotated[
         tuple[Quantity, ...], Field(max_length=MAX_BASELINE_RATES, exclude_if=not_, json_schema_extra=ATOMIC)
     ] = ()
-    """Throughput of the newest of these windows, one after the other, the newest last. Absent: not known."""
+    """Throughput of the newest of these windows, one after the other, the newest last. Absent: not known, or rolling
+    back."""
 
     without_return: Annotated[Reason | None, WORD] = None
     """Why the chips that it leaves are not held until the verdict, in one CamelCase word. Absent: they are."""
 
-    rolling_back: bool = False
-    """Whether the old placement is being restored."""
+    rolling_back: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether the old placement is being restored. Absent: no."""
 
     abandoned: Revision | None = None
     """While rolling back: the Revision that did not deliver."""
@@ -143,11 +139,8 @@ class Migration(Record):
     cost: Annotated[Dollars, Field(exclude_if=_is_zero)] = 0.0
     """Dollars paid in that time."""
 
-    realised: Annotated[Quantity | None, Field(alias="realisedThroughput")] = None
+    realised: Quantity | None = None
     """Throughput on the new placement."""
-
-    realised_cost: Annotated[Quantity | None, Field(alias="realisedCostPerMillion")] = None
-    """Dollars for a million units on the new placement."""
 
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
@@ -166,6 +159,11 @@ class Migration(Record):
         if self.rolling_back and self.abandoned is None:
             raise ValueError("abandoned is missing, and rollingBack is true")
         return self
+
+    @property
+    def baseline_cost(self) -> float | None:
+        """Dollars for a million units before."""
+        return measured_cost_per_million(self.baseline, self.source.cost_per_hour)
 
     @property
     def promises(self) -> bool:

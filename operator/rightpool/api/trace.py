@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -21,6 +22,10 @@ MAX_KINDS: Final = 6
 MAX_PARTS: Final = 8
 MAX_FAILURES: Final = 8
 MAX_TIMELINE: Final = 24
+MAX_STEP_ENDS: Final = 16
+MAX_DEVICES: Final = 8
+SLOWEST_LEAK: Final = 10_000
+"""Steps in which the memory in use doubles."""
 MAX_RANK: Final = 1_000_000
 
 _VALUE: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)(?::([0-9]{1,7}|" + TRACE_ALL + "))?")
@@ -125,9 +130,32 @@ class TraceOperation(Record):
     of PyTorch's matrix products each operand and the result count once, so that it is the rightmost there can be."""
 
 
+class TracePhase(StrEnum):
+    """What a program does at a moment of its step."""
+
+    FORWARD = "Forward"
+    BACKWARD = "Backward"
+    OPTIMIZER = "Optimizer"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDevicePeak(Record):
+    """The memory in use on one device of several."""
+
+    device: str
+    """As the framework calls it, or its allocator."""
+
+    peak_bytes: Total
+    """In use at most."""
+
+    reserved_bytes: Total | None = None
+    """That the framework's allocator holds of the device at most. Absent where the trace does not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMemory(Record):
-    """The memory in use over the time that was traced: of the devices' allocator that has most, else the host's."""
+    """The memory in use over the time that was traced: of the device that has most, else of the host. That of PyTorch's
+    host is what the traced steps have allocated themselves, and not freed."""
 
     peak_bytes: Total
     """In use at most."""
@@ -137,6 +165,37 @@ class TraceMemory(Record):
 
     timeline: Annotated[tuple[Total, ...], Field(max_length=MAX_TIMELINE, json_schema_extra=ATOMIC)] = ()
     """Bytes in use at most in each of as many equal parts of the time."""
+
+    device: str | None = None
+    """As the framework calls it, or its allocator: `cuda:0`, or `cpu` for PyTorch's host."""
+
+    reserved_bytes: Total | None = None
+    """That the framework's allocator holds of the device at most. Absent where the trace does not say."""
+
+    capacity_bytes: Total | None = None
+    """Memory of the device. Absent where the trace does not say."""
+
+    at_step: Share | None = None
+    """When the peak is, as a share of the step that it is in. Absent where the trace does not say."""
+
+    phase: Annotated[TracePhase | None, WORD] = None
+    """What the program does then: Forward, Backward or Optimizer. Absent where the trace does not say."""
+
+    step_ends: Annotated[tuple[Total, ...], Field(max_length=MAX_STEP_ENDS, json_schema_extra=ATOMIC)] = ()
+    """Bytes in use at the end of each step, which is the start of the next one."""
+
+    others: Annotated[tuple[TraceDevicePeak, ...], Field(max_length=MAX_DEVICES, json_schema_extra=ATOMIC)] = ()
+    """Further devices of the process, those that have most first."""
+
+    @property
+    def growth(self) -> float:
+        """Bytes that a step leaves behind, where each of three at least has ended with more than the one before, and so
+        much that the peak doubles in SLOWEST_LEAK steps; else 0. A list of losses is no leak."""
+        ends = self.step_ends
+        if len(ends) < 3 or not all(before < after for before, after in pairwise(ends)):
+            return 0.0
+        growth = (ends[-1] - ends[0]) / (len(ends) - 1)
+        return growth if growth * SLOWEST_LEAK >= self.peak_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True)

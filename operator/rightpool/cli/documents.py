@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 FORMATS: Final = ("table", "json", "yaml")
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 # Texts that may look like numbers.
-_WORDS: Final = frozenset({"name", "namespace", "pool", "id", "workloadHash", "message", "reason", "selector"})
+_WORDS: Final = frozenset(
+    {"name", "namespace", "pool", "id", "workloadHash", "message", "reason", "selector", "device"}
+)
 
 
 def print_document(document: Any, form: str, stream: TextIO | None = None) -> None:

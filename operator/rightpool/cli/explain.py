@@ -29,6 +29,14 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     cost                    {perHour, spent, saved, goodput}, dollars up to asOf; goodput is the useful share of paid
                             chip time; null where nothing was spent
     history                 as status.history, the newest last, each with its unit
+    serving                 null without --requests-per-second and --p99. Else {requestsPerSecond, p99Limit, batch,
+                            reason, message, candidates}: batch is of the measured program, and where it is not known,
+                            reason and message say why nothing can be told. candidates are the cheapest first, each
+                            {pool, chips, replicas, capacity, servable, replicasNeeded, p50, p99, alone, probability,
+                            costPerHour, costPerMillionRequests, verdict, message}. servable is requests a second of one
+                            replica within the limit; p50, p99 and alone, a request by itself, are seconds; all are
+                            {median, low, high}. Costs are of replicasNeeded replicas. verdict is Holds, or the reason
+                            why not
 
 Money is dollars, and all numbers are JSON numbers, also those that the API writes as texts. What is not known is null,
 and never 0.
@@ -53,10 +61,12 @@ from rightpool.cli.documents import place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.job_names import job_key
+from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
+from rightpool.cli.serving import Demand, Serving, serving, serving_document
 from rightpool.cli.state import state_of, without_operator
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
@@ -99,6 +109,8 @@ class Explanation:
     """Unix seconds."""
     notes: tuple[str, ...]
     """What could not be looked at, as sentences."""
+    serving: Serving | None = None
+    """What serving requests would take at every placement, where that is asked."""
 
     @property
     def rest(self) -> Forecast:
@@ -120,6 +132,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also draw it, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
     )
+    parser.add_argument(
+        "--requests-per-second",
+        type=per_second(0.001, 1e9),
+        metavar="R",
+        help="also tell what it would take to serve so many requests a second, a sample each; with --p99",
+    )
+    parser.add_argument(
+        "--p99",
+        type=seconds(0.0001, 3600.0),
+        metavar="SECONDS",
+        help="within which 99 of 100 of these requests must be answered",
+    )
     add_watch_argument(parser)
     add_operator_argument(parser)
     add_connection_arguments(parser)
@@ -130,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def work(connection: Connection) -> None:
         now = time.time()
+        demand = _demand(arguments)
         if arguments.plot is not None:
             if arguments.name is None:
                 raise CliError("--plot draws one job: name it")
@@ -145,6 +170,8 @@ def run(arguments: argparse.Namespace) -> int:
             return
         key = job_key(arguments.name, connection.namespace)
         found = explain(ClusterView(connection.client, key.namespace, where), key, now, quiet)
+        if demand is not None:
+            found = replace(found, serving=serving(found, demand))
         if arguments.plot is not None:
             save_plot(found, arguments.plot)
         if arguments.output == "table":
@@ -153,6 +180,17 @@ def run(arguments: argparse.Namespace) -> int:
             print_document(document(found), arguments.output)
 
     return carry_out(arguments, "explain", repeated(work, arguments.watch))
+
+
+def _demand(arguments: argparse.Namespace) -> Demand | None:
+    requests, limit = arguments.requests_per_second, arguments.p99
+    if requests is None and limit is None:
+        return None
+    if requests is None or limit is None:
+        raise CliError("--requests-per-second and --p99 belong together: give both")
+    if arguments.name is None:
+        raise CliError("--requests-per-second is about one job: name it")
+    return Demand(requests, limit)
 
 
 def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessment]]:
@@ -293,6 +331,7 @@ def document(found: Explanation) -> dict[str, Any]:
         if not account.empty
         else None,
         "history": [status_document(entry) for entry in job.state.history],
+        "serving": None if found.serving is None else serving_document(found.serving),
     }
 
 

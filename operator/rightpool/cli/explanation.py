@@ -19,6 +19,7 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
     unmeasured_fields,
 )
+from rightpool.cli.serving import print_serving
 from rightpool.cli.state import holds_chips, state_of, without_operator
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.evaluate.assessment import Assessment
@@ -97,6 +98,8 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     _report(page, found)
     if found.job.state.finished is None:
         _candidates(page, found, everything)
+        if found.serving is not None:
+            print_serving(page, found.serving)
         _decision(page, found)
     _history(page, found)
     if found.notes:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
-from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.ledger import LedgerEntry, Outcome, measured_cost_per_million
 from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.contract import GROUP, VERSION
-from rightpool.planning.migration.verification import measured_cost_per_million
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob

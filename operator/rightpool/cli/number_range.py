@@ -20,14 +20,22 @@ def whole_number(first: int, last: int) -> Callable[[str], int]:
 
 def seconds(first: float, last: float) -> Callable[[str], float]:
     """Reads seconds of the option's value. Both ends are included."""
+    return _number(first, last, "number of seconds")
 
+
+def per_second(first: float, last: float) -> Callable[[str], float]:
+    """Reads how often a second something comes. Both ends are included."""
+    return _number(first, last, "number a second")
+
+
+def _number(first: float, last: float, what: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         try:
             found = float(text)
         except ValueError:
             found = float("nan")
         if not first <= found <= last:
-            raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from {first:g} to {last:g}")
+            raise argparse.ArgumentTypeError(f"{text} is not a {what} from {first:g} to {last:g}")
         return found
 
     return read

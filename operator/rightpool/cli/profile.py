@@ -12,6 +12,7 @@ It shows what the operator wrote into the job's status; `rightpool explain` says
                        Derived
     step               parts of the time of a step, each {part, share}; empty where not known
     ranks              as status.trace.ranks: how the ranks differ, by the newest trace of all of them; null without one
+    memory             as status.trace.summary.memory: the memory in use over the newest trace; null where none says it
     bottleneck         {class, evidence, lever}; null where nothing was measured
     model              as status.profile.model: precision, parameters, batch, FLOPs of a step, parallelism; null where
                        the program says nothing
@@ -45,7 +46,7 @@ from rightpool.cli.profile_fields import (
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import state_of
 from rightpool.cli.table import Column, Page
-from rightpool.cli.trace_summary import print_spread
+from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
 from rightpool.cli.ui.charts import WIDTH, step_parts
 from rightpool.cli.view import ClusterView
 from rightpool.contract import GROUP, VERSION
@@ -108,6 +109,10 @@ def print_profile(page: Page, found: Explanation) -> None:
     if trace is not None and trace.ranks is not None and trace.ranks.parts:
         page.heading(f"How {trace.ranks.captured} ranks differ, by trace {trace.id}")
         print_spread(trace.ranks, page)
+    memory = traced_memory(trace)
+    if trace is not None and memory is not None:
+        page.heading(f"Memory in use, by trace {trace.id}")
+        print_memory(memory, page)
     print_bottleneck(page, found)
     model = None if found.stored.status.profile is None else found.stored.status.profile.model
     if model is not None:
@@ -154,6 +159,7 @@ def document(found: Explanation) -> dict[str, Any]:
     recorded, profile = found.stored.status.profile, found.job.observed.profile
     trace = found.job.state.trace
     ranks = None if trace is None or trace.ranks is None else plain(trace.ranks.to_dict())
+    memory = traced_memory(trace)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "JobProfile",
@@ -184,6 +190,7 @@ def document(found: Explanation) -> dict[str, Any]:
         ],
         "step": [{"part": part.name, "share": part.width / WIDTH} for part in step_parts(profile)],
         "ranks": ranks,
+        "memory": None if memory is None else plain(memory.to_dict()),
         "bottleneck": bottleneck_document(found),
         "model": None if recorded is None or recorded.model is None else plain(recorded.model.to_dict()),
         "missing": [{"name": name, "reason": reason} for name, _, reason in missing_fields(found)],

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
-from rightpool.api.trace import Trace, TraceMemory, TraceOperation, TraceRanks, TraceSummary
+from rightpool.api.trace import Trace, TraceMemory, TraceOperation, TracePhase, TraceRanks, TraceSummary
 from rightpool.cli.roofline import Roof, roof_of
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job
 from rightpool.profiles.profile import Profile
-from rightpool.reporting.wording import gibibytes, number, prefixed
+from rightpool.reporting.wording import memory_size, number, prefixed
 
 _PARTS: Final = {
     "Compute": "computing",
@@ -23,8 +23,15 @@ _PARTS: Final = {
     "Launch": "waiting for launches",
     "Idle": "idle for other reasons",
 }
+_PHASES: Final = {
+    TracePhase.FORWARD: "the forward pass",
+    TracePhase.BACKWARD: "the backward pass",
+    TracePhase.OPTIMIZER: "the optimizer",
+}
 _WAITS: Final = frozenset({"Input", "Launch"})
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
+HOST: Final = "cpu"
+"""PyTorch's name of the device whose memory is not known from before the trace."""
 
 
 def show_ranks(ranks: TraceRanks, page: Page) -> None:
@@ -116,7 +123,7 @@ def show(trace: Trace, summary: TraceSummary, page: Page, roof: Roof | None = No
     _operations(summary, page, roof)
     if summary.memory is not None:
         page.heading("MEMORY IN USE")
-        _memory(summary.memory, page)
+        print_memory(summary.memory, page)
 
 
 def _operations(summary: TraceSummary, page: Page, roof: Roof | None) -> None:
@@ -152,10 +159,44 @@ def _of_roof(one: TraceOperation, roof: Roof) -> str:
     return _percent(one.flops_per_second / roof.at(one.flops_per_second / one.bytes_per_second))
 
 
-def _memory(memory: TraceMemory, page: Page) -> None:
-    page.line(f"at most {gibibytes(memory.peak_bytes)}, after {_percent(memory.at)} of the time")
+def traced_memory(trace: Trace | None) -> TraceMemory | None:
+    """None where there is no trace, or where it does not say."""
+    return None if trace is None or trace.summary is None else trace.summary.memory
+
+
+def print_memory(memory: TraceMemory, page: Page) -> None:
+    """Print what a trace says of the memory in use."""
+    where = "" if memory.device is None else f"{memory.device}: "
+    more = " more than at the start" if memory.device == HOST else ""
+    page.line(f"{where}at most {_of_capacity(memory)}{more}, {_when(memory)}")
     if memory.peak_bytes:
         page.line(_drawn(memory.timeline, memory.peak_bytes))
+    if memory.reserved_bytes is not None:
+        page.line(f"held by the framework's allocator: at most {memory_size(memory.reserved_bytes)}")
+    if memory.step_ends:
+        ends = ", ".join(memory_size(level) for level in memory.step_ends)
+        page.line(f"at the end of {how_many('step', len(memory.step_ends))}: {ends}")
+    if memory.growth:
+        grown = memory_size(memory.growth)
+        page.line(f"each step has ended with more than the one before, by {grown} on average: memory may leak")
+    for other in memory.others:
+        held = "" if other.reserved_bytes is None else f", {memory_size(other.reserved_bytes)} held"
+        page.line(f"{other.device}: at most {memory_size(other.peak_bytes)}{held}")
+
+
+def _of_capacity(memory: TraceMemory) -> str:
+    if not memory.capacity_bytes:
+        return memory_size(memory.peak_bytes)
+    share = _percent(memory.peak_bytes / memory.capacity_bytes)
+    return f"{memory_size(memory.peak_bytes)} of {memory_size(memory.capacity_bytes)} ({share})"
+
+
+def _when(memory: TraceMemory) -> str:
+    """In the step where that is known."""
+    if memory.at_step is None:
+        return f"after {_percent(memory.at)} of the time"
+    phase = "" if memory.phase is None else f", in {_PHASES[memory.phase]}"
+    return f"after {_percent(memory.at_step)} of a step{phase}"
 
 
 def _drawn(levels: Sequence[int], most: int) -> str:

@@ -7,6 +7,9 @@ length, and exactly what a move is judged by: how far two spans differ by themse
 holds for noise of any correlation time, and grows with the length where the rate drifts.
 
 A mean of m windows then has the variance V(m) / 2, and two means of m and n windows differ by (V(m) + V(n)) / 2.
+
+Where noise lasts, two spans side by side are alike, and V(m) is less than twice the variance of a mean. Two places have
+no neighbours in common: see `variance_between_places`.
 """
 
 from __future__ import annotations
@@ -36,6 +39,12 @@ FIRST_KEPT: Final = 12.0
 HOURS_SD: Final = 0.18
 # Readings of a window that tell something of their own, of some thirty.
 INDEPENDENT_READINGS: Final = 6.0
+GOES_ALONG: Final = 0.5
+"""Share of the noise that is the program's own, as that of evaluations, and goes where it goes. The rest stays with the
+place, as that of neighbours. Nobody knows how much."""
+# By how much V may grow where the length doubles: from that of white noise to that of noise that lasts for some hours,
+# which can't be told from a drift.
+_GROWTH: Final = (0.5, 1.75)
 # A span in which nothing was processed differs from others by no more than this factor.
 MOST: Final = 20.0
 
@@ -112,6 +121,28 @@ def variance_of_difference(
         short = (pairs * span.variance + PRIOR_PAIRS * usual) / (pairs + PRIOR_PAIRS)
         return max(short, prior), PRIOR_FREEDOM
     return (pairs * span.variance + PRIOR_PAIRS * prior) / (pairs + PRIOR_PAIRS), pairs + PRIOR_FREEDOM
+
+
+def variance_between_places(variation: Variation | None, windows: int, expected: float = PRIOR_SD) -> float:
+    """V where one of the two spans is of another place: what is the place's own differs there as it does between spans
+    that are far apart. windows, expected: as of `variance_of_difference`."""
+    variance, _ = variance_of_difference(variation, windows, expected)
+    return variance * (GOES_ALONG + (1.0 - GOES_ALONG) / (1.0 - _correlation_of_hours(variation)))
+
+
+def _correlation_of_hours(variation: Variation | None) -> float:
+    """Of the means of two longest spans, one right after the other; 0 until such spans were seen.
+
+    Told by how V grows from half of that length, g: 1/2 for white noise, towards 2 for noise that lasts for longer
+    than both. For noise whose correlation falls exponentially it is (2g - 1) / (5 - g) within 0.04.
+    """
+    spans = {} if variation is None else {span.windows: span for span in variation.spans}
+    half, whole = spans.get(SPANS[-1] // 2), spans.get(SPANS[-1])
+    if half is None or whole is None or half.variance <= 0.0:
+        return 0.0
+    least, most = _GROWTH
+    growth = max(least, min(most, whole.variance / half.variance))
+    return (2.0 * growth - 1.0) / (5.0 - growth)
 
 
 def pace(

@@ -6,8 +6,7 @@ same. Noise is taken to last for about one of LASTING; for each of them the chan
 estimate (Aitken, 1935), and they count by how likely they make the windows (the marginal likelihood with an unknown
 level on either side and an unknown variance). How much the windows vary is told by themselves, beside a weak prior.
 
-Nobody knows how much of the noise goes with the program, as evaluations do, and how much stays with the place, as
-neighbours do: see GOES_ALONG.
+Half of the noise is taken to go with the program, and half to stay with the place: see `steadiness.GOES_ALONG`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rightpool.profiles.steadiness import PRIOR_PAIRS, PRIOR_SD
+from rightpool.profiles.steadiness import GOES_ALONG, PRIOR_PAIRS, PRIOR_SD
 
 LASTING: Final = (0.0, 2.0, 6.0, 18.0, 54.0)
 """Correlation times of noise, in windows; 0 is white."""
-GOES_ALONG: Final = 0.5
-"""Share of the noise that is the program's own, and goes where it goes."""
 # A window with less than this share of the mean of its side has a pause, as for an evaluation: how often these come is
 # told by longer spans, and not by noise of this kind.
 _PAUSED: Final = 0.5

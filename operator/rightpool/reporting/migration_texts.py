@@ -3,6 +3,7 @@
 from typing import Final
 
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration
 from rightpool.api.pause import Pause
 from rightpool.api.work_unit import WorkUnit
@@ -169,8 +170,9 @@ def _delivered(migration: Migration, result: Verification) -> str:
     if migration.predicted is not None:
         predicted = migration.predicted
         text += f"; predicted {number(predicted.median)} ({number(predicted.low)}–{number(predicted.high)})"
-        if migration.predicted_cost is not None:
-            text += f" at {dollars(migration.predicted_cost.median)}"
+        promised_cost = measured_cost_per_million(predicted.median, migration.target.cost_per_hour)
+        if promised_cost is not None:
+            text += f" at {dollars(promised_cost)}"
     if migration.baseline is not None:
         text += f"; before {number(migration.baseline)}"
         if migration.baseline_cost is not None:

@@ -14,6 +14,7 @@ from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.altered import altered
 from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
+from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Phase
 from rightpool.api.quantities import format_cents, format_duration, format_money
 from rightpool.api.status import (
@@ -32,7 +33,6 @@ from rightpool.planning.approval import recommendation_id
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.forecast import forecast
 from rightpool.planning.job import Job, unit_of
-from rightpool.planning.migration.verification import measured_cost_per_million
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field, Quality
@@ -264,7 +264,8 @@ def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Reco
             placement=migration.target.placement,
             cost_per_hour=migration.target.cost_per_hour,
             unit=migration.unit,
-            throughput=migration.predicted,
+            # What that rests on stands in the migration until it begins.
+            throughput=None if migration.predicted is None else altered(migration.predicted, basis=(), shared=()),
             reason=migration.reason.value,
             held_by=Reason.AWAITING_APPROVAL.value if job.awaits_approval else None,
             message=migration.message,

@@ -47,6 +47,12 @@ def gibibytes(value: float) -> str:
     return f"{value / 2**30:.1f} GiB"
 
 
+def memory_size(value: float) -> str:
+    """Memory that may be little: 13.2 GiB, 512 MiB, 0.8 MiB."""
+    mebibytes = value / 2**20
+    return gibibytes(value) if mebibytes >= 1023.5 else f"{mebibytes:.{0 if mebibytes >= 9.95 else 1}f} MiB"
+
+
 def span(seconds: float) -> str:
     """A duration in its largest sensible unit: 45 s, 12 min, 3.5 h, 2.1 days."""
     if seconds < 90.0:

@@ -8,9 +8,9 @@ CUPTI, once attached, slows every later kernel launch, by a fifth and more in a 
 where Kineto was told to tear CUPTI down, no cost could be told from chance (tests/gpu/trace_overhead.py). So that is
 asked for, only a job of several processes is traced, whose communication is worth it, and each process once.
 
-A trace that a user asks for holds the operators of the host, too, with the shapes of what they take, and is taken on a
-CPU as well. That slows some steps down, which is what was asked for. Not the memory in use: while PyTorch records that,
-it writes to stderr when memory is freed that the program had before.
+A trace that a user asks for holds the operators of the host, too, with the shapes of what they take, and what memory is
+allocated and freed, and is taken on a CPU as well. That slows some steps down, which is what was asked for. Memory is
+left out where PyTorch can't be kept from warning of it on stderr.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import os
 import sys
 import time
 from typing import Any
+
+from . import torch_log
 
 ENDING = ".kineto.json"
 REQUESTED = ".requested.json"
@@ -80,6 +82,7 @@ _starting = object()
 def _forget() -> None:
     global session
     session = None
+    torch_log.restore()
 
 
 def begin() -> Session | None:
@@ -196,6 +199,7 @@ def on_step(current: Session) -> None:
             current.began = time.monotonic()
             current.profiler = profiler
         except Exception as error:
+            torch_log.restore()
             known = isinstance(error, (AttributeError, TypeError))  # another version has it elsewhere
             current.reason = "UnsupportedVersion" if known else "CaptureFailed"
             current.ended = True
@@ -214,6 +218,7 @@ def _profiler(module: Any, requested: bool) -> Any:
         use_device="cuda" if cuda else None,
         use_cpu=requested,
         record_shapes=requested,
+        profile_memory=requested and torch_log.silence(),
         use_kineto=True,
     )
 
@@ -243,6 +248,7 @@ def _stop(current: Session) -> None:
     except Exception:
         current.result = None
         current.reason = "CaptureFailed"
+    torch_log.restore()
     current.ended = True
     if current.given_up:
         session = None

@@ -5,6 +5,7 @@ become the streams of a device, the form in which XLA's traces come too; everyth
 """
 
 import codecs
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ from typing import Any, Final
 from rightpool_profiler.traces.xspace import Event, Line, Plane
 
 _MARK: Final = b'"traceEvents": ['
+_DEVICES: Final = '"deviceProperties":'
 _CHUNK: Final = 256 * 1024  # bytes: files come in such pieces
 _MAX_EVENT: Final = 64 * 1024  # bytes of one event
 _MAX_HEAD: Final = 1 << 20  # bytes before the first event
@@ -53,6 +55,12 @@ def nanoseconds(microseconds: Any) -> int | None:
 
 def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The events of a trace, one after the other. Raises ValueError where it is none, or ends before its last event."""
+    _, rest = opened(chunks)
+    yield from events_of(rest)
+
+
+def opened(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """What stands before the events, and the rest from the first event on. Raises ValueError where there are none."""
     source = iter(chunks)
     head = b""
     while (at := head.find(_MARK)) < 0:
@@ -60,8 +68,29 @@ def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         if not chunk or len(head) > _MAX_HEAD:
             raise ValueError("no events")
         head += chunk
+    begun = head[at + len(_MARK) :]
+    return head[:at], itertools.chain((begun,) if begun else (), source)
+
+
+def device_memory(head: bytes) -> dict[int, int]:
+    """Bytes of each GPU by its number, as the file says before its events."""
+    _, found, text = head.decode("utf-8", "replace").partition(_DEVICES)
+    try:
+        devices, _ = json.JSONDecoder().raw_decode(text.lstrip()) if found else ([], 0)
+    except (ValueError, RecursionError):
+        devices = []
+    known = {}
+    for device in devices if isinstance(devices, list) else ():
+        number, size = (device.get(name) for name in ("id", "totalGlobalMem")) if isinstance(device, dict) else (0, 0)
+        if isinstance(number, int) and isinstance(size, int) and number >= 0 and 0 < size < 1 << 50:
+            known[number] = size
+    return known
+
+
+def events_of(source: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """The same of the rest of a file. Raises ValueError where it ends before its last event."""
     decoder, text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("replace")
-    pending = text.decode(head[at + len(_MARK) :])
+    pending = ""
     place = 0
     while True:
         between = _SPACE.match(pending, place)

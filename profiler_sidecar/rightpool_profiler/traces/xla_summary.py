@@ -12,7 +12,8 @@ from typing import Final
 from rightpool import contract
 from rightpool_profiler.traces.account import Account
 from rightpool_profiler.traces.devices import Device, Work
-from rightpool_profiler.traces.memory import Levels
+from rightpool_profiler.traces.memory import Levels, Owner
+from rightpool_profiler.traces.names import plain
 from rightpool_profiler.traces.shares import PARTS
 from rightpool_profiler.traces.summary import Summary
 from rightpool_profiler.traces.sweep import sweep
@@ -80,7 +81,7 @@ class Reading:
         owner, used, change = (event.stats.get(name) for name in _LEVEL)
         if isinstance(owner, str) and isinstance(used, int) and isinstance(change, int) and used >= 0:
             self._changes += 1
-            self._levels.add(owner, "host" in owner, event.start, used, change * _MEMORY[event.name])
+            self._levels.add(Owner(plain(owner), "host" in owner), event.start, used, change * _MEMORY[event.name])
 
     def _window(self, device: Device) -> tuple[tuple[int, int], int | None]:
         """The time that counts, and the steps in it."""

@@ -170,7 +170,7 @@ def test_what_a_move_cost_may_be_set_and_grow(feed: Feed, before: Body, after: B
     assert feed.found == []
 
 
-SIZE: Body = {"action": "Update", "baselineThroughput": "10"}
+SIZE: Body = {"action": "Update", "baseline": "10"}
 
 
 def test_the_message_of_an_old_entry_may_go(feed: Feed) -> None:
@@ -179,7 +179,7 @@ def test_the_message_of_an_old_entry_may_go(feed: Feed) -> None:
 
 
 def test_what_an_edit_brought_is_measured_later(feed: Feed) -> None:
-    measured = SIZE | {"realisedThroughput": "8", "realisedCostPerMillion": "3"}
+    measured = SIZE | {"realised": "8"}
     feed(PROFILED_JOBS, job(history=[entry(1, **SIZE)]))(PROFILED_JOBS, job(history=[entry(1, **measured)]))
     assert feed.found == []
 
@@ -193,8 +193,8 @@ def test_what_an_edit_brought_is_measured_later(feed: Feed) -> None:
         ({"lostSeconds": "10"}, {"cost": "1"}, "lostSeconds vanished"),
         ({}, {"cost": "0.10", "doubt": "0.1"}, "doubt"),
         ({"message": "why"}, {"message": "other"}, "message"),
-        ({"action": "Move"}, {"action": "Move", "realisedThroughput": "9"}, "realisedThroughput"),
-        (SIZE | {"realisedThroughput": "8"}, SIZE | {"realisedThroughput": "9"}, "realisedThroughput"),
+        ({"action": "Move"}, {"action": "Move", "realised": "9"}, "realised"),
+        (SIZE | {"realised": "8"}, SIZE | {"realised": "9"}, "realised"),
     ],
 )
 def test_an_entry_changes_in_another_way(feed: Feed, before: Body, after: Body, change: str) -> None:

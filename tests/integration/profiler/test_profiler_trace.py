@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +54,12 @@ def to_stop():
         torch.distributed.all_reduce(stop)  # a rank that left alone would end the other one in its next step
     return stop > 0
 
+held = []
+
 def work():
+    if os.environ.get("HOLDS"):
+        torch.ones(8 << 20)  # 32 MiB, for a moment
+        held.append(torch.ones(1 << 18))  # 1 MiB, for good
     until = time.monotonic() + float(os.environ.get("WORK", "0"))
     while time.monotonic() < until:
         torch.ones(256, 256) @ torch.ones(256, 256)
@@ -98,10 +104,10 @@ class Program:
         self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
         return programs
 
-    def start_alone(self) -> list[subprocess.Popen[str]]:
+    def start_alone(self, **environment: str) -> list[subprocess.Popen[str]]:
         """A Python of its own, as users start it."""
         self.pod.alter("torch_trace.py", ALL_STEPS)
-        program = self.pod.start("-c", _PROGRAM, STOP=str(self.stop))
+        program = self.pod.start("-c", _PROGRAM, STOP=str(self.stop), **environment)
         self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
         return [program]
 
@@ -199,6 +205,34 @@ def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
     pod.restart_sidecar()
     assert served(pod, "second") == second, "it is not taken again"
     program.end(running)
+
+
+def test_memory_of_a_program_that_holds_more_after_each_step(program: Program) -> None:
+    """Twice, as PyTorch goes on to count where the first trace has ended."""
+    running = program.start_alone(HOLDS="1")
+    for identity in ("first", "second"):
+        answer = served(program.pod, identity)
+        assert answer["state"] == contract.TRACE_CAPTURED, answer
+        memory = answer["summary"]["memory"]
+        mebibyte = 1 << 20
+        assert (memory["device"], memory["phase"]) == ("cpu", contract.PHASE_FORWARD)
+        assert 32 * mebibyte <= memory["peak"] == max(memory["timeline"]) < 40 * mebibyte
+        assert "reserved" not in memory and "capacity" not in memory and "others" not in memory
+        assert 0.0 < memory["step"] < 1.0
+        assert [after - before for before, after in pairwise(memory["ends"])] == [mebibyte] * 3
+        read = read_answer(json.dumps(answer)).ranks[0].summary
+        assert read is not None and read.memory is not None and read.memory.growth == mebibyte
+    program.end(running)
+
+
+def test_memory_is_left_out_where_pytorch_would_tell_of_it(program: Program) -> None:
+    """A program that asks for more of PyTorch's log than warnings gets all of it, and nothing of ours."""
+    running = program.start_alone(TORCH_CPP_LOG_LEVEL="INFO")
+    answer = served(program.pod, "first")
+    assert answer["state"] == contract.TRACE_CAPTURED and answer["summary"]["memory"] is None
+    program.stop.touch()
+    out, err = running[0].communicate(timeout=PATIENCE)
+    assert (running[0].returncode, out) == (0, "done\n") and "unknown size" not in err
 
 
 def test_one_rank_of_two(program: Program) -> None:

@@ -61,8 +61,7 @@ def in_a_move() -> FakeClient:
             "shared": {"chip": "0.01"},
             "basis": basis,
         },
-        "predictedCostPerMillion": {"median": "0.45", "sd": "0.02"},
-        "baselineThroughput": "6070",
+        "baseline": "6070",
     }
     return with_job(running_status(migration=migration))
 
@@ -70,7 +69,8 @@ def in_a_move() -> FakeClient:
 def profiled() -> Body:
     model = {"precision": "bf16", "parameters": 124000000, "stepFlops": "2.1e12"}
     status = test_profile.measured(model=model)
-    status["trace"] = {"id": "t-1", "state": "Captured", "since": moment(60), "ranks": test_profile.RANKS}
+    taken = {"id": "t-1", "state": "Captured", "since": moment(60), "ranks": test_profile.RANKS}
+    status["trace"] = {**taken, "summary": test_profile.TRACED}
     return test_profile.body(test_profile.client(status))
 
 
@@ -148,7 +148,7 @@ def test_every_kind_that_a_command_prints_has_a_schema_and_a_document_here() -> 
     [
         ("top", {"extra": 1}),
         ("top", {"asOf": 5}),
-        ("history", {"items": [{"namespace": "a", "name": "b", "entry": {"baselineThroughput": "1"}}]}),
+        ("history", {"items": [{"namespace": "a", "name": "b", "entry": {"baseline": "1"}}]}),
         ("explain", {"decision": {"action": "Fly", "reason": "Cheapest", "message": "", "target": None}}),
     ],
 )

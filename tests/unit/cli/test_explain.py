@@ -331,10 +331,10 @@ def _entry() -> dict[str, Any]:
         "action": "Move",
         "from": there | {"pool": "a100"},
         "to": there,
-        "predictedThroughput": "2000",
-        "predictedCostPerMillion": "0.5",
-        "baselineCostPerMillion": "0.9",
-        "realisedCostPerMillion": "1.2",
+        "predicted": "2000",
+        "baseline": "3000",
+        "fromPerHour": "9.72",
+        "toPerHour": "3.6",
         "startedAt": moment(90_000),
         "finishedAt": moment(89_000),
         "outcome": "RolledBack",
@@ -401,7 +401,7 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "migration", "recommendation", "cost", "history"),
+    *("decision", "migration", "recommendation", "cost", "history", "serving"),
 ]
 
 

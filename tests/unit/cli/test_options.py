@@ -21,6 +21,7 @@ SECONDS = {
     ("profile", "job", "--watch"): (1, 3600),
     ("pools", "--watch"): (1, 3600),
     ("operator", "--interval"): (0.2, 300),
+    ("explain", "job", "--p99"): (0.0001, 3600),
 }
 
 
@@ -34,10 +35,16 @@ def refused(words: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("words", [*WHOLE, *SECONDS], ids=" ".join)
 def test_a_number_out_of_its_range_is_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     first, last = (WHOLE | SECONDS)[words]
-    outside = ("0.1", str(first - 1), str(last + 1), *(("1.5",) if words in WHOLE else ()))
+    outside = (str(first / 2), str(first - 1), str(last + 1), *(("1.5",) if words in WHOLE else ()))
     for text in (*NO_NUMBERS, *outside):
         message = refused(words, text, capsys)
         assert words[-1] in message and f"from {first} to {last}" in message, text
+
+
+def test_a_rate_of_requests_out_of_its_range_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in (*NO_NUMBERS, "0", "1e10"):
+        message = refused(("explain", "job", "--requests-per-second"), text, capsys)
+        assert "--requests-per-second" in message and "from 0.001 to 1e+09" in message, text
 
 
 def test_days_out_of_their_range_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,10 @@ def traced() -> Explanation:
     part = {"part": "Compute", "least": "0.7", "leastRank": 2, "median": "0.8", "most": "0.95", "mostRank": 3}
     wait = {"part": "Input", "least": "0.01", "leastRank": 3, "median": "0.1", "most": "0.2", "mostRank": 2}
     ranks = {"captured": 4, "failed": 0, "pods": 1, "parts": [wait, part]}
-    trace = Trace.from_dict({"id": "t", "state": "Captured", "since": "2026-11-21T12:00:00Z", "ranks": ranks})
+    body = {"id": "t", "state": "Captured", "since": "2026-11-21T12:00:00Z", "ranks": ranks}
+    memory = {"peakBytes": 2**35, "at": "0.5", "timeline": [2**34, 2**35], "device": "cuda:0", "capacityBytes": 2**36}
+    summary = {"on": "Device", "seconds": "0.5", "memory": {**memory, "reservedBytes": 3 * 2**34}}
+    trace = Trace.from_dict({**body, "summary": summary})
     return replace(found, job=found.job.with_state(replace(found.job.state, trace=trace)))
 
 
@@ -119,6 +122,12 @@ def test_ranks_are_those_of_the_newest_trace_of_all() -> None:
     assert plotted().spread == ()
     shown = plot_of(traced()).spread
     assert [(each.part, each.least_rank, each.most_rank) for each in shown] == [("Compute", 2, 3), ("Input", 3, 2)]
+
+
+def test_memory_is_that_of_the_newest_trace() -> None:
+    assert plotted().memory is None
+    shown = plot_of(traced()).memory
+    assert shown is not None and (shown.device, shown.peak_bytes, shown.timeline) == ("cuda:0", 2**35, (2**34, 2**35))
 
 
 def test_throughput_so_far_ends_with_what_is_measured_now() -> None:
@@ -203,6 +212,9 @@ def test_a_picture_is_svg_or_png(tmp_path: Path) -> None:
         "a10g",
         " 3 ",
         "so far",
+        "most: 32.0 GiB",
+        "of the device: 64.0 GiB",
+        "held by the framework's allocator: 48.0 GiB",
     ):
         assert text in texts
     assert png.read_bytes().startswith(b"\x89PNG")
@@ -215,7 +227,7 @@ def test_what_is_not_known_is_said_on_the_picture(tmp_path: Path) -> None:
     save_plot(explained(matrixActive=None, chipBusy=None), path)
     texts = " ".join(ElementTree.parse(path).getroot().itertext())
     assert "no counter of arithmetic units" in texts and "no counter tells how long the chip works" in texts
-    assert "no trace of all ranks" in texts
+    assert "no trace of all ranks" in texts and "no trace says it" in texts
 
 
 def test_a_path_that_cannot_be_written_leaves_a_message(tmp_path: Path) -> None:

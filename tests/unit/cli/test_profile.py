@@ -34,6 +34,13 @@ ALONE = {
     "mostRank": 2,
 }
 RANKS = {"captured": 4, "failed": 0, "pods": 1, "parts": [COMPUTE, ALONE]}
+OTHERS = [{"device": "cuda:1", "peakBytes": 2**30}]
+MEMORY = {"peakBytes": 2**34, "at": "0.5", "timeline": [2**33, 2**34], "device": "cuda:0", "phase": "Backward"}
+TRACED = {
+    "on": "Device",
+    "seconds": "0.5",
+    "memory": {**MEMORY, "atStep": "0.25", "stepEnds": [5, 6, 7], "others": OTHERS},
+}
 
 
 def measured(**fields: Any) -> dict[str, Any]:
@@ -133,6 +140,19 @@ def test_ranks_are_compared_where_a_trace_has_them() -> None:
     assert "How 4 ranks differ, by trace t-1" in shown
     assert any(line.split()[-5:] == ["2%", "3", "15%", "20%", "2"] for line in shown.splitlines())
     assert body(client(measured()))["ranks"] is None
+
+
+def test_memory_is_told_where_a_trace_says_it() -> None:
+    status = measured()
+    status["trace"] = {"id": "t-1", "state": "Captured", "since": moment(60), "summary": TRACED}
+    made = client(status)
+    found = body(made)["memory"]
+    assert (found["peakBytes"], found["at"], found["phase"], found["stepEnds"]) == (2**34, 0.5, "Backward", [5, 6, 7])
+    assert "capacityBytes" not in found
+    shown = text(made)
+    assert "Memory in use, by trace t-1" in shown
+    assert "cuda:0: at most 16.0 GiB, after 25% of a step, in the backward pass" in shown
+    assert body(client(measured()))["memory"] is None
 
 
 def test_what_limits_the_job_is_what_explain_says() -> None:

@@ -12,12 +12,12 @@ from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
-from rightpool.api.variation import Variation
+from rightpool.api.variation import SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.accounting.counterfactual import BEFORE_SECONDS, Level, drift_of, level_after, speed
 from rightpool.planning.job import Job
 from rightpool.profiles.sample import Field, Sample
-from rightpool.profiles.steadiness import PRIOR_SD, counted
+from rightpool.profiles.steadiness import PRIOR_SD, SPANS, counted
 from rightpool.profiles.track import Track
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.world import World
@@ -54,6 +54,20 @@ def ratio(made: Counterfactual, rate: float, spread: float = 0.05, hours: float 
     found = speed(made, Level(rate, 0.0, windows=round(hours * 3600.0 / WINDOW)), variation)
     assert found is not None
     return found
+
+
+def test_noise_that_lasts_makes_a_slow_hour_before_a_move_count_for_less() -> None:
+    """Hours that follow each other differ by the same, but with one kind of noise because each is by itself, and with
+    the other although one is like the next. An hour of another place is not like either."""
+
+    def spans(growth: float) -> Variation:
+        by_length = {1: 0.02, 3: 0.02, 6: 0.014 / growth, 12: 0.014}
+        return Variation(2, 0.0, (), tuple(SpanDifference(length, 288.0, by_length[length]) for length in SPANS))
+
+    made = replace(there(750.0, predicted=1.0), windows=12)
+    brief, lasting = (speed(made, Level(1000.0, 0.0, 24), spans(growth)) for growth in (0.5, 1.3))
+    assert brief is not None and lasting is not None
+    assert math.log(lasting) > 0.9 * math.log(brief), "nearer to what was predicted"
 
 
 def test_a_slow_quarter_of_an_hour_before_a_move_is_no_saving() -> None:

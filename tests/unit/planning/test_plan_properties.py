@@ -226,11 +226,8 @@ def _delivered(job: Job, target: Placement, assessment: Any, now: float) -> Ledg
         source=job.state.revision.placement,
         target=target,
         predicted_throughput=rate,
-        predicted_cost_per_million=None,
         baseline_throughput=measured,
-        baseline_cost_per_million=None,
         realised_throughput=rate,
-        realised_cost_per_million=None,
         started_at=now,
         doubt=0.0,  # nothing varies by itself here
         finished_at=now,

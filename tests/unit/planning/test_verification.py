@@ -12,6 +12,7 @@ from rightpool.api.action import Action
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
+from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
@@ -19,7 +20,6 @@ from rightpool.planning.migration.verification import (
     MOST_WINDOWS,
     Verdict,
     Verification,
-    measured_cost_per_million,
     regression_ratio,
     verify,
     windows_until_settled,
@@ -45,9 +45,7 @@ MOVE = Migration(
     reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
     message="",
     predicted=Estimate(400.0, 0.2),
-    predicted_cost=Estimate(5.55, 0.2),
     baseline=1000.0,
-    baseline_cost=11.1,
     baseline_windows=3,
 )
 
@@ -85,7 +83,7 @@ def test_by_time_a_cheaper_and_slower_pool_is_worse() -> None:
 
 
 def test_balanced_is_between() -> None:
-    assert regression_ratio(MOVE, 400.0, 5.55, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
+    assert regression_ratio(MOVE, 400.0, 50.0 / 9.0, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
 
 
 @pytest.mark.parametrize(
@@ -117,8 +115,6 @@ FASTER = replace(
     target=replace(MOVE.target, cost_per_hour=64.0),
     reason=Reason.FASTER_PLACEMENT_MEETS_TARGETS,
     predicted=Estimate(2000.0, 0.3),
-    predicted_cost=None,
-    baseline_cost=measured_cost_per_million(1000.0, 4.0),
 )
 
 
@@ -148,7 +144,7 @@ def test_at_the_same_price_or_faster_it_stays() -> None:
 
 
 def test_what_cost_nothing_is_cheaper_than_any_price() -> None:
-    free = replace(FASTER, source=replace(FASTER.source, cost_per_hour=0.0), baseline_cost=0.0)
+    free = replace(FASTER, source=replace(FASTER.source, cost_per_hour=0.0))
     result = judged(1000.0, "MinimizeTime", free)
     assert result.verdict is Verdict.WORSE
     assert "inf" not in MigrationTexts().verified(free, result)
@@ -174,7 +170,7 @@ def test_by_time_nothing_is_kept_that_is_no_faster_and_dearer(rate: float, price
 
 
 def test_without_a_baseline_nothing_is_claimed_and_nothing_undone() -> None:
-    move = replace(MOVE, baseline=None, baseline_cost=None)
+    move = replace(MOVE, baseline=None)
     result = judged(150.0, move=move)
     assert (result.verdict, result.reason) == (Verdict.SAME, Reason.BELOW_PREDICTION)
     assert "no baseline" in MigrationTexts().verified(move, result)
@@ -195,7 +191,6 @@ def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
         source=replace(MOVE.source, cost_per_hour=10.0),
         target=replace(MOVE.target, cost_per_hour=8.5),
         predicted=Estimate(1000.0, 0.02),
-        baseline_cost=measured_cost_per_million(1000.0, 10.0),
     )
     result = verify(move, complete_profile(2, 800.0, 100.0), spec(), quiet(800.0, 0.2))
     assert result.ratio is not None and result.ratio > 1.05 and result.likely is not None and result.likely < 0.95
@@ -209,7 +204,6 @@ SAME_CHIPS = replace(
     source=replace(MOVE.source, cost_per_hour=10.0),
     target=replace(MOVE.target, cost_per_hour=8.5),
     predicted=Estimate(1000.0, 0.02),
-    baseline_cost=measured_cost_per_million(1000.0, 10.0),
     baseline_windows=12,
     stopped_at=0.0,
 )
@@ -227,9 +221,7 @@ def test_a_job_that_had_slowed_down_before_its_move_is_not_moved_back_for_it() -
         seen = counted(seen, 2, rate, 300.0 * number, 300.0)
     profile, windows = complete_profile(2, 840.0, 7200.0), spec(profiling={"window": "5m"})
     baseline = sum(before) / 12
-    move = replace(
-        SAME_CHIPS, baseline=baseline, baseline_cost=measured_cost_per_million(baseline, 10.0), predicted=None
-    )
+    move = replace(SAME_CHIPS, baseline=baseline, predicted=None)
     by_means = verify(move, profile, windows, seen)
     assert by_means.likely == pytest.approx(0.85 * baseline / 840.0), "by the means it costs 3% more"
     result = verify(replace(move, baseline_rates=before), profile, windows, seen)
@@ -293,7 +285,7 @@ def test_faster_on_the_same_chips_is_never_judged_worse(slow: float, more: float
 def test_a_move_that_delivers_is_judged_when_it_is_expected_to_be(saving: float, spread: float) -> None:
     """By cost, of a job whose windows differ by `spread`: settled with that many windows, and not before."""
     rate = 200.0 / (1.0 - saving)  # 200 samples a second cost there what 1,000 cost before
-    move = replace(MOVE, predicted=None, baseline_cost=40.0 / 3600.0 / 1000.0 * 1e6)
+    move = replace(MOVE, predicted=None)
     windows = windows_until_settled(variation(2, rate, 100.0, spread), MOVE.baseline_windows, saving)
 
     def settled(count: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool import contract
+from rightpool.runtime.act.trace_answers import read_answer
 from rightpool_profiler.traces import kineto, names
 from rightpool_profiler.traces import kineto_summary as module
 from rightpool_profiler.traces.kineto_summary import summarise
@@ -175,6 +177,97 @@ def test_flops_are_of_a_bounded_number_of_operators(monkeypatch: pytest.MonkeyPa
     assert found.flops == pytest.approx(2 * 64 * 32 * 16 / 20e-6), "of the others neither FLOPs nor time count"
 
 
+def allocation(moment: float, used: Any, change: Any, kind: Any = 1, number: Any = 0, held: Any = None) -> Event:
+    about = {"Total Reserved": held, "Total Allocated": used, "Bytes": change, "Device Id": number, "Device Type": kind}
+    known = {name: value for name, value in about.items() if value is not None}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "ts": moment, "args": known}
+
+
+STEP = [
+    event("Trace", "PyTorch Profiler (0)", 0, 100),
+    event("cpu_op", "aten::mm", 5, 20),
+    event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", 25, 60),
+    event("user_annotation", "Optimizer.step#AdamW.step", 70, 80),
+]
+GPUS = b'{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "H200", "totalGlobalMem": 4000}], "traceEvents": ['
+
+
+def test_memory_of_a_device_and_not_of_the_host() -> None:
+    """As PyTorch says it of a GPU; the memory of the device stands before the events."""
+    events = [
+        *STEP,
+        event("kernel", "gemm", 10, 30),
+        allocation(10, 1500, 500, held=2500),
+        allocation(15, 9000, 8000, kind=0, number=-1, held=0),
+        allocation(40, 2500, 1000, held=3000),
+        allocation(65, 1200, -1300, held=3000),
+    ]
+    data = GPUS + ",".join(map(json.dumps, events)).encode() + b"]}"
+    memory = summarise([data]).memory
+    assert memory is not None
+    assert (memory.device, memory.peak, memory.reserved, memory.capacity) == ("cuda:0", 2500, 3000, 4000)
+    assert (memory.at, memory.step, memory.phase) == (0.4, 0.5, contract.PHASE_BACKWARD)
+    assert (memory.ends, memory.timeline[0], memory.timeline[-1]) == ((1200,), 1000, 1200)
+
+
+def test_memory_of_a_host_is_told_without_a_device() -> None:
+    """What was allocated before, its allocator does not know; it has no memory that it holds."""
+    first = allocation(10, 700, 200, kind=0, number=-1, held=0)
+    memory = summary(*STEP, first, allocation(30, 600, -100, kind=0, number=-1, held=0)).memory
+    assert memory is not None
+    assert (memory.device, memory.peak, memory.reserved, memory.capacity) == ("cpu", 200, None, None)
+    assert (memory.phase, memory.ends) == (contract.PHASE_FORWARD, (100,))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        allocation(10, None, 5),
+        allocation(10, -1, 5),
+        allocation(10, float("nan"), 5),
+        allocation(10, 1 << 80, 5),
+        allocation(10, 5, None),
+        allocation(10, 5, "many"),
+        allocation(10, 5, -(1 << 80)),
+        allocation(10, 5, 5, kind=None),
+        allocation(10, 5, 5, kind=20),
+        allocation(10, 5, 5, kind=True),
+        allocation(10, 5, 5, number=None),
+        allocation(10, 5, 5, number=-1),
+        allocation(-5, 5, 5),
+        {**allocation(10, 5, 5), "args": [5]},
+    ],
+)
+def test_what_can_not_be_read_of_memory_is_absent(wrong: Event) -> None:
+    assert summary(*STEP, wrong).memory is None
+
+
+def test_memory_counts_for_what_fits_into_the_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SPANS", 6)
+    assert summary(*STEP, *[allocation(10, 5, 5)] * 3).memory is not None
+    with pytest.raises(ValueError, match="more than 6 operations"):
+        summary(*STEP, *[allocation(10, 5, 5)] * 4)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "{}",
+        "7",
+        "[7]",
+        '[{"id": 0}]',
+        '[{"id": 0, "totalGlobalMem": -1}]',
+        '[{"id": 0, "totalGlobalMem": 1e400}]',
+        "[[",
+    ],
+)
+def test_devices_whose_memory_is_not_told(properties: str) -> None:
+    head = f'{{"deviceProperties": {properties}, "traceEvents": ['.encode()
+    data = head + ",".join(map(json.dumps, [*STEP, allocation(10, 5, 5)])).encode() + b"]}"
+    memory = summarise([data]).memory
+    assert memory is not None and memory.peak == 5 and memory.capacity is None
+
+
 def test_names_are_cut_and_plain() -> None:
     found = summary(event("kernel", "\x1b]0;x\x07" + "n" * 500, 0, 10))
     assert found.operations[0].name == "]0;x" + "n" * 74
@@ -204,6 +297,33 @@ def test_parts_are_the_whole(events: list[Event]) -> None:
     assert all(-1e-9 <= share <= 1 + 1e-9 for share in found.parts.values())
     for one in found.collectives:
         assert one.exposed is not None and -1e-9 <= one.exposed <= one.share + 1e-9
+
+
+_SOME = st.one_of(
+    st.none(), st.integers(-(1 << 70), 1 << 70), st.integers(0, 5000), st.floats(), st.booleans(), st.text(max_size=3)
+)
+_ALLOCATIONS = st.lists(
+    st.builds(allocation, st.integers(-5, 110), _SOME, _SOME, st.one_of(st.integers(0, 2), _SOME), _SOME, _SOME),
+    max_size=20,
+)
+
+
+@given(_EVENTS, _ALLOCATIONS)
+def test_whatever_is_said_of_memory_the_rest_is_the_same(events: list[Event], allocations: list[Event]) -> None:
+    try:
+        alone = summary(*events)
+    except ValueError:
+        return
+    found = summary(*allocations, *events)
+    assert replace(found, memory=None) == alone
+    memory = found.memory
+    if memory is not None:
+        assert max(memory.timeline) == memory.peak and memory.reserved != 0
+    rank = {"rank": 0, "state": "captured", "reason": "", "message": "", "bytes": 1, "sha256": "a" * 64}
+    answer = {"id": "x", "rank": 0, "state": "captured", "reason": "", "message": "", "world": None}
+    read = read_answer(json.dumps({**answer, "ranks": [{**rank, "summary": found.to_dict()}]}, allow_nan=False))
+    understood = None if read.ranks[0].summary is None else read.ranks[0].summary.memory
+    assert (None if understood is None else understood.peak_bytes) == (None if memory is None else memory.peak)
 
 
 @given(_EVENTS, st.integers(1, 50))

@@ -7,17 +7,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rightpool.api.variation import MAX_RECENT, Variation
+from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.steadiness import (
+    GOES_ALONG,
     HOURS_SD,
     PRIOR_SD,
+    SPANS,
     counted,
     doubt_of_ratio,
     doubt_of_rest,
     pace,
     quantile_of_t,
+    variance_between_places,
     variance_of_difference,
     window_doubt,
     worth_keeping,
@@ -55,6 +58,40 @@ def test_noise_that_lasts_longer_than_a_window_is_not_taken_for_none() -> None:
     naive = 0.2 / math.sqrt(6.0)
     assert doubt_of_ratio(blocks, 6, 6)[0] > 2.0 * naive
     assert doubt_of_ratio(seen(noise(0.2, 1)), 12, 12)[0] < 0.12
+
+
+def lasting(windows: float, variance: float = 0.04) -> Variation:
+    """Of a job that was watched for ever, whose noise has this correlation time; 0 is white."""
+
+    def difference(length: int) -> float:
+        """Twice the variance of a mean, less the covariance with that of the span before it."""
+        steps = np.arange(length)
+        found = np.exp(-np.abs(steps[:, None] - steps) / windows) if windows else np.eye(length)
+        before = np.exp(-(length + steps[:, None] - steps) / windows) if windows else np.zeros((length, length))
+        return 2.0 * variance * float(found.mean() - before.mean())
+
+    spans = tuple(SpanDifference(length, 1e9, difference(length)) for length in SPANS)
+    return Variation(1, 0.0, (1000.0,), spans)
+
+
+@pytest.mark.parametrize("windows", [0.0, 1.0, 2.0, 4.0, 8.0, 12.0, 18.0])
+def test_noise_of_another_place_is_not_that_of_this_one(windows: float) -> None:
+    """Where noise lasts, an hour is like the hour before it. That is so of the job's own noise, wherever it runs, but
+    not of two places: their hours differ as hours do that are far apart."""
+    variation = lasting(windows)
+    one_after_the_other, _ = variance_of_difference(variation, 12)
+    steps = np.arange(12)
+    found = np.exp(-np.abs(steps[:, None] - steps) / windows) if windows else np.eye(12)
+    far_apart = 2.0 * 0.04 * float(found.mean())
+    expected = GOES_ALONG * one_after_the_other + (1.0 - GOES_ALONG) * far_apart
+    assert variance_between_places(variation, 12) == pytest.approx(expected, rel=0.07)
+
+
+def test_a_drift_is_not_taken_for_noise_without_end() -> None:
+    """Of spans twice as long it makes four times as much."""
+    drifting = Variation(1, 0.0, (), tuple(SpanDifference(length, 1e9, 1e-4 * length**2) for length in SPANS))
+    assert variance_between_places(drifting, 12) < 3.0 * variance_of_difference(drifting, 12)[0]
+    assert variance_between_places(None, 12) == variance_of_difference(None, 12)[0]
 
 
 def test_a_drift_makes_long_spans_differ_by_more() -> None:
@@ -127,6 +164,7 @@ def test_a_thousand_windows_are_five_writes() -> None:
 def test_whatever_is_measured_gives_numbers(rates: list[float]) -> None:
     variation = seen(rates)
     sd, freedom = doubt_of_ratio(variation, 3, 6)
+    assert 0.0 < variance_of_difference(variation, 12)[0] <= variance_between_places(variation, 12)
     assert math.isfinite(sd) and sd > 0.0 and freedom > 0.0
     found = pace(variation, 1)
     assert found is None or (found.rate > 0.0 and math.isfinite(found.sd))

@@ -11,11 +11,9 @@ import pytest
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
-from rightpool.api.migration import Migration, Phase
-from rightpool.api.pause import Pause
+from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.cli.state import state_of
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash, RevisionState
@@ -129,25 +127,6 @@ def test_an_image_that_cannot_be_pulled_has_a_reason_of_its_own() -> None:
     )
 
 
-def test_a_move_that_waits_while_its_job_is_suspended_says_so() -> None:
-    job = running(made=spec(suspend=True))
-    here = job.state.revision
-    assert here is not None
-    there = replace(here, revision=2, placement=Placement("a10g", 4, 1))
-    move = Migration("d-1", Action.MOVE, Phase.VERIFYING, here, there, NOW - 900, NOW - 600, CHEAPER_POOL, "why")
-    stopped = RevisionState(2, exists=True, suspended=True)
-    pause = Pause(Reason.SUSPENDED, NOW - 60, stopping=True)
-    job = changed(job, migration=move, revision=there, revisions={2: stopped}, pause=pause)
-    assert status_and_reason(ConditionType.PLACED, job) == ("False", "Suspended")
-    condition = condition_of(ConditionType.MIGRATING, job)
-    assert condition.status == "True"
-    assert "Verifying: why. The job is stopped; the move goes on when it runs again" in condition.message
-    assert status_and_reason(ConditionType.VERIFIED, job) == ("Unknown", Reason.VERIFICATION_PENDING)
-    body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, POOLS)).body
-    stored = StoredJob(job, packed(body), None, "")
-    assert state_of(stored, stored.status) == "Suspended"
-
-
 def test_what_waits_in_a_queue_says_whether_it_ran_before() -> None:
     waiting = RevisionState(1, exists=True, suspended=True)
     stopped = changed(running(made=spec(queueName="research")), revisions={1: waiting})
@@ -242,6 +221,8 @@ def test_what_waits_for_approval_is_cheaper_all_the_time() -> None:
     assert job.state.migration is not None and job.state.migration.phase is Phase.PLANNED
     assert status_and_reason(ConditionType.COST_EFFICIENT, job, ALONE) == ("False", CHEAPER)
     assert status_and_reason(ConditionType.MIGRATING, job, ALONE) == ("False", Reason.AWAITING_APPROVAL)
+    way = "d-1: 4 chips of a100 → 1 chip of a100"
+    assert condition_of(ConditionType.MIGRATING, job, ALONE).message.startswith(way)
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,7 @@ from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
 STATUS: Final = 12 * 1024
-"""Bytes of JSON of a whole status, the newest trace aside, which has a bound of its own."""
-MOVING: Final = 27 * 512
-"""The same while the job moves: the Migration has all that a restarted operator goes on from."""
-
+"""Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
 SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
@@ -87,10 +84,8 @@ MIGRATION: Final = Migration(
     reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
     unit=WorkUnit.STEPS,
     predicted=replace(UNCERTAIN, basis=()),
-    predicted_cost=UNCERTAIN.reciprocal(58.7709 / 3600 * 1e6),
     baseline=123456.0,
     healthy_baseline=234567.0,
-    baseline_cost=0.123456,
     baseline_windows=24,
     baseline_rates=(123456.0,) * MAX_BASELINE_RATES,
     saved_before=NOW,
@@ -101,7 +96,6 @@ MIGRATION: Final = Migration(
     lost_seconds=123.456,
     cost=1234.56,
     realised=98765.4,
-    realised_cost=0.0987654,
     throttled=True,
     doubt=0.0123456,
 )
@@ -123,6 +117,8 @@ def history() -> tuple[LedgerEntry, ...]:
             action=Action.RESIZE,
             source=HERE,
             target=THERE,
+            source_cost_per_hour=58.7709,
+            target_cost_per_hour=23.5094,
             started_at=NOW - 3600.123,
             finished_at=NOW - 60.123,
             outcome=Outcome.ROLLED_BACK if undone else Outcome.VERIFIED,
@@ -130,12 +126,9 @@ def history() -> tuple[LedgerEntry, ...]:
             message=verdict(),
             unit=WorkUnit.STEPS,
             predicted_throughput=123456.0,
-            predicted_cost_per_million=0.123456,
             baseline_throughput=123456.0,
             healthy_baseline_throughput=234567.0 if throttled else None,
-            baseline_cost_per_million=0.123456,
             realised_throughput=98765.4,
-            realised_cost_per_million=0.0987654,
             throttled=throttled,
             doubt=0.0123456,
             lost_seconds=123.456,
@@ -192,8 +185,8 @@ def measured() -> Job:
     return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
 
 
-def there(job: Job, ref: Revision) -> Job:
-    """The job on the target of its migration."""
+def at(job: Job, ref: Revision) -> Job:
+    """The job as this Revision of its migration."""
     child, profile = job.child, job.observed.profile
     assert child is not None and profile is not None and job.state.variation is not None
     pods = ref.placement.replicas
@@ -220,11 +213,17 @@ def body_of(job: Job) -> Mapping[str, Any]:
 RESCUE: Final = Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW)
 AHEAD: Final = replace(COUNTERFACTUAL.uncounted(), speed=None, rate=None, rate_at=None, rate_windows=0, readings=0)
 """That of a place which a job has just come to."""
+PLANNED: Final = replace(
+    MIGRATION, phase=Phase.PLANNED, predicted=UNCERTAIN, baseline_windows=0, baseline_rates=(), saved_before=None,
+    saved_at=None, stopped_at=None, running_at=None, left=None, lost_seconds=0.0, cost=0.0, realised=None,
+    throttled=False, doubt=None,
+)  # fmt: skip
 BACK: Final = replace(
     MIGRATION,
     target=revision(14, HERE),
     message="",
     rolling_back=True,
+    baseline_rates=(),
     abandoned=revision(13, THERE),
     failure=Reason.ROLLED_BACK,
     failure_message=verdict(),
@@ -244,12 +243,14 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
 @pytest.mark.parametrize(
     ("migration", "interrupted"),
     [
+        (PLANNED, None),
+        (replace(PLANNED, phase=Phase.CHECKPOINTING, saved_before=NOW), None),
         (MIGRATION, AHEAD),
         (MIGRATION, None),
         (replace(BACK, phase=Phase.CHECKPOINTING), None),
         (replace(BACK, phase=Phase.STARTING, left=None), COUNTERFACTUAL.uncounted()),
     ],
-    ids=["repeats steps", "is verified", "is to go back", "goes back"],
+    ids=["is planned", "is to leave", "repeats steps", "is verified", "is to go back", "goes back"],
 )
 def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted: Counterfactual | None) -> None:
     job = remembered(measured(), rescue=RESCUE)
@@ -261,5 +262,8 @@ def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted
         account = replace(job.state.account, counterfactual=None)  # until the steps have caught up
         interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, interrupted)
         state |= {"account": account, "interruption": interruption}
-    body = body_of(there(changed(job, **state), migration.target))
-    assert size(body) <= MOVING
+    leaves = migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
+    body = body_of(at(changed(job, **state), migration.moving if leaves else migration.target))
+    conditions = {condition["type"]: condition for condition in body["conditions"]}
+    assert conditions["Placed"]["reason"] == "Running"
+    assert size(body) <= STATUS

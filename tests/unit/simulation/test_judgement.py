@@ -2,10 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
+from benchmarks.decisions.attainable import off
 from benchmarks.decisions.measures import row
 from benchmarks.decisions.stories import _truly_saved, in_time, late, saving
+from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
 
@@ -42,3 +45,15 @@ def test_a_ratio_of_sums_is_within_its_interval() -> None:
     found = row("quiet", "saved", [*counts, (0.5, 0.001)])
     assert found.low < found.value < found.high and found.high - found.low < 0.05
     assert math.isnan(row("quiet", "saved", counts[:1]).low)
+
+
+def test_of_quiet_jobs_a_verdict_undoes_the_wrong_moves_alone() -> None:
+    for (price, speed), wrong in ((RIGHT, False), (WRONG, True)):
+        undone, windows = judged([1000.0] * 12, [1000.0 * speed] * 24, price)
+        assert undone is wrong and windows <= 3
+
+
+def test_what_neighbours_do_later_where_a_job_was_is_not_known_to_any_account() -> None:
+    """A day has eight turns of a neighbour that takes 25% for a third of the time: its mean is off by 3%, of which a
+    saving of 15% makes six times as much."""
+    assert off(np.random.default_rng(1), 200) == pytest.approx(0.2, abs=0.03)

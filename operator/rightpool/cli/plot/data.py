@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.placement import Placement
-from rightpool.api.trace import TraceSpread
+from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
+from rightpool.cli.trace_summary import traced_memory
 from rightpool.cli.ui.charts import Part, Stretch, candidate_kind, rate_now, step_parts, stretches
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
@@ -76,6 +77,8 @@ class Plot:
     """Of a step; empty where that is not known."""
     spread: tuple[TraceSpread, ...]
     """How ranks differ, by the newest trace of all of them, the largest part first; empty without one."""
+    memory: TraceMemory | None
+    """In use over the newest trace; None where it does not say."""
     stretches: tuple[Stretch, ...]
     """Throughput since the first entry of the ledger, in the unit that is counted now; the oldest first."""
     now: float
@@ -97,6 +100,7 @@ def plot_of(found: Explanation) -> Plot:
         unpriced=unpriced,
         parts=tuple(step_parts(job.observed.profile)),
         spread=spread_of(job),
+        memory=traced_memory(job.state.trace),
         stretches=tuple(
             stretch
             for stretch in stretches(job, rate_now(job), found.now)

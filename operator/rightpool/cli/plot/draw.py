@@ -12,9 +12,11 @@ from matplotlib.ticker import FuncFormatter
 
 from rightpool.cli.plot.data import Plot, SizeRate
 from rightpool.cli.roofline import Roof
+from rightpool.cli.trace_summary import HOST
 from rightpool.reporting.rejection_texts import short_place
+from rightpool.reporting.wording import memory_size
 
-SIZE: Final = (13.0, 13.0)  # inches
+SIZE: Final = (13.0, 16.0)  # inches
 _GREY: Final = "0.55"
 _PARTS: Final = {
     "compute": "tab:blue",
@@ -28,6 +30,7 @@ _KINDS: Final = {"now": "black", "target": "tab:green", "eligible": "tab:blue", 
 _COLOURS: Final = "black: now; green: the decision, and the frontier; blue: eligible; grey: ruled out, or not better"
 # Offers that are named; of dozens the names would cover each other.
 _NAMED: Final = 12
+_GIB: Final = float(2**30)
 _SHORT: Final = 10.0  # from one end of a logarithmic axis to the other
 _BESIDE: Final = 30.0  # factor on the axis of intensity, beside the outermost points and ridges
 
@@ -37,17 +40,18 @@ def draw(shown: Plot, form: str) -> bytes:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rightpool", "font.size": 9}):
         figure = Figure(figsize=SIZE, layout="constrained")
         figure.suptitle(shown.title)
-        panels: Sequence[Sequence[Any]] = figure.subplots(3, 2)
+        grid = figure.add_gridspec(4, 2)
         drawing: tuple[tuple[Any, Callable[[Any, Plot], None]], ...] = (
-            (panels[0][0], _roofline),
-            (panels[0][1], _sizes),
-            (panels[1][0], _offers),
-            (panels[1][1], _parts),
-            (panels[2][0], _ranks),
-            (panels[2][1], _history),
+            (grid[0, 0], _roofline),
+            (grid[0, 1], _sizes),
+            (grid[1, 0], _offers),
+            (grid[1, 1], _parts),
+            (grid[2, 0], _ranks),
+            (grid[2, 1], _history),
+            (grid[3, :], _memory),
         )
-        for axes, panel in drawing:
-            panel(axes, shown)
+        for place, panel in drawing:
+            panel(figure.add_subplot(place), shown)
         file = io.BytesIO()
         figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else {}, dpi=120)
     return file.getvalue()
@@ -206,6 +210,29 @@ def _ranks(axes: Any, shown: Plot) -> None:
     axes.invert_yaxis()
     axes.set_xlim(-5.0, 105.0)
     _label(axes, "% of the time of a rank", ["from the least to the most, with their ranks; dots are the median"])
+
+
+def _memory(axes: Any, shown: Plot) -> None:
+    axes.set_title("Memory in use, by the newest trace")
+    memory = shown.memory
+    if memory is None or not memory.timeline:
+        _empty(axes, "no trace says it: rightpool trace takes one")
+        return
+    count = len(memory.timeline)
+    levels = [level / _GIB for level in memory.timeline]
+    axes.stairs(levels, [100.0 * part / count for part in range(count + 1)], fill=True, color="tab:blue", alpha=0.4)
+    peak = memory.peak_bytes / _GIB
+    axes.plot([100.0 * memory.at], [peak], "o", color="black", label=f"most: {memory_size(memory.peak_bytes)}")
+    for name, size, style in (
+        ("held by the framework's allocator", memory.reserved_bytes, "--"),
+        ("of the device", memory.capacity_bytes, "-"),
+    ):
+        if size is not None:
+            axes.axhline(size / _GIB, color=_GREY, linestyle=style, label=f"{name}: {memory_size(size)}")
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("GiB more than at the start" if memory.device == HOST else "GiB")
+    axes.legend(fontsize=7, loc="lower right")
+    _label(axes, "% of the time that was traced", ["" if memory.device is None else memory.device])
 
 
 def _history(axes: Any, shown: Plot) -> None:

@@ -9,8 +9,9 @@ A job is moved rather when it was measured too slow than too fast, and some minu
 - r₀ is the mean over the last hour there and not the window that the decision was taken on, and r₁ that over the first
   two hours here. What comes later says more of the job than of the move.
 - What was measured and what was predicted of r₀/r₁ each count by how sure they are: by how much such spans of this job
-  differ by themselves, and by how likely the promise is kept (`Promise`). They are weighed again when more is known of
-  the former.
+  differ by themselves, of which one is of another place, and by how likely the promise is kept (`Promise`). They are
+  weighed again when more is known of the former. A move that is measured too low is undone and one that is measured too
+  high is kept, so that what is believed too easily makes `saved` too large.
 - An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
   job whose sequence grows r₁ is lower wherever it runs.
 - A fault that throttles chips says nothing of their pool. r₀ is taken since it was repaired, else it is what healthy
@@ -29,7 +30,12 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.steadiness import PRIOR_SD, doubt_of_ratio, variance_of_difference
+from rightpool.profiles.steadiness import (
+    PRIOR_SD,
+    doubt_of_ratio,
+    variance_between_places,
+    variance_of_difference,
+)
 from rightpool.profiles.track import Track
 
 BEFORE_SECONDS: Final = 3600.0
@@ -138,10 +144,10 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
     measured = math.log(there.baseline / here.rate) + max(-_MOST_DRIFT, min(_MOST_DRIFT, aged))
     before = max(there.windows, 1)
     usual = _usual(variation, before)
-    variance, _ = variance_of_difference(variation, before, usual)
+    variance = variance_between_places(variation, before, usual)
     if not there.predicted:
         return math.exp(measured + variance / 2.0)
-    sd, _ = doubt_of_ratio(variation, before, here.windows, usual)
+    sd = math.sqrt((variance + variance_between_places(variation, here.windows, usual)) / 2.0)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
     weight = promise.expected_weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log

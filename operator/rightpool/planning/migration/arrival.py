@@ -20,7 +20,6 @@ from rightpool.planning.migration.verification import (
     MOST_WINDOWS,
     Verdict,
     Verification,
-    measured_cost_per_million,
     verifiable,
     verify,
 )
@@ -104,10 +103,7 @@ def with_size_measured(job: Job) -> Job:
         return job
     if seen.windows < FEWEST_WINDOWS:
         return job
-    cost = measured_cost_per_million(seen.rate, revision.cost_per_hour)
-    measured = replace(
-        last, realised_throughput=seen.rate, realised_cost_per_million=cost, throttled=throttled_now(job)
-    )
+    measured = replace(last, realised_throughput=seen.rate, throttled=throttled_now(job))
     return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))
 
 
@@ -159,7 +155,6 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         migration,
         unit=result.unit,
         realised=result.throughput,
-        realised_cost=result.cost_per_million,
         doubt=result.doubt,
         throttled=throttled_now(job),
         message=message,
@@ -204,6 +199,7 @@ def _turned_back(
         message="",
         failure=failure,
         failure_message=message,
+        baseline_rates=(),
         saved_before=job.observed.checkpoint_at,
         saved_at=None,
     )

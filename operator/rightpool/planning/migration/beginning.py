@@ -33,7 +33,6 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
     number = job.state.decisions + 1
     current = assessment.current
     measured = None if current is None else current.throughput
-    cost = None if current is None else current.cost_per_million
     migration = Migration(
         id=f"d-{number}",
         action=decision.action,
@@ -46,10 +45,8 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
         message=words.decided(job, assessment, now),
         unit=decision.candidate.unit if current is None else current.unit,
         predicted=decision.candidate.throughput,
-        predicted_cost=decision.candidate.cost_per_million,
         baseline=None if measured is None else measured.median,
         healthy_baseline=None if current is None else current.healthy,
-        baseline_cost=None if cost is None else cost.median,
         without_return=Reason.SOURCE_NOT_HELD if isinstance(decision.evidence, SourceNotHeld) else None,
     )
     return job.with_state(replace(job.state, migration=migration, decisions=number))

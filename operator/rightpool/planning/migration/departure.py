@@ -18,7 +18,7 @@ from rightpool.planning.migration.ending import end_migration, with_avoided, wit
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
-from rightpool.planning.migration.verification import MOST_WINDOWS, measured_cost_per_million
+from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.steadiness import pace
 
@@ -149,22 +149,16 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
     if seen is not None and migration.action is not Action.START and not migration.rolling_back:
         repaired = healthy is not None and not throttled_now(job)
         if seen.unit is not migration.unit:  # what was promised is of another unit
-            migration = replace(migration, predicted=None, predicted_cost=None)
+            migration = replace(migration, predicted=None)
         elif migration.predicted is not None and before:
             # What is promised is a ratio, and the job itself may have changed meanwhile.
             ratio = seen.rate / (healthy if repaired and healthy else before)
-            cost = migration.predicted_cost
-            migration = replace(
-                migration,
-                predicted=migration.predicted.times(ratio),
-                predicted_cost=None if cost is None else cost.times(1.0 / ratio),
-            )
+            migration = replace(migration, predicted=migration.predicted.times(ratio))
         migration = replace(
             migration,
             unit=seen.unit,
             baseline=seen.rate,
             healthy_baseline=None if repaired or healthy is None or not before else healthy * seen.rate / before,
-            baseline_cost=measured_cost_per_million(seen.rate, migration.source.cost_per_hour),
             baseline_windows=seen.windows,
             baseline_rates=rates,
         )

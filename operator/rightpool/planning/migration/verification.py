@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Z80
+from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
@@ -88,13 +89,6 @@ class Verification:
     """Whether it was to be faster, is not, and costs more: then ratio and likely are those of the cost."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What throughput counts."""
-
-
-def measured_cost_per_million(throughput: float, cost_per_hour: float | None) -> float | None:
-    """Dollars per million units of work; None where the price is unknown or nothing is processed."""
-    if cost_per_hour is None or throughput <= 0:
-        return None
-    return cost_per_hour / 3600 / throughput * 1e6
 
 
 def regression_ratio(

@@ -33,13 +33,15 @@ _NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED
 def migrating(job: Job, context: Context) -> Statement | None:
     migration = job.state.migration
     if migration is not None:
+        source, target = migration.moving.placement, migration.target.placement
+        way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
         if job.awaits_approval:
             how = (
                 f"Approve by `rightpool approve {job.key.name}`, or the annotation {ANNOTATION_APPROVE}={migration.id}"
             )
             if job.approved is not None and not _known(job):
                 return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {migration.id} waits. {how}")
-            return Statement("False", Reason.AWAITING_APPROVAL, f"{migration.id}: {migration.message}. {how}")
+            return Statement("False", Reason.AWAITING_APPROVAL, f"{way}. {how}")
         waiting = None if context.assessment is None else context.assessment.waits_for
         if migration.phase is Phase.PLANNED and waiting is not None:
             return Statement("False", waiting.reason, f"{migration.id}: {limit_text(waiting, context.now)}")
@@ -47,15 +49,15 @@ def migrating(job: Job, context: Context) -> Statement | None:
         waits = "" if foreign is None else f". {foreign_pod_text(foreign)}"
         if job.state.pause is not None:
             waits = ". The job is stopped; the move goes on when it runs again"
-        source, target = migration.moving.placement, migration.target.placement
-        way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
-        reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
+        reason, why = _MOVING.get(migration.action, Reason.MOVING), f": {migration.message}"
+        if migration.phase is Phase.PLANNED:
+            why = ""  # status.recommendation has it until the move begins
         if migration.rolling_back:
-            reason, why = Reason.ROLLING_BACK, str(migration.failure_message)
+            reason, why = Reason.ROLLING_BACK, ""  # Verified has it
         stuck = unended(job, context.now) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
         if stuck is not None:
             reason, waits = Reason.PODS_NOT_ENDING, f". {unended_text(stuck)}"
-        return Statement("True", reason, f"{way}, {migration.phase.value}: {why}{waits}")
+        return Statement("True", reason, f"{way}, {migration.phase.value}{why}{waits}")
     if job.state.revision is None or job.state.finished is not None:
         return None
     decision = None if context.assessment is None else context.assessment.decision
@@ -92,9 +94,9 @@ def _unknown(job: Job) -> str:
 
 def verified(job: Job, context: Context) -> Statement | None:
     migration = job.state.migration
-    if migration is not None and not migration.rolling_back:
-        if not migration.promises or migration.phase is Phase.PLANNED:
-            return _last_verified(job)
+    if migration is not None and migration.failure is not None:
+        return Statement("False", migration.failure, f"{migration.id}: {migration.failure_message}")
+    if migration is not None and migration.promises and migration.phase is not Phase.PLANNED:
         return Statement("Unknown", Reason.VERIFICATION_PENDING, f"{migration.id} is {migration.phase.value}")
     return _last_verified(job)
 
@@ -107,6 +109,7 @@ def _last_verified(job: Job) -> Statement | None:
     entry: LedgerEntry | None = next((e for e in reversed(job.state.history) if _was_tried(e)), None)
     if entry is None:
         return None
-    message = f"{entry.id}: {entry.message}" if entry.message else entry.id
+    # Until the next move is decided; then status.history has it.
+    message = f"{entry.id}: {entry.message}" if entry.message and job.state.migration is None else entry.id
     delivered = entry.outcome is Outcome.VERIFIED and entry.reason == Reason.DELIVERED
     return Statement("True" if delivered else "False", entry.reason, message)

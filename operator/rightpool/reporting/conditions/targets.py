@@ -36,7 +36,7 @@ def cost_efficient(job: Job, context: Context) -> Statement | None:
         return Statement("False", Reason.OVER_BUDGET, f"{dollars(spent)} of {dollars(float(budget))} are spent")
     migration = job.state.migration
     if migration is not None and migration.phase is Phase.PLANNED and migration.reason in _BETTER:
-        return Statement("False", migration.reason, f"{migration.id}: {migration.message}")
+        return Statement("False", migration.reason, f"{migration.id} is planned: status.recommendation says why")
     if migration is not None:
         return Statement("Unknown", Reason.VERIFICATION_PENDING, f"{migration.id} is under way")
     if complete_profile(job) is None or context.assessment is None or job.state.revision is None:

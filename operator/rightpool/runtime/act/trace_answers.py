@@ -12,11 +12,15 @@ from pydantic_core import from_json
 from rightpool import contract
 from rightpool.api.trace import (
     MAX_COLLECTIVES,
+    MAX_DEVICES,
     MAX_OPERATIONS,
+    MAX_STEP_ENDS,
     MAX_TIMELINE,
+    TraceDevicePeak,
     TraceMemory,
     TraceOperation,
     TracePart,
+    TracePhase,
     TraceReason,
     TraceState,
     TraceSummary,
@@ -42,6 +46,7 @@ _PARTS: Final = {
     contract.PART_LAUNCH: "Launch",
     contract.PART_IDLE: "Idle",
 }
+_PHASES: Final = {phase: TracePhase(phase.capitalize()) for phase in contract.TRACE_PHASES}
 _ON: Final = {"device": "Device", "host": "Host"}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_MESSAGE: Final = 300
@@ -124,7 +129,27 @@ def _operation(body: Any, *, exposed: bool) -> TraceOperation:
 
 def _memory(body: Any) -> TraceMemory:
     timeline = tuple(_bytes(one) for one in body["timeline"][:MAX_TIMELINE])
-    return TraceMemory(_bytes(body["peak"]), _share(body["at"]), timeline)
+    return TraceMemory(
+        _bytes(body["peak"]),
+        _share(body["at"]),
+        timeline,
+        # A sidecar of a version before tells none of these.
+        device=None if body.get("device") is None else _text(body["device"], _LONGEST_NAME),
+        reserved_bytes=_known_bytes(body, "reserved"),
+        capacity_bytes=_known_bytes(body, "capacity"),
+        at_step=None if body.get("step") is None else _share(body["step"]),
+        phase=None if body.get("phase") is None else _PHASES[body["phase"]],
+        step_ends=tuple(_bytes(one) for one in body.get("ends", ())[:MAX_STEP_ENDS]),
+        others=tuple(_device(one) for one in body.get("others", ())[:MAX_DEVICES]),
+    )
+
+
+def _device(body: Any) -> TraceDevicePeak:
+    return TraceDevicePeak(_text(body["device"], _LONGEST_NAME), _bytes(body["peak"]), _known_bytes(body, "reserved"))
+
+
+def _known_bytes(body: Any, name: str) -> int | None:
+    return None if body.get(name) is None else _bytes(body[name])
 
 
 def _bytes(value: Any) -> int:

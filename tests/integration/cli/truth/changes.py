@@ -103,7 +103,7 @@ def of_edits(scene: Scene) -> Statements:
     eventually(lambda: scene.fleet.status("saving").get("history"), what="the move is given up")
     (entry, *_) = scene.fleet.status("saving")["history"]
     yield Statement("saving: the outcome", entry["outcome"], entry["outcome"] == "Superseded")
-    yield Statement("saving: nothing is proven", entry, "realisedThroughput" not in entry)
+    yield Statement("saving: nothing is proven", entry, "realised" not in entry)
 
 
 def of_what_the_child_is_given(scene: Scene) -> Statements:

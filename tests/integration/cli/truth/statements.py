@@ -208,11 +208,10 @@ def of_history(scene: Scene) -> Statements:
     entry = items[0]["entry"]
     way = (entry["from"]["pool"], entry["to"]["pool"], entry["outcome"])
     yield Statement("history moved: the way", way, way == (A100, A10G, "Verified"))
-    for key, pool in (("baseline", A100), ("realised", A10G)):
-        rate, dollars = entry[f"{key}Throughput"], entry[f"{key}CostPerMillion"]
-        true = machines.published_rate(pool, 1)
-        yield Statement(f"history moved: {key} rate", rate, near(rate, true, MEASURED))
-        yield Statement(f"history moved: {key} $/M", dollars, near(dollars, PRICES[pool] / 3600 / true * 1e6, MEASURED))
+    for key, price, pool in (("baseline", "fromPerHour", A100), ("realised", "toPerHour", A10G)):
+        rate, dollars = entry[key], entry[price]
+        yield Statement(f"history moved: {key} rate", rate, near(rate, machines.published_rate(pool, 1), MEASURED))
+        yield Statement(f"history moved: {price}", dollars, near(dollars, PRICES[pool]))
     text = scene.user.text("history", "steady")
     yield Statement("history steady", text, "nothing has been moved" in text)
 

@@ -31,11 +31,10 @@ def decision(number: int, outcome: str, source: str, target: str, began: float, 
         "finishedAt": moment(ended),
         "outcome": outcome,
         "reason": "Delivered",
-        "predictedThroughput": "6100",
-        "baselineThroughput": "3000",
-        "realisedThroughput": "6070",
-        "predictedCostPerMillion": "0.90",
-        "realisedCostPerMillion": "0.92",
+        "predicted": "6100",
+        "baseline": "3000",
+        "realised": "6070",
+        "toPerHour": "20.1",
         **changes,
     }
 
@@ -49,8 +48,8 @@ MOVED = [
         "a10g",
         1500,
         1000,
-        baselineThroughput="6070",
-        realisedThroughput="2500",
+        baseline="6070",
+        realised="2500",
     ),
 ]
 

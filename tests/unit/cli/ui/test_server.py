@@ -86,7 +86,7 @@ def test_the_fleet_in_numbers() -> None:
 
 def test_what_was_promised_and_delivered_and_when_it_ends() -> None:
     row = next(line for line in browser_of(fleet()).get("/").text.splitlines() if 'id="job-vision/moved"' in line)
-    assert words(row)[-2:] == ["0.9", "0.92"]
+    assert words(row)[-2:] == ["0.915", "0.92"]
     assert "2.0 h" in " ".join(words(row))
 
 

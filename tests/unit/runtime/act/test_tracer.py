@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.kubernetes import JOBS
-from rightpool.api.trace import Trace, TraceMemory, TraceReason, TraceState
+from rightpool.api.trace import Trace, TraceDevicePeak, TraceMemory, TracePhase, TraceReason, TraceState
 from rightpool.cluster.resources import PODS
 from rightpool.planning.job import Job
 from rightpool.planning.migration.commands import RequestTrace
@@ -22,7 +22,17 @@ from tests.unit.runtime.act.world import World
 from tests.unit.runtime.makers import child, pod
 
 GEMM = {"name": "gemm", "count": 8, "share": 0.4, "flops": 4e14, "bytes": 2e12}
-MEMORY: dict[str, Any] = {"peak": 2**34, "at": 0.43, "timeline": [2**33, 2**34]}
+OLDER_MEMORY: dict[str, Any] = {"peak": 2**34, "at": 0.43, "timeline": [2**33, 2**34]}
+MEMORY = {
+    **OLDER_MEMORY,
+    "device": "cuda:0",
+    "reserved": 2**35,
+    "capacity": 2**36,
+    "step": 0.25,
+    "phase": "backward",
+    "ends": [2**32, 2**33],
+    "others": [{"device": "cuda:1", "peak": 2**30, "reserved": 2**31}, {"device": "cuda:2", "peak": 7}],
+}
 SUMMARY = {
     "on": "device",
     "seconds": 0.5,
@@ -299,7 +309,19 @@ def test_a_new_operator_asks_all_pods_again(world: World, every_rank: Job) -> No
         answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": [{"name": "a"}]}}]),
         *(
             answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "memory": {**MEMORY, **wrong}}}])
-            for wrong in ({"peak": -1}, {"peak": 2**60}, {"at": 1.5}, {"timeline": ["x"]})
+            for wrong in (
+                {"peak": -1},
+                {"peak": 2**60},
+                {"at": 1.5},
+                {"timeline": ["x"]},
+                {"device": 7},
+                {"reserved": -1},
+                {"capacity": "many"},
+                {"step": 2},
+                {"phase": "asleep"},
+                {"ends": 5},
+                {"others": [{"peak": 5}]},
+            )
         ),
         *(
             answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "operations": [{**GEMM, **wrong}]}}])
@@ -327,13 +349,27 @@ def test_kinds_of_operations_are_absent_where_the_sidecar_has_none() -> None:
 
 def test_rates_and_memory() -> None:
     found = read_answer(answer(state="captured", ranks=[RANK])).ranks[0].summary
-    assert found is not None and found.memory == TraceMemory(2**34, 0.43, (2**33, 2**34))
+    assert found is not None and found.memory == TraceMemory(
+        2**34,
+        0.43,
+        (2**33, 2**34),
+        "cuda:0",
+        2**35,
+        2**36,
+        0.25,
+        TracePhase.BACKWARD,
+        (2**32, 2**33),
+        (TraceDevicePeak("cuda:1", 2**30, 2**31), TraceDevicePeak("cuda:2", 7)),
+    )
     gemm, copy = found.operations
     assert (gemm.flops_per_second, gemm.bytes_per_second) == (4e14, 2e12)
     assert (copy.flops_per_second, copy.bytes_per_second) == (None, None)
     older = {name: value for name, value in SUMMARY.items() if name != "memory"}
     before = read_answer(answer(state="captured", ranks=[{**RANK, "summary": older}])).ranks[0].summary
     assert before is not None and before.memory is None
+    less = read_answer(answer(state="captured", ranks=[{**RANK, "summary": {**older, "memory": OLDER_MEMORY}}]))
+    summary = less.ranks[0].summary
+    assert summary is not None and summary.memory == TraceMemory(2**34, 0.43, (2**33, 2**34))
 
 
 def test_an_answer_is_bounded_and_plain() -> None:
@@ -344,10 +380,11 @@ def test_an_answer_is_bounded_and_plain() -> None:
     assert len(found.ranks) == 256
     summary = found.ranks[0].summary
     assert summary is not None and len(summary.operations) == 10
-    long = {**MEMORY, "timeline": [1] * 5000}
+    long = {**MEMORY, "timeline": [1] * 5000, "ends": [1] * 5000, "others": MEMORY["others"] * 500}
     (one,) = read_answer(answer(state="captured", ranks=[{**RANK, "summary": {**SUMMARY, "memory": long}}])).ranks
     memory = None if one.summary is None else one.summary.memory
-    assert memory is not None and len(memory.timeline) == 24
+    assert memory is not None
+    assert (len(memory.timeline), len(memory.step_ends), len(memory.others)) == (24, 16, 8)
     assert all(len(one.name) < 81 and one.name.isprintable() for one in summary.operations)
     refused = read_answer(answer(state="failed", reason="Gone\n", message="\x00" * 5 + "y" * 5000))
     assert refused.reason is TraceReason.CAPTURE_FAILED and refused.message == "y" * 295

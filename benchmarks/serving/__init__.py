@@ -1,0 +1,1 @@
+"""How far latency and throughput of serving are from simulations, a real server and published results."""
