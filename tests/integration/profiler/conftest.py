@@ -24,6 +24,7 @@ from typing import Any, Final
 import pytest
 
 from rightpool import contract
+from tests.integration.profiler.forking import Forked, ForkHost
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the token of this Revision"
@@ -40,6 +41,8 @@ _HURRY: Final = {
     "reporter.py": {"PERIOD = 1.0": "PERIOD = 0.1", "_LAST_WORD = 10.0": "_LAST_WORD = 60.0"},
     "checkpoint.py": {"_WALK_EVERY = 2.0": "_WALK_EVERY = 0.3"},
 }
+# A trace that is asked for holds all its steps, however slow the machine.
+ALL_STEPS: Final = {"_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"}
 _EAGER: Final = {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"}
 
 Page = dict[str, float]  # `name{labels}` → value
@@ -64,7 +67,7 @@ class Pod:
     chips: int = 1
     mode: str = "Signal"
     sidecar: subprocess.Popen[bytes] | None = None
-    programs: list[subprocess.Popen[str]] = field(default_factory=list)
+    programs: list[subprocess.Popen[str] | Forked] = field(default_factory=list)
     sockets: list[socket.socket] = field(default_factory=list)
 
     @property
@@ -197,7 +200,7 @@ class Pod:
         for program in self.programs:
             if program.poll() is None:
                 program.kill()
-            program.communicate()
+            program.communicate(timeout=PATIENCE)
         for held in self.sockets:
             held.close()
         if self.sidecar is not None:
@@ -247,6 +250,26 @@ def make_pod(installed: Path) -> Iterator[Callable[..., Pod]]:
 def make_lasting_pod(installed: Path) -> Iterator[Callable[..., Pod]]:
     """For programs that several tests look at."""
     yield from _pods(installed)
+
+
+@pytest.fixture(scope="session")
+def torch_host(installed: Path) -> Iterator[ForkHost]:
+    """For programs that only train. An optimizer's first step imports torch._dynamo."""
+    for make in _pods(installed):
+        pod = make()
+        pod.alter("torch_trace.py", ALL_STEPS)
+        host = ForkHost(pod, "torch", "torch._dynamo")
+        yield host
+        host.stop()
+
+
+@pytest.fixture(scope="session")
+def jax_host(installed: Path) -> Iterator[ForkHost]:
+    """For programs that only train."""
+    for make in _pods(installed):
+        host = ForkHost(make(), "jax")
+        yield host
+        host.stop()
 
 
 @pytest.fixture

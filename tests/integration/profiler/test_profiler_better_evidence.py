@@ -14,6 +14,7 @@ from rightpool.profiles.step_count import Basis
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.scrape import ScrapeReader
 from tests.integration.profiler.conftest import PATIENCE, Page, Pod
+from tests.integration.profiler.forking import ForkHost
 from tests.unit.planning.jobs import NOW, changed, running, spec
 
 # Ten steps whenever it is told to: "rows" of a batch of 8 that is given to the module, "mixed" with arrays that do not
@@ -46,10 +47,9 @@ for line in sys.stdin:
 """
 
 
-def pages(pod: Pod, phases: list[str]) -> Iterator[tuple[int, Page]]:
+def pages(host: ForkHost, pod: Pod, phases: list[str]) -> Iterator[tuple[int, Page]]:
     """After each ten steps: how many the program has made, and the page that has them."""
-    program = pod.start("-c", _PROGRAM)
-    assert program.stdin is not None and program.stdout is not None
+    program = host.start(pod, _PROGRAM)
     for number, phase in enumerate(phases, 1):
         program.stdin.write(phase + "\n")
         program.stdin.flush()
@@ -67,7 +67,9 @@ def quality(page: Page, field: str) -> list[str]:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("per_step", [None, 8])
-def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(pod: Pod, per_step: int | None) -> None:
+def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(
+    torch_host: ForkHost, pod: Pod, per_step: int | None
+) -> None:
     pytest.importorskip("torch")
     progress = {} if per_step is None else {"progress": {"samplesPerStep": per_step}}
     job = running(made=spec(profiling={"interval": "10s", "window": "1m"}, **progress))
@@ -76,7 +78,7 @@ def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(pod: Pod,
     reader = ScrapeReader(port=pod.port, timeout=60.0, budget=120.0, clock=lambda: clock[0])
     target = Target(window.key, (("pod-0", "127.0.0.1"),), 10.0)
     bases = []
-    for made, page in pages(pod, 5 * ["rows"] + 12 * ["mixed"]):
+    for made, page in pages(torch_host, pod, 5 * ["rows"] + 12 * ["mixed"]):
         clock[0] = float(made)
         counted = made <= 50
         assert quality(page, contract.SAMPLES) == ["measured" if counted else "missing"]
@@ -99,11 +101,11 @@ def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(pod: Pod,
 
 
 @pytest.mark.torch
-def test_an_optimizer_that_comes_later_makes_steps_measured_and_none_twice(pod: Pod) -> None:
+def test_an_optimizer_that_comes_later_makes_steps_measured_and_none_twice(torch_host: ForkHost, pod: Pod) -> None:
     pytest.importorskip("torch")
     found = [
         (made, page[contract.STEPS], quality(page, contract.STEPS))
-        for made, page in pages(pod, 3 * ["hand"] + 3 * ["rows"])
+        for made, page in pages(torch_host, pod, 3 * ["hand"] + 3 * ["rows"])
     ]
     assert [one for *_, one in found] == 3 * [["derived"]] + 3 * [["measured"]]
     counts = [steps for _, steps, _ in found]

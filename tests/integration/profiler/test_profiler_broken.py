@@ -1,6 +1,7 @@
 """With any defect in or around the agent, the program runs, prints and ends as without the agent."""
 
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -189,6 +190,16 @@ print(orbax.checkpoint.Checkpointer.save.__name__, save_file.__module__)
 """
 
 
+@pytest.fixture(scope="module")
+def savers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all, so that what the bare program prints is found once."""
+    folder = tmp_path_factory.mktemp("savers")
+    for name, text in _SAVERS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -205,17 +216,17 @@ print(orbax.checkpoint.Checkpointer.save.__name__, save_file.__module__)
         "checkpoint_files.py newest",
     ],
 )
-def test_saves_are_the_programs_own(make_pod: Callable[..., Pod], tmp_path: Path, where: str) -> None:
+def test_saves_are_the_programs_own(make_pod: Callable[..., Pod], savers: Path, where: str) -> None:
     pod = make_pod()
-    for name, text in _SAVERS.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    program = f"there = {str(tmp_path)!r}\n{_SAVES}\n{STEPS}".replace("time.sleep(0.01)", "time.sleep(0.03)")
+    there = savers / "saved"
+    shutil.rmtree(there, ignore_errors=True)
+    there.mkdir()
+    program = f"there = {str(there)!r}\n{_SAVES}\n{STEPS}".replace("time.sleep(0.01)", "time.sleep(0.03)")
     if where:
         module, *functions = where.split()
         fail(pod, module, *functions)
-    environment = {contract.ENV_CHECKPOINT_PATH: str(tmp_path)} if "newest" in where else {}
-    assert same(pod, "-c", program, path=str(tmp_path), **environment)[0] == 0
+    environment = {contract.ENV_CHECKPOINT_PATH: str(there)} if "newest" in where else {}
+    assert same(pod, "-c", program, path=str(savers), **environment)[0] == 0
     assert (pod.shared / "failed").exists() is bool(where)
 
 

@@ -1,11 +1,13 @@
 """The share of time in which real programs compile: each step has another shape."""
 
+from subprocess import Popen
 from typing import Final
 
 import pytest
 
 from rightpool import contract
 from tests.integration.profiler.conftest import PATIENCE, Pod
+from tests.integration.profiler.forking import Forked, ForkHost
 
 _TORCH: Final = """
 import time
@@ -32,32 +34,31 @@ for number in range(20):
 """
 
 
-def compiled(pod: Pod, program: str) -> float | None:
+def compiled(pod: Pod, running: Popen[str] | Forked) -> float | None:
     """The share of the program's time in which it compiled; None where the page has none."""
-    running = pod.start("-c", program)
     _, errors = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, errors
     return pod.page(lambda page: page.get(contract.STEPS) == 20).get(contract.COMPILE)
 
 
 @pytest.mark.torch
-def test_pytorch_that_compiles_each_step(pod: Pod) -> None:
+def test_pytorch_that_compiles_each_step(torch_host: ForkHost, pod: Pod) -> None:
     pytest.importorskip("torch")
-    again = compiled(pod, _TORCH)
+    again = compiled(pod, torch_host.start(pod, _TORCH))
     assert again is not None and 0.0 < again < 1.0
 
 
 @pytest.mark.torch
-def test_pytorch_that_compiles_nothing_says_nothing(pod: Pod) -> None:
+def test_pytorch_that_compiles_nothing_says_nothing(torch_host: ForkHost, pod: Pod) -> None:
     pytest.importorskip("torch")
     eager = _TORCH.replace('torch.compile(net, backend="aot_eager", dynamic=False)', "net").replace(
         "torch._dynamo.reset()", "pass"
     )
-    assert compiled(pod, eager) is None
+    assert compiled(pod, torch_host.start(pod, eager)) is None
 
 
 @pytest.mark.jax
 def test_jax_that_compiles_each_step(pod: Pod) -> None:
     pytest.importorskip("jax")
-    again = compiled(pod, _JAX)
+    again = compiled(pod, pod.start("-c", _JAX))
     assert again is not None and 0.0 < again < 1.0

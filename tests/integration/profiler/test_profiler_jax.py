@@ -11,6 +11,7 @@ import pytest
 from rightpool import contract
 from tests.integration.profiler.comparison import same
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Pod, free_port
+from tests.integration.profiler.forking import ForkHost
 
 pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
@@ -61,8 +62,8 @@ _WAYS = {
 
 
 @pytest.mark.parametrize("way", list(_WAYS))
-def test_every_way_of_compiling_a_step_is_counted(pod: Pod, way: str) -> None:
-    program = pod.start("-c", _LOOP.format(make=_WAYS[way]))
+def test_every_way_of_compiling_a_step_is_counted(jax_host: ForkHost, pod: Pod, way: str) -> None:
+    program = jax_host.start(pod, _LOOP.format(make=_WAYS[way]))
     out, err = program.communicate(timeout=PATIENCE)
     assert (program.returncode, err) == (0, "")
     found = pod.page(lambda page: page.get(contract.STEPS, 0) >= 30)
@@ -94,19 +95,19 @@ def call(p, b, lr):
     [(_TWO_FUNCTIONS, None), (_UNEVEN.format(rows=3), 256)],
     ids=["two functions", "a smaller last batch"],
 )
-def test_flops_are_of_the_whole_step_or_absent(pod: Pod, make: str, flops: int | None) -> None:
-    program = pod.start("-c", _LOOP.format(make=make))
+def test_flops_are_of_the_whole_step_or_absent(jax_host: ForkHost, pod: Pod, make: str, flops: int | None) -> None:
+    program = jax_host.start(pod, _LOOP.format(make=make))
     assert program.communicate(timeout=PATIENCE)[1] == ""
     found = pod.page(lambda page: page.get(contract.MODEL_INFO + '{precision="fp32"}', 0) == 1)
     assert found.get(contract.STEP_FLOPS) == flops
 
 
-def test_the_precision_is_that_of_the_matrix_products(pod: Pod) -> None:
+def test_the_precision_is_that_of_the_matrix_products(jax_host: ForkHost, pod: Pod) -> None:
     """Parameters in single precision, computed with in half, as mixed precision is written in JAX."""
     half = "x, w = batch['x'].astype(jnp.bfloat16), p['w'].astype(jnp.bfloat16)"
     mixed = _LOOP.replace('(batch["x"] @ p["w"] - batch["y"])', '(half(batch, p) - batch["y"])')
     make = f"def half(batch, p):\n    {half}\n    return (x @ w).astype(jnp.float32)\n{_WAYS['jit']}"
-    program = pod.start("-c", mixed.format(make=make))
+    program = jax_host.start(pod, mixed.format(make=make))
     assert program.communicate(timeout=PATIENCE)[1] == ""
     found = pod.page(lambda page: page.get(contract.STEPS, 0) >= 30)
     assert found[f'{contract.MODEL_INFO}{{precision="bf16"}}'] == 1
@@ -198,8 +199,8 @@ print("asked")
 """
 
 
-def test_a_program_whose_steps_cannot_be_counted_is_asked_to_save(pod: Pod) -> None:
-    program = pod.start("-c", _UNTIL_GOOD)
+def test_a_program_whose_steps_cannot_be_counted_is_asked_to_save(jax_host: ForkHost, pod: Pod) -> None:
+    program = jax_host.start(pod, _UNTIL_GOOD)
     pod.until(lambda: pod.post({"id": "d-1"})[0] == 202)
     out, err = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out, err) == (0, "asked\n", "")
@@ -224,10 +225,9 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_whose_steps_can_be_counted_no_longer_is_heard_on(pod: Pod) -> None:
+def test_a_program_whose_steps_can_be_counted_no_longer_is_heard_on(jax_host: ForkHost, pod: Pod) -> None:
     """Its calls make five steps each, and then seven: which call makes how many is not seen."""
-    running = pod.start("-c", _UNEVEN)
-    assert running.stdin is not None and running.stdout is not None
+    running = jax_host.start(pod, _UNEVEN)
     missing = f'{contract.FIELD_QUALITY}{{field="{contract.SAMPLES}",quality="missing"}}'
     for turns, seen in (
         ("5", lambda page: page.get(contract.SAMPLES) == 5 * 5 * 8),

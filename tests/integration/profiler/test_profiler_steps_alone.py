@@ -14,6 +14,7 @@ from rightpool.planning.revision_window import RevisionWindow
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.scrape import ScrapeReader
 from tests.integration.profiler.conftest import PATIENCE, Pod
+from tests.integration.profiler.forking import ForkHost
 from tests.unit.planning.jobs import NOW, judged, running, spec
 
 # What is trained on is made on the device, inside the step.
@@ -48,12 +49,11 @@ for line in sys.stdin:
 _ELASTIC = {"minChips": 1, "maxChips": 8, "batch": "Global"}
 
 
-def observed(pod: Pod, source: str) -> Iterator[Observed]:
+def observed(host: ForkHost, pod: Pod, source: str) -> Iterator[Observed]:
     """What is known after each ten steps."""
     job = running(made=spec(elasticity=_ELASTIC, profiling={"interval": "10s", "window": "1m"}))
     window = RevisionWindow.of(job, 1)
-    program = pod.start("-c", source)
-    assert program.stdin is not None and program.stdout is not None
+    program = host.start(pod, source)
     clock = [0.0]
     reader = ScrapeReader(port=pod.port, timeout=60.0, budget=120.0, clock=lambda: clock[0])
     target = Target(window.key, (("pod-0", "127.0.0.1"),), 10.0)
@@ -73,12 +73,17 @@ def observed(pod: Pod, source: str) -> Iterator[Observed]:
 
 
 @pytest.mark.parametrize(
-    "source",
-    [pytest.param(_TORCH, marks=pytest.mark.torch, id="torch"), pytest.param(_JAX, marks=pytest.mark.jax, id="jax")],
+    ("framework", "source"),
+    [
+        pytest.param("torch", _TORCH, marks=pytest.mark.torch, id="torch"),
+        pytest.param("jax", _JAX, marks=pytest.mark.jax, id="jax"),
+    ],
 )
-def test_steps_a_second_are_its_throughput_and_a_move_can_be_decided_on(pod: Pod, source: str) -> None:
-    pytest.importorskip("torch" if source is _TORCH else "jax")
-    *_, last = observed(pod, source)
+def test_steps_a_second_are_its_throughput_and_a_move_can_be_decided_on(
+    request: pytest.FixtureRequest, pod: Pod, framework: str, source: str
+) -> None:
+    pytest.importorskip(framework)
+    *_, last = observed(request.getfixturevalue(f"{framework}_host"), pod, source)
     profile = last.profile
     assert profile is not None and profile.complete and profile.unit is WorkUnit.STEPS
     assert profile.throughput is not None and profile.throughput.value == pytest.approx(1.0)

@@ -8,7 +8,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,8 @@ from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.planning.trace_ranks import with_ranks
 from rightpool.runtime.act.trace_answers import read_answer
 from rightpool_profiler.traces.kept import Kept
-from tests.integration.profiler.conftest import PATIENCE, Pod, free_port
+from tests.integration.profiler.conftest import ALL_STEPS, PATIENCE, Pod, free_port
+from tests.integration.profiler.forking import Forked, ForkHost
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -79,22 +80,19 @@ print("done", flush=True)
 
 
 class Program:
-    def __init__(self, pod: Pod, folder: Path) -> None:
+    def __init__(self, host: ForkHost, pod: Pod, folder: Path) -> None:
+        self.host = host
         self.pod = pod
         self.stop = folder / "stop"
-        self.script = folder / "program.py"
-        self.script.write_text(_PROGRAM)
-        pod.alter(
-            "torch_trace.py", {"_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"}
-        )  # four steps, however slow this machine
 
-    def start(self, ranks: int = 1, slow: int | None = None, **environment: str) -> list[subprocess.Popen[str]]:
+    def start(self, ranks: int = 1, slow: int | None = None, **environment: str) -> list[Forked]:
         """slow: the rank that computes for most of a second in each step."""
         port = str(free_port())
         launcher = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if ranks > 1 else {}
         programs = [
-            self.pod.start(
-                str(self.script),
+            self.host.start(
+                self.pod,
+                _PROGRAM,
                 STOP=str(self.stop),
                 RANK=str(rank),
                 WORK="0.7" if rank == slow else "0",
@@ -106,7 +104,14 @@ class Program:
         self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
         return programs
 
-    def end(self, programs: list[subprocess.Popen[str]]) -> None:
+    def start_alone(self, **environment: str) -> list[subprocess.Popen[str]]:
+        """A Python of its own, as users start it."""
+        self.pod.alter("torch_trace.py", ALL_STEPS)
+        program = self.pod.start("-c", _PROGRAM, STOP=str(self.stop), **environment)
+        self.pod.until(lambda: self.pod.metrics().get(contract.STEPS, 0) >= 3)
+        return [program]
+
+    def end(self, programs: Sequence[subprocess.Popen[str] | Forked]) -> None:
         """The program has run on as if nothing had happened, and said nothing that it does not say alone."""
         self.stop.touch()
         for program in programs:
@@ -116,8 +121,8 @@ class Program:
 
 
 @pytest.fixture
-def program(pod: Pod, tmp_path: Path) -> Program:
-    return Program(pod, tmp_path)
+def program(torch_host: ForkHost, pod: Pod, tmp_path: Path) -> Program:
+    return Program(torch_host, pod, tmp_path)
 
 
 def served(pod: Pod, identity: str, rank: int | str = 0) -> dict[str, Any]:
@@ -178,7 +183,7 @@ def _events(packed: bytes, answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
     pod = program.pod
-    running = program.start()
+    running = program.start_alone()
     answer = served(pod, "first")
     assert answer["state"] == contract.TRACE_CAPTURED, answer
     summary = answer["summary"]
@@ -204,7 +209,7 @@ def test_a_trace_of_a_program_on_the_cpu(program: Program) -> None:
 
 def test_memory_of_a_program_that_holds_more_after_each_step(program: Program) -> None:
     """Twice, as PyTorch goes on to count where the first trace has ended."""
-    running = program.start(HOLDS="1")
+    running = program.start_alone(HOLDS="1")
     for identity in ("first", "second"):
         answer = served(program.pod, identity)
         assert answer["state"] == contract.TRACE_CAPTURED, answer
@@ -222,7 +227,7 @@ def test_memory_of_a_program_that_holds_more_after_each_step(program: Program) -
 
 def test_memory_is_left_out_where_pytorch_would_tell_of_it(program: Program) -> None:
     """A program that asks for more of PyTorch's log than warnings gets all of it, and nothing of ours."""
-    running = program.start(TORCH_CPP_LOG_LEVEL="INFO")
+    running = program.start_alone(TORCH_CPP_LOG_LEVEL="INFO")
     answer = served(program.pod, "first")
     assert answer["state"] == contract.TRACE_CAPTURED and answer["summary"]["memory"] is None
     program.stop.touch()
