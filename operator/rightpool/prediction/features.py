@@ -17,7 +17,7 @@ from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of, observed
 from rightpool.prediction.step_shares import StepShares, step_shares
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.sample import Field
+from rightpool.profiles.sample import LARGEST, SMALLEST, Field
 from rightpool.profiles.steadiness import window_doubt
 from rightpool.profiles.traits import Parallelism
 
@@ -99,7 +99,7 @@ def features(
     throttled, throttled_sd = np.array(faults, dtype=np.float64).reshape(len(profiles), 2).T.copy()
     measured = [_throughput(profile) for profile in profiles] if paces is None else paces
     rate, noise = np.array(measured, dtype=np.float64).reshape(len(profiles), 2).T.copy()
-    usable = np.isfinite(rate) & (rate > 0.0)
+    usable = (rate >= SMALLEST) & (rate <= LARGEST)
     return Features(
         pool=np.array(pools, dtype=np.int64),
         chips=chips,
@@ -133,7 +133,7 @@ def _class(profile: Profile | None, chip: Accelerator) -> int:
 def has_rate(profile: Profile) -> bool:
     """Whether the profile holds the throughput that every prediction starts from."""
     rate = profile.throughput
-    return rate is not None and rate.value > 0.0 and math.isfinite(rate.value)
+    return rate is not None and SMALLEST <= rate.value <= LARGEST
 
 
 def _throughput(profile: Profile | None) -> tuple[float, float]:
@@ -176,7 +176,7 @@ def _seen(seen: Mapping[int, Mapping[Placement, float]], machines: Machines) -> 
         (job, machines.index[place.pool], place.chips, layout.per_group, layout.groups, rate)
         for job, rates in seen.items()
         for place, rate in rates.items()
-        if place.pool in machines.index and rate > 0.0 and math.isfinite(rate)
+        if place.pool in machines.index and SMALLEST <= rate <= LARGEST
         for layout in (Layout.of(place, machines.pools[machines.index[place.pool]]),)
     ]
     job, pool, chips, per_group, groups = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rightpool.profiles.traits import ModelTraits
+
+# Beyond these nothing of a job is measured, and arithmetic over- and underflows.
+SMALLEST: Final = 1e-12
+LARGEST: Final = 1e18
 
 
 class Field(StrEnum):

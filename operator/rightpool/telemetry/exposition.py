@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.telemetry.samples import LARGEST
+from rightpool.profiles.sample import LARGEST
 from rightpool.telemetry.sources.sidecar import METRICS
 
 _PREFIX: Final = "rightpool_"

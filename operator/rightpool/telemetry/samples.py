@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.sample import LARGEST, SMALLEST, Field, Sample
 from rightpool.profiles.traits import ModelTraits
 from rightpool.telemetry.sources.source import SourceReading
 
@@ -33,15 +33,15 @@ _RATIOS: Final = frozenset(
         Field.COMPILING,
     }
 )
-# An untrusted pod may say anything. Beyond these nothing of a job is measured, and arithmetic over- and underflows.
-LARGEST: Final = 1e18
-_SMALLEST: Final = 1e-12
 _RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio
 
 
 def admissible(field: Field, value: float) -> float | None:
-    """The value, or None where it can't be one of this field: a wrong number is worse than a missing one."""
-    if not (value == 0 or _SMALLEST <= value <= LARGEST):
+    """The value, or None where it can't be one of this field: a wrong number is worse than a missing one.
+
+    An untrusted pod may say anything.
+    """
+    if not (value == 0 or SMALLEST <= value <= LARGEST):
         return None
     if field in _RATIOS:
         return None if value > 1 + _RATIO_SLACK else min(value, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rightpool.api.choices import Batch
@@ -14,7 +14,7 @@ from rightpool.prediction.predictor import Missing
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
-from rightpool.profiles.traits import PRECISIONS, ModelTraits, Parallelism
+from rightpool.profiles.traits import PRECISIONS, UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.profiles.window import Window
 from tests.unit.prediction.fixtures import A10G, A100, TPU, at, predicted
 from tests.unit.profiles.windows import KEY, window
@@ -97,6 +97,7 @@ TRAITS = st.builds(
 )
 
 
+@example(values={}, rate=1e308, traits=UNKNOWN_TRAITS, chips=1, batch=Batch.PER_CHIP)
 @given(
     values=VALUES,
     rate=st.none() | GARBAGE,
