@@ -6,13 +6,14 @@ import csv
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
 
 import numpy as np
 
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.serving import Server, fixed_shares
+from rightpool.prediction.serving import HALF, SERVED, Server, fixed_shares
 
 LIMITS = {
     "resnet50": 0.015,
@@ -29,6 +30,10 @@ BATCHES = {"resnet50": 2048, "bert": 1024, "dlrm": 1167, "rnnt": 2048, "ssd-resn
 """Of Offline on an A100: gpu_batch_size in closed/NVIDIA/configs of github.com/mlcommons/inference_results_v2.0 and,
 for RetinaNet, inference_results_v3.0. DLRM's are 315,000 pairs, about 270 a sample (MLPerf's have 100 to 700). On other
 chips a batch is taken to be as long as there, to the nearest power of two."""
+
+TRIED_HALVES = (0.12, HALF, 1.1)
+TRIED_SERVED = (0.92, SERVED, 1.0)
+"""For `chosen_elsewhere`."""
 
 _A100 = "NVIDIA A100"
 
@@ -79,9 +84,16 @@ class Predicted:
     high: Floats
     """90th percentile."""
 
+    @property
+    def errors(self) -> Floats:
+        """Of the medians, as shares of what was published."""
+        shares: Floats = abs(self.median / self.seen - 1.0)
+        return shares
 
-def predicted(found: list[Pair]) -> dict[str, Predicted]:
-    """Server's throughput as the capacity of one replica under the limit, by benchmark."""
+
+def predicted(found: list[Pair], half: float = HALF, served: float = SERVED) -> dict[str, Predicted]:
+    """Server's throughput as the capacity of one replica under the limit, by benchmark. half, served: in place of the
+    model's constants."""
     answers = {}
     for name, limit in LIMITS.items():
         mine = [pair for pair in found if pair.benchmark == name]
@@ -94,11 +106,26 @@ def predicted(found: list[Pair]) -> dict[str, Predicted]:
         for power in np.unique(powers):
             rows = powers == power
             batch = max(1, round(2.0**power))
-            server = Server.of(batch, fixed_shares(batch))
-            capacity = server.serve(offline[rows], np.zeros(rows.sum()), 1.0, limit).capacity
+            server = _server(batch, half)
+            capacity = server.serve(offline[rows] * served / SERVED, np.zeros(rows.sum()), 1.0, limit).capacity
             ends[:, rows] = np.stack([capacity.low, capacity.median, capacity.high]) / offline[rows]
         answers[name] = Predicted(floats([pair.server for pair in mine]) / offline, *ends)
     return answers
+
+
+@cache
+def _server(batch: int, half: float) -> Server:
+    return Server.of(batch, fixed_shares(batch, half=half))
+
+
+def chosen_elsewhere(found: list[Pair]) -> dict[str, Predicted]:
+    """Each benchmark by the pair of constants that has the least median error on all others."""
+    tried = [predicted(found, half, served) for half in TRIED_HALVES for served in TRIED_SERVED]
+
+    def elsewhere(answers: dict[str, Predicted], name: str) -> float:
+        return float(np.median(np.concatenate([one.errors for other, one in answers.items() if other != name])))
+
+    return {name: min(tried, key=lambda answers: elsewhere(answers, name))[name] for name in tried[0]}
 
 
 def halves(table: Path) -> list[tuple[str, float, float]]:

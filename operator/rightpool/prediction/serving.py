@@ -37,15 +37,15 @@ _EQUALLY_LIKELY: Final = (-1.4652, -0.7916, -0.3661, 0.0, 0.3661, 0.7916, 1.4652
 _HALVINGS: Final = 60
 
 
-def fixed_shares(batch: int, least: float = 0.0, most: float = 1.0) -> tuple[float, ...]:
+def fixed_shares(batch: int, least: float = 0.0, most: float = 1.0, half: float = HALF) -> tuple[float, ...]:
     """Equally likely shares of a step with a full batch that a step with any batch takes, 0-1.
 
     least: what is known not to grow with the batch, such as the wait for the host; most: 1 less what is known to grow,
-    such as the time of matrix units.
+    such as the time of matrix units. half: as HALF.
     """
     if batch == 1:
         return (1.0,)  # nothing is less than one request
-    halves = [HALF * math.sqrt(batch) * math.exp(HALF_SD * z) for z in _EQUALLY_LIKELY]
+    halves = [half * math.sqrt(batch) * math.exp(HALF_SD * z) for z in _EQUALLY_LIKELY]
     least, most = min(max(least, 0.0), 1.0), min(max(most, 0.0), 1.0)
     low, high = min(least, most), max(least, most)
     return tuple(sorted({min(max(half / (half + batch), low), high) for half in halves}))
