@@ -215,8 +215,11 @@ def _after_warm_up(samples: Window, first: int, *, warm: bool) -> int | None:
     if not present:
         return first if len(steps) - first >= MIN_READINGS else None
     if len(present) < MIN_READINGS:
-        # Steps that take longer than a few readings: there is nothing to compare, and they are no warm-up any more.
-        return first if len(steps) - first >= MIN_READINGS and steps[first] >= WARM_UP_STEPS else None
+        # Steps that take longer than a few readings: there is nothing to compare, and they are no warm-up any more. Of
+        # faster ones there are no rates until their counters are as old as the time that a rate is taken over.
+        count = len(steps) - first
+        slow = count >= MIN_READINGS and steps[first] >= WARM_UP_STEPS and steps[-1] - steps[first] < count
+        return first if slow else None
     if warm:
         return first
     start = stationary_from([series[index] for index in present])

@@ -15,6 +15,8 @@ _MEDIAN_ERROR: Final = 1.2533
 _SIGNIFICANT: Final = 3.0
 _MATERIAL: Final = 0.05
 _MIN_HALF: Final = 3  # readings in each half
+# The same of a few readings, whose spread says little: less in one of them shifts their mean by some percent.
+_MATERIAL_OF_FEW: Final = 0.2
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -66,6 +68,8 @@ def stationary_from(values: Sequence[float]) -> int | None:
     short ramp changes means but not medians. The part before is the warm-up.
     """
     count = len(values)
+    if count < 2 * _MIN_HALF:
+        return _past_ramp(values, 0, _MATERIAL_OF_FEW) if count else 0
     step = max(1, count // 8)
     start = 0
     while count - start >= 2 * _MIN_HALF:
@@ -75,12 +79,12 @@ def stationary_from(values: Sequence[float]) -> int | None:
     return None if start else 0
 
 
-def _past_ramp(values: Sequence[float], start: int) -> int:
+def _past_ramp(values: Sequence[float], start: int, material: float = _MATERIAL) -> int:
     """The index after the leading readings that differ significantly from the median of the later half."""
     rest = values[start + (len(values) - start) // 2 :]
     level = median(rest)
     spread = _MAD_TO_SD * median([abs(value - level) for value in rest])
-    limit = max(_MATERIAL * abs(level), _SIGNIFICANT * spread)
+    limit = max(material * abs(level), _SIGNIFICANT * spread)
     while start < len(values) - len(rest) and abs(values[start] - level) > limit:
         start += 1
     return start

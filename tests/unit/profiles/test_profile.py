@@ -126,6 +126,26 @@ def test_a_shift_starts_the_profile_over() -> None:
     assert 0.4 < built.covered < 0.65
 
 
+def test_rates_that_begin_late_in_a_short_window_are_awaited() -> None:
+    """As recorded: counters read every 2 s, rates over 10 s, and steps that took four times as long at first."""
+    rates: dict[float, tuple[float, float]] = {11.0: (5009.0, 0.102)} | dict.fromkeys((13.0, 15.0), (6144.0, 0.0836))
+    rates |= dict.fromkeys((17.0, 19.0, 21.0, 23.0, 25.0), (6144.0, 0.0837))
+    steps = [5.0, 11.0, *(23.0 + 24.0 * number for number in range(11))]
+    young, profile = Window(), None
+    for number, count in enumerate(steps):
+        at = 1.0 + 2.0 * number
+        values = {Field.STEPS: count}
+        if at in rates:
+            values[Field.SAMPLES_PER_SECOND], values[Field.STEP_SECONDS] = rates[at]
+        young.append(Sample(1000.0 + at, values))
+        profile = build_profile(
+            KEY, 1, young, window=15.0, interval=2.0, expected_pods=1, now=1000.0 + at, before=profile
+        )
+        assert (profile.steadiness is Steadiness.STEADY) == (at >= 23.0), at
+    assert profile is not None
+    assert profile.readings[Field.SAMPLES_PER_SECOND].value == 6144.0
+
+
 def test_without_step_times_the_rate_is_judged() -> None:
     samples = Window()
     for number in range(31):

@@ -66,6 +66,21 @@ def test_a_drifting_series_has_no_stationary_part() -> None:
     assert stationary_from([1.5**-number for number in range(24)]) is None
 
 
+@pytest.mark.parametrize(
+    ("values", "start"),
+    [
+        ([0.167, 0.084, 0.084, 0.083], 1),
+        ([0.33, 0.167, 0.084, 0.084, 0.083], 2),
+        ([1.0, 1.1, 0.95, 1.05], 0),
+        ([3.0, 1.0], 1),
+        ([1.0], 0),
+        ([], 0),
+    ],
+)
+def test_a_ramp_is_cut_off_where_readings_are_few(values: list[float], start: int) -> None:
+    assert stationary_from(values) == start
+
+
 def test_a_short_ramp_is_cut_off_although_medians_do_not_see_it() -> None:
     ramp = [6.5, 6.5, 4.82, 3.76, 2.0, 1.92]
     assert stationary_from([*ramp, *[1.61, 1.6, 1.61, 1.6] * 3]) == len(ramp)
