@@ -117,9 +117,9 @@ LANES: Final = (
     Lane((Part(BUILD, (_module("devcluster", "build"),), seconds=2 * LIMIT_SECONDS),)),
     # What needs the processor alone, in one lane: two of them would slow down all tests that wait for a cluster. Parts
     # that need no built program come first, since they can run during the build.
-    Lane((LINT, UNIT, PROFILER, TEMPLATES, DEVCLUSTER)),
+    Lane((LINT, UNIT, PROFILER, TEMPLATES)),
     # The longest waits: a cluster of its own, so that they need not wait for anything else.
-    Lane((STORIES,)),
+    Lane((STORIES, DEVCLUSTER)),
     Lane(
         (API, RUNTIME),
         up=_module("devcluster", "up", "--name", "test"),
