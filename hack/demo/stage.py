@@ -19,6 +19,8 @@ from devcluster.spec import cache_home
 MANIFESTS: Final = Path(__file__).parent / "manifests"
 SYSTEM: Final = "rightpool-system"
 RELEASE: Final = "rightpool"
+IMAGES: Final = ("operator", "profiler", "example-training")
+"""Those that the stories run."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def install(running: Running, progress: Progress, images: Collection[str]) -> St
 
 def prepare(running: Running, progress: Progress) -> Stage:
     """Install images, chart, policy and pools."""
-    stage = install(running, progress, [recipe.short for recipe in recipes.RECIPES])
+    stage = install(running, progress, IMAGES)
     kubectl = stage.kubectl
     # The demo takes over a policy or pool that was changed by hand.
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))
