@@ -1,202 +1,142 @@
-"""What a trace costs a program on the GPU: in the steps that it covers, and after it.
+"""What a trace costs a PyTorch program on the GPU: in the steps that it covers, where it begins and ends, and after it.
 
-    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.trace_overhead [--runs 3] [--seconds 1] [--attached]
+    PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.trace_overhead [--seconds 50] [--only NAME …]
 
-Needs torch or jax with CUDA, and does what it can with those that are there. Each run is a process for each way of
-tracing, which measures the step time of some programs, has each traced by the agent's own code, measures again, and
-once more. Steps that are traced are compared with steps before, both waited for one by one; the first and the last,
-which begin and end the trace, apart. With --attached the agent is also kept from asking for the teardown of CUPTI.
-Prints a Markdown table, with the median and the least and the most of the runs. Exits 2 without a GPU.
+Needs torch with CUDA. A process of each program is traced by the agent's own code, again and again, in each way by
+turns and in an order that changes, and not at all. Three steps within a trace are compared with three right before it,
+and both begin with nothing left to do on the GPU; steps after the trace, 0.1 s of them, with as many before it.
+
+Prints a Markdown table with medians over the turns, six at least, and an interval that holds the true median in at
+least 95 of 100 cases. Exits 2 without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from rightpool import contract
 from tests.gpu import machine
+from tests.gpu.overhead import spread
 from tests.gpu.pod import Pod
+from tests.gpu.training_steps import STEPS, WORDS
 
-_MEASURE = """
-def waited(count):
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        step(); wait()
-        times.append(time.perf_counter() - began)
-    return times
-
-def rate():
-    wait()
-    began, steps = time.perf_counter(), 0
-    while time.perf_counter() - began < seconds:
-        step()
-        steps += 1
-    wait()
-    return (time.perf_counter() - began) / steps
-
-def median(times): return sorted(times)[len(times) // 2]
-
-def trace():
-    "Times of the steps that lie within a trace, and of those that begin and end it."
-    session, within, around = begin(), [], []
-    while not session.ended:
-        before = session.profiler
-        (taken,) = waited(1)
-        if session.profiler is not before or session.ended: around.append(taken)
-        elif before is not None: within.append(taken)
-    end(session)
-    return within, around
-
-def measure():
-    rate()
-    found = {"steps": [rate()], "within": None, "still": None}
-    for turn in range(2):
-        alone = median(waited(20))
-        if way != "none":
-            within, around = trace()
-            found["within"] = found["within"] or median(within) / alone
-            found["still"] = found["still"] or sum(around) - len(around) * alone
-        found["steps"].append(rate())
-    return found
-"""
-PROGRAMS = {
-    "torch": """
+PROGRAM = """
 import json, os, sys, time
-way, seconds = sys.argv[1], float(sys.argv[2])
-if way == "attached": os.putenv = lambda *_: None
-import torch
-from rightpool_agent import torch_trace
+from rightpool_agent import torch_log, torch_trace
 
-def begin():
-    torch_trace._taken = False
-    return torch_trace.begin_requested() if way == "requested" else torch_trace.begin()
+WITHIN = 3
+silence = torch_log.silence
 
-def end(session):
+def timed(count):
+    began = time.perf_counter()
+    for _ in range(count): step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / count
+
+def begin(way):
+    if way == "kernels":
+        torch_trace._taken = False
+        return torch_trace.begin()
+    torch_log.silence = silence if way == "memory" else lambda: False
+    return torch_trace.begin_requested()
+
+def traced(way):
+    session = begin(way)
+    assert not isinstance(session, str) and session is not None, session
+    first = timed(1)
+    assert session.profiler is not None, "its hook has begun the trace"
+    within = timed(WITHIN)
+    assert not session.ended
+    last = timed(1)
+    assert session.ended
     path = "/tmp/rightpool-trace-%d.json" % os.getpid()
-    assert torch_trace.finish(session, path)
+    began = time.perf_counter()
+    assert torch_trace.finish(session, path), session.reason
+    written, size = time.perf_counter() - began, os.path.getsize(path)
     os.unlink(path)
+    return {"within": within, "around": first + last, "written": written, "size": size}
 
-wait = torch.cuda.synchronize
-
-def small():
-    net = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(64)]).cuda().bfloat16()
-    return net, torch.randn(64, 512, device="cuda", dtype=torch.bfloat16)
-
-def transformer(rows):
-    layer = torch.nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True, norm_first=True, dropout=0.0)
-    net = torch.nn.TransformerEncoder(layer, 2 if rows < 32 else 8, enable_nested_tensor=False).cuda().bfloat16()
-    return net, torch.randn(rows, 512, 1024, device="cuda", dtype=torch.bfloat16)
-
-found = {}
-for name, make in (("launch", small), ("short", lambda: transformer(22)), ("long", lambda: transformer(64))):
-    net, batch = make()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5, fused=True)
-    def step():
-        net(batch).float().pow(2).mean().backward()
-        optimizer.step(); optimizer.zero_grad()
-    found[name] = measure()
-print(json.dumps(found))
-""",
-    "jax": """
-import json, sys, time
-way, seconds = sys.argv[1], float(sys.argv[2])
-import jax, jax.numpy as jnp
-from rightpool_agent import jax_gpu_trace
-
-def begin():
-    return jax_gpu_trace.begin_requested()
-
-def end(session): assert session.take(), session.reason
-
-keys = jax.random.split(jax.random.key(0), 9)
-
-def loss(w, x):
-    for a in w: x = jnp.tanh(x @ a)
-    return (x.astype(jnp.float32) ** 2).mean()
-
-@jax.jit
-def train(w, x): return [a - 1e-3 * g for a, g in zip(w, jax.grad(loss)(w, x))]
-
-found = {}
-for name, width, rows in (("launch", 256, 64), ("short", 4096, 4096)):
-    w = [jax.random.normal(key, (width, width), jnp.bfloat16) * 0.02 for key in keys[:8]]
-    x = jax.random.normal(keys[8], (rows, width), jnp.bfloat16)
-    def step():
-        global w
-        w = train(w, x)
-    def wait(): jax.block_until_ready(w)
-    found[name] = measure()
-print(json.dumps(found))
-""",
+name, ways, seconds = sys.argv[1], sys.argv[2].split(","), float(sys.argv[3])
+step = steps[name]()
+timed(10)
+count = max(1, round(0.1 / timed(3)))
+for way in ways: way == "none" or traced(way)
+turns, began = [], time.monotonic()
+while len(turns) < 6 or time.monotonic() - began < seconds:
+    turns.append({})
+    for way in ways:
+        before, alone = timed(count), timed(WITHIN)
+        one = {"within": timed(WITHIN)} if way == "none" else traced(way)
+        turns[-1][way] = {**one, "alone": alone, "before": before, "after": timed(count)}
+    ways = ways[1:] + ways[:1] if len(turns) % len(ways) else ways[::-1]
+print(json.dumps(turns))
+"""
+WAYS = {
+    "none": "no trace",
+    "kernels": "the agent's own, of kernels",
+    "operators": "on request, without memory",
+    "memory": "on request",
 }
-_WORDS = {
-    "torch": {
-        "none": "no trace",
-        "automatic": "the agent's own, of kernels",
-        "requested": "on request, operators too",
-        "attached": "CUPTI left attached",
-    },
-    "jax": {"none": "no trace", "requested": "on request"},
-}
-_STEPS = {"launch": "launches", "short": "the GPU, a short step", "long": "the GPU, a long step"}
+_PROGRAMS = ("launches", "launches-long", "short", "transformer", "accumulating")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1, help="of each measurement")
-    parser.add_argument("--attached", action="store_true")
+    parser.add_argument("--seconds", type=float, default=50, help="of a program")
+    parser.add_argument("--only", nargs="+", default=list(_PROGRAMS), choices=_PROGRAMS)
     options = parser.parse_args()
-    frameworks = [name for name in PROGRAMS if importlib.util.find_spec(name) is not None]
-    for name in frameworks or ["torch"]:
-        machine.require(name)
-    print("| bound by | trace | step before | in it, × before | begin and end | after one, × before | after two |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    for framework in frameworks:
-        ways = [way for way in _WORDS[framework] if way != "attached" or options.attached]
-        for row in rows(framework, ways, options.runs, options.seconds):
+    machine.require("torch")
+    print("| step | takes | turns | trace | in it, × before | begin and end | written in | file | after it, × before |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    for name in options.only:
+        for row in rows(name, measure(name, options.seconds)):
             print(row, flush=True)
     return 0
 
 
-def rows(framework: str, ways: list[str], runs: int, seconds: float) -> list[str]:
-    """Of the table: a program and a way of tracing each."""
-    found = defaultdict(list)
+def measure(name: str, seconds: float) -> list[dict[str, Any]]:
+    """Of each turn what each way of tracing took."""
     with tempfile.TemporaryDirectory() as folder, Pod() as pod:
         script = Path(folder) / "program.py"
-        script.write_text(_MEASURE + PROGRAMS[framework])
+        script.write_text(STEPS + PROGRAM)
         # The schedule takes no trace of its own; what it asks before one says that there are several processes.
         environment = pod.environment(**{contract.ENV_TRACE: "Off", "WORLD_SIZE": "2"})
-        for _ in range(runs):
-            for way in ways:
-                command = [sys.executable, str(script), way, str(seconds)]
-                done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-                for name, one in json.loads(done.stdout).items():
-                    found[name, way].append(one)
+        command = [sys.executable, str(script), name, ",".join(WAYS), str(seconds)]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def rows(name: str, turns: list[dict[str, Any]]) -> list[str]:
+    """Of the table: one for each way."""
     made = []
-    for (name, way), some in found.items():
-        before = statistics.median(one["steps"][0] for one in some)
-        within = "–" if way == "none" else spread([one["within"] for one in some])
-        still = "–" if way == "none" else f"{statistics.median(one['still'] for one in some) * 1e3:.0f} ms"
-        after = [spread([one["steps"][turn] / one["steps"][0] for one in some]) for turn in (1, 2)]
-        made.append(
-            f"| {framework}, {_STEPS[name]} | {_WORDS[framework][way]} | {before * 1e3:.2f} ms | {within} | {still} "
-            f"| {after[0]} | {after[1]} |"
+    for way, words in WAYS.items():
+        taken = [one[way] for one in turns]
+        around = written = size = "–"
+        if way != "none":
+            around = f"{statistics.median(one['around'] - 2 * one['alone'] for one in taken) * 1e3:.0f} ms"
+            written = f"{statistics.median(one['written'] for one in taken) * 1e3:.0f} ms"
+            size = f"{statistics.median(one['size'] for one in taken) / 1e6:.1f} MB"
+        cells = (
+            WORDS[name],
+            f"{statistics.median(one['alone'] for one in taken) * 1e3:.2f} ms",
+            str(len(turns)),
+            words,
+            spread([one["within"] / one["alone"] for one in taken]),
+            around,
+            written,
+            size,
+            spread([one["after"] / one["before"] for one in taken]),
         )
-    return sorted(made)
-
-
-def spread(ratios: list[float]) -> str:
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+        made.append(f"| {' | '.join(cells)} |")
+    return made
 
 
 if __name__ == "__main__":

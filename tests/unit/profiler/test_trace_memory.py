@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from rightpool import contract
 from rightpool_profiler.traces.costs import cost_of
+from rightpool_profiler.traces.kineto_summary import summarise
 from rightpool_profiler.traces.memory import STEPS, TIMELINE, DevicePeak, Levels, Memory, Owner
 from rightpool_profiler.traces.phases import Phases
 
@@ -153,6 +156,18 @@ def test_more_steps_than_a_short_trace_has() -> None:
     for moment in range(10_001):
         phases.add("Optimizer.step#SGD.step", moment, moment + 1)
     assert (phases.steps, phases.ends(20_000)) == (10_001, [])
+
+
+def test_a_recorded_trace_of_a_gpu() -> None:
+    """Of a program of tests/gpu/check_trace_memory.py, whose backward pass takes 64 MiB for a moment, on an H100 with
+    PyTorch 2.11. The program was told the same bytes by PyTorch's allocator."""
+    recorded = Path(__file__).parent / "fixtures" / "memory_h100.kineto.json.gz"
+    found = summarise([gzip.decompress(recorded.read_bytes())]).memory
+    assert found is not None and found.step is not None
+    assert (found.device, found.peak, found.phase) == ("cuda:0", 142_883_328, contract.PHASE_BACKWARD)
+    assert (found.ends, found.reserved) == ((76_693_504,) * 4, 169_869_312)
+    assert found.capacity == 85_017_493_504
+    assert sum(level == found.peak for level in found.timeline) == 4, "once a step"
 
 
 def product(name: str, *shapes: list[int], kind: str = "float") -> Any:
