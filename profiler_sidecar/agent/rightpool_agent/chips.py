@@ -2,7 +2,7 @@
 
 Hopper and newer have GPM counters (activity of parts of the chip); older ones only show whether any kernel runs.
 Each call may be unsupported, so each field is read or omitted separately. One reading takes about
-4 ms of CPU (tests/gpu/overhead.py); `nvmlDeviceGetPcieThroughput` blocks for 20 ms and is not used.
+4 to 6 ms of CPU (tests/gpu/overhead.py); `nvmlDeviceGetPcieThroughput` blocks for 20 ms and is not used.
 
 A part of a chip made by MIG has memory and activity of its own; power, clocks and health are the whole chip's.
 Of a chip that MPS divides, activity of multiprocessors is in relation to those that the process may use; the use of
