@@ -163,8 +163,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
             rest = f"the rest takes {span(rejection.rest)}, targets.deadline is {left}"
             return f"{_known(rejection.measured)}: {number(rejection.rate)} samples/s: {rest}"
         case kinds.BudgetShort():
-            rest = rejection.rest
-            needs = f"the rest costs {dollars(rest)}" if rest is not None else "nothing may be spent any more"
+            cost = rejection.rest
+            needs = "nothing may be spent any more" if cost is None else f"the rest costs {dollars(cost)}"
             return f"{needs}, and {dollars(rejection.left)} of targets.budget are left"
         case kinds.BudgetSpent():
             return f"targets.budget {dollars(rejection.budget)} is spent"
