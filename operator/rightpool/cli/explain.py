@@ -67,7 +67,7 @@ from rightpool.cli.profile_fields import bottleneck_document, profile_fields, un
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.serving import Demand, Serving, serving, serving_document
-from rightpool.cli.state import state_of, without_operator
+from rightpool.cli.state import job_document, without_operator
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
@@ -303,9 +303,7 @@ def document(found: Explanation) -> dict[str, Any]:
         **document_head("Explanation", found.now),
         "notes": list(found.notes),
         "job": {
-            "namespace": job.key.namespace,
-            "name": job.key.name,
-            "state": state_of(found.stored, status),
+            **job_document(found.stored, status),
             "objective": job.spec.targets.objective.value,
             "adaptation": adaptation_mode(job, found.policy).value,
         },
@@ -367,9 +365,7 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
         "notes": [] if quiet is None else [quiet],
         "items": [
             {
-                "namespace": stored.job.key.namespace,
-                "name": stored.job.key.name,
-                "state": state_of(stored, stored.status),
+                **job_document(stored, stored.status),
                 "decision": _decision(assessment, decision_text(stored.job, assessment, now)),
             }
             for stored, assessment in listed

@@ -44,7 +44,7 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
 )
 from rightpool.cli.repeat import add_watch_argument, repeated
-from rightpool.cli.state import state_of
+from rightpool.cli.state import job_document, state_of
 from rightpool.cli.table import Column, Page
 from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
 from rightpool.cli.ui.charts import WIDTH, step_parts
@@ -155,11 +155,7 @@ def document(found: Explanation) -> dict[str, Any]:
     return {
         **document_head("JobProfile", found.now),
         "notes": list(found.notes),
-        "job": {
-            "namespace": found.job.key.namespace,
-            "name": found.job.key.name,
-            "state": state_of(found.stored, found.stored.status),
-        },
+        "job": job_document(found.stored, found.stored.status),
         "profile": None
         if recorded is None or profile is None
         else {
