@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# As in the operator's image. Threads of BLAS wait for each other by turning round: where other processes want the cores
+# too, a queue of `test_serving` then took seven times the processor time. Read when numpy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # No test depends on the speed of the machine. CI draws the same examples every time, so that its result depends on the
 # change only; other runs draw new examples.
 settings.register_profile(

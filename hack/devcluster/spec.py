@@ -147,99 +147,42 @@ class Cluster:
         return self.state / "containerd" / "containerd.sock"
 
 
-def state_home(environ: Mapping[str, str] = os.environ) -> Path:
-    return _xdg(environ, "XDG_STATE_HOME", ".local/state")
+def state_home() -> Path:
+    return _xdg("XDG_STATE_HOME", ".local/state")
 
 
-def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
-    return _xdg(environ, "XDG_CACHE_HOME", ".cache")
+def cache_home() -> Path:
+    return _xdg("XDG_CACHE_HOME", ".cache")
 
 
-def _xdg(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    base = environ.get(variable)
+def _xdg(variable: str, fallback: str) -> Path:
+    base = os.environ.get(variable)
     return (Path(base) if base else Path.home() / fallback) / "rightpool"
 
 
-DEMO: Final = Cluster(
-    name="demo",
-    ports=Ports.starting_at(16440),
-    node_subnet="10.88.0.0/24",
-    service_cidr="10.96.0.0/24",
-    simulated_cidr="10.99.0.0/16",
-)
-TEST: Final = Cluster(
-    name="test",
-    ports=Ports.starting_at(17440),
-    node_subnet="10.89.0.0/24",
-    service_cidr="10.97.0.0/24",
-    simulated_cidr="10.98.0.0/16",
-)
+def _cluster(
+    name: str, ports: int, nodes: int, services: int, pods: int, simulated: SimulatedSize = SimulatedSize()
+) -> Cluster:
+    """nodes, services, pods: the second byte of the networks of real nodes, Services and simulated pods."""
+    subnets = f"10.{nodes}.0.0/24", f"10.{services}.0.0/24", f"10.{pods}.0.0/16"
+    return Cluster(name, Ports.starting_at(ports), *subnets, simulated)
+
+
+_NO_NODES: Final = SimulatedSize(a100=0, a10g=0, tpu_v5e=0)
+
+DEMO: Final = _cluster("demo", 16440, 88, 96, 99)
+TEST: Final = _cluster("test", 17440, 89, 97, 98)
 # For tests that break shared components or need a new cluster.
-CRASH: Final = Cluster(
-    name="crash",
-    ports=Ports.starting_at(18440),
-    node_subnet="10.90.0.0/24",
-    service_cidr="10.94.0.0/24",
-    simulated_cidr="10.92.0.0/16",
-    simulated=SimulatedSize(a100=1, a10g=1, tpu_v5e=1),
-)
-CHART: Final = Cluster(
-    name="chart",
-    ports=Ports.starting_at(19440),
-    node_subnet="10.91.0.0/24",
-    service_cidr="10.95.0.0/24",
-    simulated_cidr="10.93.0.0/16",
-    simulated=SimulatedSize(a100=2, a10g=1, tpu_v5e=1),
-)
-SECURITY: Final = Cluster(
-    name="sec",
-    ports=Ports.starting_at(20440),
-    node_subnet="10.104.0.0/24",
-    service_cidr="10.103.0.0/24",
-    simulated_cidr="10.102.0.0/16",
-    simulated=SimulatedSize(a100=2, a10g=2, tpu_v5e=1),
-)
-FAULTS: Final = Cluster(
-    name="faults",
-    ports=Ports.starting_at(22440),
-    node_subnet="10.105.0.0/24",
-    service_cidr="10.106.0.0/24",
-    simulated_cidr="10.107.0.0/16",
-    simulated=SimulatedSize(a100=0, a10g=0, tpu_v5e=0),
-)
+CRASH: Final = _cluster("crash", 18440, 90, 94, 92, SimulatedSize(a100=1, a10g=1, tpu_v5e=1))
+CHART: Final = _cluster("chart", 19440, 91, 95, 93, SimulatedSize(a100=2, a10g=1, tpu_v5e=1))
+SECURITY: Final = _cluster("sec", 20440, 104, 103, 102, SimulatedSize(a100=2, a10g=2, tpu_v5e=1))
+FAULTS: Final = _cluster("faults", 22440, 105, 106, 107, _NO_NODES)
 # Some tests of faults take long and break what others need, so they run side by side on clusters of their own.
-FAULTS_TOO: Final = Cluster(
-    name="faults2",
-    ports=Ports.starting_at(25440),
-    node_subnet="10.114.0.0/24",
-    service_cidr="10.115.0.0/24",
-    simulated_cidr="10.116.0.0/16",
-    simulated=FAULTS.simulated,
-)
-CHAOS: Final = Cluster(
-    name="chaos",
-    ports=Ports.starting_at(23440),
-    node_subnet="10.108.0.0/24",
-    service_cidr="10.109.0.0/24",
-    simulated_cidr="10.110.0.0/16",
-    simulated=SimulatedSize(a100=10, a10g=20, tpu_v5e=4),
-)
+FAULTS_TOO: Final = _cluster("faults2", 25440, 114, 115, 116, _NO_NODES)
+CHAOS: Final = _cluster("chaos", 23440, 108, 109, 110, SimulatedSize(a100=10, a10g=20, tpu_v5e=4))
 # With the chart, whose operator would take part in other tests.
-STORIES: Final = Cluster(
-    name="stories",
-    ports=Ports.starting_at(27440),
-    node_subnet="10.100.0.0/24",
-    service_cidr="10.101.0.0/24",
-    simulated_cidr="10.122.0.0/16",
-)
-KUEUE: Final = Cluster(
-    name="kueue",
-    ports=Ports.starting_at(26440),
-    node_subnet="10.117.0.0/24",
-    service_cidr="10.118.0.0/24",
-    simulated_cidr="10.119.0.0/16",
-    simulated=FAULTS.simulated,
-)
+STORIES: Final = _cluster("stories", 27440, 100, 101, 122)
+KUEUE: Final = _cluster("kueue", 26440, 117, 118, 119, _NO_NODES)
 NAMED: Final[Mapping[str, Cluster]] = {
     cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, STORIES, KUEUE)
 }

@@ -11,7 +11,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from tools.dashboards import FOLDER
@@ -39,9 +38,9 @@ class PanelQuery:
         return f"{self.dashboard}: {self.panel}: {self.expression}"
 
 
-def panel_queries(folder: Path = FOLDER) -> Iterator[PanelQuery]:
+def panel_queries() -> Iterator[PanelQuery]:
     """All queries of all dashboards, with variables."""
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(FOLDER.glob("*.json")):
         board = json.loads(path.read_text())
         for panel in board["panels"]:
             required = "noValue" not in panel["fieldConfig"]["defaults"]
@@ -49,9 +48,9 @@ def panel_queries(folder: Path = FOLDER) -> Iterator[PanelQuery]:
                 yield PanelQuery(board["title"], panel["title"], target["expr"], required, target.get("range", False))
 
 
-def variable_queries(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
+def variable_queries() -> Iterator[tuple[str, str]]:
     """Name and PromQL of every variable with `label_values`."""
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(FOLDER.glob("*.json")):
         board = json.loads(path.read_text())
         for variable in board["templating"]["list"]:
             if variable["type"] == "query":

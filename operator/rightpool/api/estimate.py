@@ -107,15 +107,6 @@ class Estimate(Record):
             return 1.0 if self.median > threshold else 0.0
         return normal_cdf((math.log(self.median) - math.log(threshold)) / self.sd)
 
-    def ratio_sd(self, other: Estimate) -> float:
-        """Standard deviation of log(self / other), their common doubt cancelled."""
-        variance = self.sd * self.sd + other.sd * other.sd
-        for name, loading in other.shared:
-            for mine, own in self.shared:
-                if mine == name:
-                    variance -= 2.0 * loading * own
-        return math.sqrt(variance) if variance > 1e-18 else 0.0
-
     @model_serializer(mode="wrap")
     def _with_interval(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The interval is written for readers. It follows from what is written beside it, digit by digit."""

@@ -144,15 +144,9 @@ class _Converter:
             properties |= inlined["properties"]
             if name in required:
                 required[required.index(name) : required.index(name) + 1] = inlined.get("required", ())
-        return (
-            node
-            if properties == node.get("properties", {})
-            else node
-            | {
-                "properties": properties,
-                "required": required,
-            }
-        )
+        if properties == node.get("properties", {}):
+            return node
+        return node | {"properties": properties, "required": required}
 
     def _flatten(self, node: Schema, path: str) -> Schema:
         """Resolves references and `X | None`. Keywords of the property override those of the type; rules of both are

@@ -1,1 +1,1 @@
-"""The command line: operator, explain, pools, top."""
+"""The command line, and the page in the browser."""

@@ -12,20 +12,17 @@ from typing import Any, Final
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
-from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import job_key, stored_job
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.job import JobKey
 from rightpool.reporting.rejection_texts import place
-from rightpool.reporting.stored_job import read_job
 
 MERGE_CONTENT: Final = "application/merge-patch+json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob")
     parser.add_argument("--id", help="approve only if this is what is recommended now")
     add_operator_argument(parser)
@@ -47,10 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def approve(client: ClusterClient, key: JobKey, expected: str | None) -> str:
     """Write the annotation; a sentence about what was approved. Raises CliError where there is nothing to approve."""
-    try:
-        stored = read_job(client.get(PROFILED_JOBS, key.name, key.namespace))
-    except NotFound as error:
-        raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}") from error
+    stored = stored_job(client, key)
     recommendation = stored.status.recommendation
     if recommendation is None:
         raise CliError(f"nothing is recommended for {key}: see `rightpool explain {key.name} -n {key.namespace}`")

@@ -9,7 +9,10 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
+
+from rightpool.api.units import write_unix_time
+from rightpool.contract import GROUP, VERSION
 
 if TYPE_CHECKING:
     from rightpool.api.placement import Placement
@@ -22,9 +25,9 @@ _WORDS: Final = frozenset(
 )
 
 
-def print_document(document: Any, form: str, stream: TextIO | None = None) -> None:
+def print_document(document: Any, form: str) -> None:
     """Print it as `json` or `yaml`."""
-    stream = stream or sys.stdout
+    stream = sys.stdout
     if form == "yaml":
         import yaml
 
@@ -32,6 +35,12 @@ def print_document(document: Any, form: str, stream: TextIO | None = None) -> No
         return
     json.dump(document, stream, indent=2, ensure_ascii=False, allow_nan=False)
     stream.write("\n")
+
+
+def document_head(kind: str, now: float | None = None) -> dict[str, Any]:
+    """What every document begins with. now: Unix seconds that it is as of; None where it depends on no time."""
+    head = {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind}
+    return head if now is None else {**head, "asOf": write_unix_time(now)}
 
 
 def plain(wire: Any, key: str = "") -> Any:

@@ -57,21 +57,20 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.decider import Decider
-from rightpool.cli.documents import place_document, print_document
+from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
-from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import job_key
 from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.serving import Demand, Serving, serving, serving_document
-from rightpool.cli.state import state_of, without_operator
+from rightpool.cli.state import job_document, without_operator
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
-from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
@@ -121,7 +120,6 @@ class Explanation:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument(
         "name", nargs="?", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well; default: all jobs"
     )
@@ -199,7 +197,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
     selected = {key for stored in here.values() for key in selecting_keys(stored.job)}
     fleet = view.fleet(selected)
-    view.pods_of_namespace()
+    view.children(view.namespace)
     known: dict[JobKey, Job] = {}
     for key, stored in jobs.items():
         if key in here:
@@ -226,7 +224,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     if stored is None:
         raise CliError(_not_found(key, jobs))
     fleet = view.fleet(selecting_keys(stored.job))
-    view.children(key)
+    view.children(key.namespace, key.name)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
     # Of the others only those count that hold promises or have moved: their chips and moves are taken.
@@ -302,14 +300,10 @@ def document(found: Explanation) -> dict[str, Any]:
     job, status = found.job, found.stored.status
     account = job.state.account.settled(found.now)
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "Explanation",
-        "asOf": write_unix_time(found.now),
+        **document_head("Explanation", found.now),
         "notes": list(found.notes),
         "job": {
-            "namespace": job.key.namespace,
-            "name": job.key.name,
-            "state": state_of(found.stored, status),
+            **job_document(found.stored, status),
             "objective": job.spec.targets.objective.value,
             "adaptation": adaptation_mode(job, found.policy).value,
         },
@@ -367,15 +361,11 @@ def _targets(found: Explanation) -> dict[str, Any]:
 def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet: str | None) -> dict[str, Any]:
     """The object of a whole namespace."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "ExplanationList",
-        "asOf": write_unix_time(now),
+        **document_head("ExplanationList", now),
         "notes": [] if quiet is None else [quiet],
         "items": [
             {
-                "namespace": stored.job.key.namespace,
-                "name": stored.job.key.name,
-                "state": state_of(stored, stored.status),
+                **job_document(stored, stored.status),
                 "decision": _decision(assessment, decision_text(stored.job, assessment, now)),
             }
             for stored, assessment in listed

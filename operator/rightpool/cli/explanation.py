@@ -21,7 +21,7 @@ from rightpool.cli.profile_fields import (
 )
 from rightpool.cli.serving import print_serving
 from rightpool.cli.state import holds_chips, state_of, without_operator
-from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.select import adaptation_mode
@@ -102,10 +102,7 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
             print_serving(page, found.serving)
         _decision(page, found)
     _history(page, found)
-    if found.notes:
-        page.heading("Notes")
-        for note in found.notes:
-            page.indented(note)
+    page.notes(found.notes)
 
 
 def print_list(page: Page, listed: Sequence[tuple[StoredJob, Assessment]], quiet: str | None, now: float) -> None:
@@ -115,9 +112,7 @@ def print_list(page: Page, listed: Sequence[tuple[StoredJob, Assessment]], quiet
     rows = [_listed(stored, assessment, now) for stored, assessment in listed]
     if rows:
         page.table(_LIST, rows)
-    if quiet is not None:
-        page.line()
-        page.line(quiet)
+    page.remark(quiet)
 
 
 def decision_words(stored: StoredJob, job: Job, assessment: Assessment, now: float) -> str:
@@ -263,7 +258,7 @@ def _row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]
         NOTHING if rate is None else number(rate.median),
         NOTHING if rate is None or rate.sd == 0.0 else f"{number(rate.low)}–{number(rate.high)}",
         NOTHING if candidate.cost_per_hour is None else f"{candidate.cost_per_hour:.2f}",
-        NOTHING if cost is None else dollars(cost.median).replace("$", ""),
+        dollar_cell(None if cost is None else cost.median),
         NOTHING if candidate.saving is None or current else share(candidate.saving),
         NOTHING if candidate.probability is None else f"{candidate.probability:.2f}",
         NOTHING if candidate.scaling_efficiency is None else share(candidate.scaling_efficiency),
@@ -338,23 +333,16 @@ def _history(page: Page, found: Explanation) -> None:
 def _entry(entry: LedgerEntry, now: float, *, named: bool) -> list[str]:
     """named: whether the costs name their unit."""
     unit = f" {entry.unit.plural}" if named else ""
-
-    def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).replace("$", "")
-
-    def per_million(value: float | None) -> str:
-        return NOTHING if value is None else f"{money(value)}{unit}"
-
     outcome = entry.outcome.value if entry.outcome.value == entry.reason else f"{entry.outcome.value} ({entry.reason})"
     return [
         entry.id,
         entry.action,
         short_place(entry.source),
         short_place(entry.target),
-        per_million(entry.baseline_cost_per_million),
-        per_million(entry.predicted_cost_per_million),
-        per_million(entry.realised_cost_per_million),
-        money(entry.cost or None),
+        dollar_cell(entry.baseline_cost_per_million, unit),
+        dollar_cell(entry.predicted_cost_per_million, unit),
+        dollar_cell(entry.realised_cost_per_million, unit),
+        dollar_cell(entry.cost or None),
         outcome,
         f"{span(max(0.0, now - entry.finished_at))} ago",
     ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final, Protocol
 
 from rightpool.api.kubernetes import Resource
+from rightpool.api.units import read_unix_time
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import LEASES
 from rightpool.reporting.wording import span
@@ -69,8 +69,7 @@ def _held(spec: Mapping[str, Any], now: float) -> bool:
 
 
 def _renewed(spec: Mapping[str, Any]) -> float | None:
-    text = spec.get("renewTime")
     try:
-        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp() if text else None
+        return read_unix_time(spec.get("renewTime"))
     except ValueError:
         return None

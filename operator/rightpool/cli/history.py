@@ -19,22 +19,19 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rightpool.api.ledger import LedgerEntry
-from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import print_document
+from rightpool.cli.documents import document_head, print_document
 from rightpool.cli.heartbeat import add_operator_argument
-from rightpool.cli.job_names import job_key
-from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.jobs import job_key, stored_jobs
 from rightpool.cli.status_document import status_document
-from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.contract import GROUP, VERSION
+from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.accounting.chargeback import Chargeback
 from rightpool.planning.job import JobKey
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import dollars, number, span
+from rightpool.reporting.wording import number, span
 
 Entries = list[tuple[JobKey, LedgerEntry]]
 
@@ -59,7 +56,6 @@ def _columns(units: bool) -> tuple[Column, ...]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("name", nargs="?", help="of the ProfiledJob; default: all jobs")
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     parser.add_argument("--deleted", action="store_true", help="of jobs that do not exist any more")
@@ -111,9 +107,7 @@ def outlived(books: Mapping[str, Chargeback], alive: Collection[str]) -> Entries
 def history_document(entries: Entries, now: float) -> dict[str, Any]:
     """The object that this module's head describes."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "History",
-        "asOf": write_unix_time(now),
+        **document_head("History", now),
         "items": [
             {"namespace": key.namespace, "name": key.name, "entry": status_document(entry)} for key, entry in entries
         ],
@@ -135,9 +129,6 @@ def _row(key: JobKey, entry: LedgerEntry, now: float, units: bool) -> list[str]:
     def rate(value: float | None) -> str:
         return NOTHING if value is None else f"{number(value)}{unit}{'/s' if unit else ''}"
 
-    def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).replace("$", "") + unit
-
     return [
         f"{span(max(0.0, now - entry.finished_at))} ago",
         key.namespace,
@@ -148,8 +139,8 @@ def _row(key: JobKey, entry: LedgerEntry, now: float, units: bool) -> list[str]:
         rate(entry.baseline_throughput),
         rate(entry.predicted_throughput),
         rate(entry.realised_throughput),
-        money(entry.baseline_cost_per_million),
-        money(entry.realised_cost_per_million),
+        dollar_cell(entry.baseline_cost_per_million, unit),
+        dollar_cell(entry.realised_cost_per_million, unit),
         entry.outcome.value,
         entry.message or entry.reason,
     ]

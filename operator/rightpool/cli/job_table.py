@@ -10,10 +10,9 @@ from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry, Outcome, measured_cost_per_million
 from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
-from rightpool.cli.documents import place_document
+from rightpool.cli.documents import document_head, place_document
 from rightpool.cli.state import holds_chips, state_of
-from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.contract import GROUP, VERSION
+from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
@@ -165,9 +164,7 @@ def _last_move_here(stored: StoredJob) -> LedgerEntry | None:
 def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[str, Any]:
     """The JSON object described at the head of top.py."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "JobReport",
-        "asOf": write_unix_time(now),
+        **document_head("JobReport", now),
         "notes": list(notes),
         "jobs": [
             {
@@ -244,9 +241,6 @@ def job_cells(line: Line, units: bool) -> list[str]:
     """As the columns show it. units: see name_units."""
     unit = f" {line.unit.plural}" if units and line.unit is not None else ""
 
-    def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).replace("$", "")
-
     def total(value: float | None) -> str:
         return NOTHING if value is None else cents(value).replace("$", "")
 
@@ -256,8 +250,8 @@ def job_cells(line: Line, units: bool) -> list[str]:
         NOTHING if line.pool is None else line.pool + (" (spot)" if line.capacity == "Spot" else ""),
         NOTHING if line.chips is None else str(line.chips),
         NOTHING if line.throughput is None else f"{number(line.throughput)}{unit}{'/s' if unit else ''}",
-        money(line.cost_per_hour),
-        NOTHING if line.cost_per_million is None else f"{money(line.cost_per_million)}{unit}",
+        dollar_cell(line.cost_per_hour),
+        dollar_cell(line.cost_per_million, unit),
         line.bottleneck or NOTHING,
         line.state,
         NOTHING if line.targets in (None, Reason.NO_TARGETS) else str(line.targets),

@@ -1,20 +1,24 @@
-"""ProfiledJobs as they are stored, in one list: for commands that need no more, and start the quicker for it."""
+"""ProfiledJobs as they are stored, for commands that need no more, and start the quicker for it."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from rightpool.cluster.client import Listing
-from rightpool.cluster.errors import Expired
+from rightpool.cli.connection import CliError
+from rightpool.cluster.client import ClusterClient, Listing
+from rightpool.cluster.errors import Expired, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.contract import GROUP, VERSION
 
 if TYPE_CHECKING:
     from rightpool.api.kubernetes import Resource
     from rightpool.planning.job import JobKey
     from rightpool.reporting.stored_job import StoredJob
+
+_KINDS: Final = frozenset({"pj", "profiledjob", "profiledjobs"})
 
 
 class JobLister(Protocol):
@@ -74,3 +78,24 @@ class JobReading:
 def stored_jobs(client: JobLister, namespace: str | None) -> Mapping[JobKey, StoredJob]:
     """The ProfiledJobs of a namespace, of all if None. Raises ClusterError."""
     return JobReading(client, namespace).jobs()
+
+
+def stored_job(client: ClusterClient, key: JobKey) -> StoredJob:
+    """One ProfiledJob. Raises CliError where there is none, and ClusterError."""
+    from rightpool.reporting.stored_job import read_job
+
+    try:
+        return read_job(client.get(PROFILED_JOBS, key.name, key.namespace))
+    except NotFound as error:
+        raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}") from error
+
+
+def job_key(text: str, namespace: str) -> JobKey:
+    """NAME, NAMESPACE/NAME, or as kubectl names it: pj/NAME, profiledjob.rightpool.dev/NAME. Raises CliError."""
+    from rightpool.planning.job import JobKey
+
+    first, _, name = text.rpartition("/")
+    if not name:
+        raise CliError(f"{text!r} is not the name of a ProfiledJob: write NAME or NAMESPACE/NAME")
+    kind = first.lower().removesuffix(f".{GROUP}").removesuffix(f".{VERSION}")
+    return JobKey(namespace if not first or kind in _KINDS else first, name)

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:
     except (OSError, ValueError) as error:
         logger.error("the operator can't start: %s", error)
         return 1
-    _freeze_objects()
+    gc.freeze()  # what is there by now stays
     try:
         failure = asyncio.run(run_operator(operator, settings))
     except OSError as error:  # a port that is taken
@@ -68,11 +68,6 @@ def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:
     if failure is not None:
         logger.error("the operator has ended: %s", failure)
     return 0 if failure is None else 1
-
-
-def _freeze_objects() -> None:
-    """What is there by now stays."""
-    gc.freeze()
 
 
 def telemetry_reader(settings: OperatorSettings) -> TelemetryReader:

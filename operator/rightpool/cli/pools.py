@@ -31,13 +31,12 @@ from rightpool.cli.connection import (
     connected,
     error_message,
 )
-from rightpool.cli.documents import print_document
+from rightpool.cli.documents import document_head, print_document
 from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.errors import ClusterError
-from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.accelerator import Accelerator, Price
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.pool import Pool
@@ -72,7 +71,6 @@ _ACCELERATORS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument(
         "--accelerators",
         action="store_true",
@@ -125,8 +123,7 @@ def accelerators_document(catalog: Catalog) -> dict[str, Any]:
     memoryGigabytes, memoryGigabytesPerSecond, watts, pricePerChipHour, spotPricePerChipHour, priceSource}]}, null where
     unknown."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "AcceleratorList",
+        **document_head("AcceleratorList"),
         "items": [
             {
                 "key": chip.key,
@@ -186,9 +183,7 @@ def source_of(pool: Pool) -> str:
 def document(fleet: FleetView, now: float) -> dict[str, Any]:
     """The JSON object described in the module's docstring."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "PoolReport",
-        "asOf": write_unix_time(now),
+        **document_head("PoolReport", now),
         "notes": list(fleet.notes),
         "pools": [_pool(fleet.pools[name], fleet) for name in sorted(fleet.pools)],
         "problems": [
@@ -227,10 +222,7 @@ def print_pools(page: Page, fleet: FleetView) -> None:
     if fleet.problems:
         page.heading("Problems")
         page.pairs((problem.pool or "nodes", problem.message) for problem in fleet.problems)
-    if fleet.notes:
-        page.heading("Notes")
-        for note in fleet.notes:
-            page.indented(note)
+    page.notes(fleet.notes)
 
 
 def pool_cells(pool: Pool) -> list[str]:

@@ -30,10 +30,10 @@ from typing import Any, Final
 from rightpool.api.status import ModelStatus
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import plain, print_document
+from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.explain import Explanation, explain
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
-from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import job_key
 from rightpool.cli.profile_fields import (
     bottleneck_document,
     contradictions,
@@ -44,12 +44,11 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
 )
 from rightpool.cli.repeat import add_watch_argument, repeated
-from rightpool.cli.state import state_of
+from rightpool.cli.state import job_document, state_of
 from rightpool.cli.table import Column, Page
 from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
 from rightpool.cli.ui.charts import WIDTH, step_parts
 from rightpool.cli.view import ClusterView
-from rightpool.contract import GROUP, VERSION
 from rightpool.reporting.wording import gibibytes, number
 
 _BAR: Final = 40  # characters of a whole step
@@ -64,7 +63,6 @@ _MISSING: Final = (Column("FIELD"), Column("WHY", wraps=True))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well")
     add_watch_argument(parser)
     add_operator_argument(parser)
@@ -94,7 +92,7 @@ def print_profile(page: Page, found: Explanation) -> None:
     why = nothing_measured(found)
     if why is not None:
         page.indented(why)
-        _notes(page, found)
+        page.notes(found.notes)
         return
     page.indented(profile_remarks(found), "dim")
     page.heading("Measured")
@@ -125,14 +123,7 @@ def print_profile(page: Page, found: Explanation) -> None:
     left_out = contradictions(found)
     if left_out is not None:
         page.indented(left_out)
-    _notes(page, found)
-
-
-def _notes(page: Page, found: Explanation) -> None:
-    if found.notes:
-        page.heading("Notes")
-        for note in found.notes:
-            page.indented(note)
+    page.notes(found.notes)
 
 
 def _model(model: ModelStatus) -> list[tuple[str, str]]:
@@ -162,15 +153,9 @@ def document(found: Explanation) -> dict[str, Any]:
     ranks = None if trace is None or trace.ranks is None else plain(trace.ranks.to_dict())
     memory = traced_memory(trace)
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "JobProfile",
-        "asOf": write_unix_time(found.now),
+        **document_head("JobProfile", found.now),
         "notes": list(found.notes),
-        "job": {
-            "namespace": found.job.key.namespace,
-            "name": found.job.key.name,
-            "state": state_of(found.stored, found.stored.status),
-        },
+        "job": job_document(found.stored, found.stored.status),
         "profile": None
         if recorded is None or profile is None
         else {

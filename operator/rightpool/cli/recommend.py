@@ -20,13 +20,11 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import place_document, print_document
+from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.jobs import stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.contract import GROUP, VERSION
 from rightpool.planning.job import JobKey
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.rejection_texts import short_place
@@ -48,7 +46,6 @@ OFFER_COLUMNS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     add_operator_argument(parser)
     add_connection_arguments(parser)
@@ -65,9 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output == "table":
             page = Page()
             print_offers(page, offers)
-            if quiet is not None:
-                page.line()
-                page.line(quiet)
+            page.remark(quiet)
         else:
             print_document(offers_document(offers, now, () if quiet is None else (quiet,)), arguments.output)
 
@@ -83,9 +78,7 @@ def ranked_offers(jobs: Iterable[StoredJob]) -> Offers:
 def offers_document(offers: Offers, now: float, notes: Iterable[str] = ()) -> dict[str, Any]:
     """The object that this module's head describes."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "RecommendationList",
-        "asOf": write_unix_time(now),
+        **document_head("RecommendationList", now),
         "notes": list(notes),
         "items": [
             {

@@ -32,10 +32,9 @@ from typing import Any, Final
 from rightpool.api.units import write_unix_time
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import print_document
+from rightpool.cli.documents import document_head, print_document
 from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.contract import GROUP, VERSION
 from rightpool.planning.accounting.charge import Charge
 from rightpool.planning.accounting.chargeback import DAYS, Chargeback
 from rightpool.reporting.wording import cents, span
@@ -44,7 +43,6 @@ BY: Final = ("namespace", "team", "job", "pool", "capacity")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("--since", type=days, default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
     parser.add_argument("--by", choices=BY, default="namespace")
     add_operator_argument(parser)
@@ -143,9 +141,7 @@ def document(
 ) -> dict[str, Any]:
     """The JSON object described in the module's docstring."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "ChargebackReport",
-        "asOf": write_unix_time(now),
+        **document_head("ChargebackReport", now),
         "since": since,
         "bookedUntil": None if newest is None else write_unix_time(newest),
         "notes": list(notes),

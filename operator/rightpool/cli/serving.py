@@ -17,7 +17,7 @@ import numpy as np
 from rightpool.api.choices import Batch
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
-from rightpool.cli.table import NOTHING, Column, Page
+from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.prediction.columns import floats
@@ -27,7 +27,7 @@ from rightpool.prediction.step_shares import step_shares
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.rejection_texts import place, pool_of
-from rightpool.reporting.wording import chips, dollars, number
+from rightpool.reporting.wording import chips, number
 
 if TYPE_CHECKING:
     from rightpool.cli.explain import Explanation
@@ -142,6 +142,11 @@ class ServingCandidate:
         if self.candidate.cost_per_hour is None or self.needed is None:
             return None
         return self.candidate.cost_per_hour * self.needed
+
+    def cost_of_million(self, demand: Demand) -> float | None:
+        """Dollars for a million requests."""
+        cost = self.cost()
+        return None if cost is None else cost / HOUR / demand.requests * MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +308,6 @@ def print_serving(page: Page, served: Serving) -> None:
 def _row(mark: str, one: ServingCandidate, demand: Demand) -> list[str]:
     cost = one.cost()
     placement = one.candidate.placement
-    million = None if cost is None else cost / HOUR / demand.requests * MILLION
     return [
         mark,
         pool_of(placement),
@@ -316,7 +320,7 @@ def _row(mark: str, one: ServingCandidate, demand: Demand) -> list[str]:
         NOTHING if one.tail is None else f"{_time(one.tail.low)}–{_time(one.tail.high)}",
         NOTHING if one.probability is None else f"{one.probability:.2f}",
         NOTHING if cost is None else f"{cost:.2f}",
-        NOTHING if million is None else dollars(million).replace("$", ""),
+        dollar_cell(one.cost_of_million(demand)),
         one.verdict.value,
     ]
 
@@ -366,7 +370,6 @@ def serving_document(served: Serving) -> dict[str, Any]:
 
 
 def _document(one: ServingCandidate, demand: Demand) -> dict[str, Any]:
-    cost = one.cost()
     return {
         **place_document(one.candidate.placement),
         "servable": None if one.servable is None else one.servable.document,
@@ -375,8 +378,8 @@ def _document(one: ServingCandidate, demand: Demand) -> dict[str, Any]:
         "p99": None if one.tail is None else one.tail.document,
         "alone": None if one.alone is None else one.alone.document,
         "probability": one.probability,
-        "costPerHour": cost,
-        "costPerMillionRequests": None if cost is None else cost / HOUR / demand.requests * MILLION,
+        "costPerHour": one.cost(),
+        "costPerMillionRequests": one.cost_of_million(demand),
         "verdict": one.verdict.value,
         "message": _message(one, demand),
     }

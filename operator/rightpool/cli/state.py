@@ -43,6 +43,12 @@ def state_of(stored: StoredJob, status: ProfiledJobStatus) -> str:
     return placed.reason
 
 
+def job_document(stored: StoredJob, status: ProfiledJobStatus) -> dict[str, str]:
+    """Which job it is, and its state, for programs."""
+    key = stored.job.key
+    return {"namespace": key.namespace, "name": key.name, "state": state_of(stored, status)}
+
+
 def holds_chips(stored: StoredJob) -> bool:
     """Whether the job is charged for chips now: its pods run, or are between two attempts."""
     return stored.job.state.account.since is not None and stored.job.state.finished is None

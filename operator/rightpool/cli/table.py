@@ -14,6 +14,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TextIO
 from unicodedata import combining, east_asian_width
 
+from rightpool.reporting.wording import dollars
+
 if TYPE_CHECKING:
     from rightpool.cli.terminal import Terminal
 
@@ -76,6 +78,19 @@ class Page:
         else:
             self._write("\n".join(f"{' ' * _INDENT}{line}" for line in text.split("\n")))
 
+    def notes(self, texts: Sequence[str]) -> None:
+        """Print a section of sentences, where there are any."""
+        if texts:
+            self.heading("Notes")
+        for text in texts:
+            self.indented(text)
+
+    def remark(self, text: str | None) -> None:
+        """Print a sentence after an empty line; nothing of None."""
+        if text is not None:
+            self.line()
+            self.line(text)
+
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Print names and texts in two columns."""
         self._print((Column(""), Column("", wraps=True)), [list(pair) for pair in pairs], _INDENT, header=False)
@@ -107,6 +122,11 @@ class Page:
 
     def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
+
+
+def dollar_cell(value: float | None, unit: str = "") -> str:
+    """Dollars as a column shows them, without their sign, which is in its title. unit: what stands behind them."""
+    return NOTHING if value is None else dollars(value).replace("$", "") + unit
 
 
 def _laid_out(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], indent: int) -> str:

@@ -34,7 +34,6 @@ from rightpool.cli.repeat import add_watch_argument, repeated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     add_watch_argument(parser)
     add_operator_argument(parser)
@@ -60,8 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
 
             page = Page()
             print_jobs(page, lines, namespace)
-            if note is not None:
-                page.line()
-                page.line(note)
+            page.remark(note)
 
     return carry_out(arguments, "top", repeated(look, arguments.watch))

@@ -20,7 +20,7 @@ from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import add_operator_argument
-from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import job_key, stored_job
 from rightpool.cli.number_range import whole_number
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
@@ -29,12 +29,12 @@ from rightpool.cli.trace_files import check_output, fetch, fetch_all, fetch_xspa
 from rightpool.cli.trace_summary import how_many, show, show_ranks, traced_roof
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import ClusterError, NotFound
+from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace import PAUSE_SECONDS, longest
-from rightpool.reporting.stored_job import StoredJob, read_job
+from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import span
 
 POLL_SECONDS: Final = 1.0
@@ -43,7 +43,6 @@ TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("name", help="of the ProfiledJob")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -73,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def work(connection: Connection) -> None:
         key = job_key(arguments.name, connection.namespace)
-        stored, rank = _job(connection.client, key), None if arguments.all else arguments.rank
+        stored, rank = stored_job(connection.client, key), None if arguments.all else arguments.rank
         if arguments.output is not None and not arguments.summary:
             check_output(arguments.output, every=arguments.all)
         if arguments.xprof is not None:
@@ -125,13 +124,6 @@ def _roof(view: ClusterView, stored: StoredJob, trace: Trace) -> Roof | None:
     return traced_roof(trace, stored.job, recorded_profile(stored), pools)
 
 
-def _job(client: ClusterClient, key: JobKey) -> StoredJob:
-    try:
-        return read_job(client.get(PROFILED_JOBS, key.name, key.namespace))
-    except NotFound as error:
-        raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}") from error
-
-
 # --- asking for it -----------------------------------------------------------------------------------------------
 
 
@@ -149,7 +141,7 @@ def _taken(client: ClusterClient, stored: StoredJob, rank: int | None) -> Trace:
     began = time.monotonic()
     with _progress() as say:
         while True:
-            trace = _job(client, job.key).job.state.trace
+            trace = stored_job(client, job.key).job.state.trace
             waited = time.monotonic() - began
             if trace is not None and (trace.id, trace.rank) == (identity, rank):
                 if trace.over:

@@ -75,31 +75,22 @@ def fetch_all(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) ->
     if trace.ranks is None or trace.sha256 is None:
         raise CliError(f"no pod keeps trace {trace.id}")
     pods = _pods(client, key, trace)
-    made = not folder.exists()
-    try:
-        folder.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".trace.") as name:
-            digests, problems = _collected(client, key, trace.id, pods, Path(name))
-            if len(digests) >= trace.ranks.captured:
-                if digest_of_all(digests.items()) != trace.sha256:
-                    raise CliError("the files are not those of the job's status: take another trace")
-                problems = []  # of pods without a trace, of which the status tells
-            else:
-                problems = problems or ["their pods are gone, and the files with them"]
-                if not digests:
-                    raise CliError(f"no file of trace {trace.id} can be read: {'; '.join(problems)}")
-            mode = 0o666 & ~_mask()
-            written = []
-            for rank in sorted(digests):
-                path = folder / _name(rank)
-                (Path(name) / _name(rank)).chmod(mode)
-                written.append((Path(name) / _name(rank)).replace(path))
-            return written, problems
-    except OSError as error:
-        raise CliError(f"{folder} can't be written: {error}") from error
-    finally:
-        if made and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+    with _filling(folder) as collected:
+        digests, problems = _collected(client, key, trace.id, pods, collected)
+        if len(digests) >= trace.ranks.captured:
+            if digest_of_all(digests.items()) != trace.sha256:
+                raise CliError("the files are not those of the job's status: take another trace")
+            problems = []  # of pods without a trace, of which the status tells
+        else:
+            problems = problems or ["their pods are gone, and the files with them"]
+            if not digests:
+                raise CliError(f"no file of trace {trace.id} can be read: {'; '.join(problems)}")
+        mode = 0o666 & ~_mask()
+        written = []
+        for rank in sorted(digests):
+            (collected / _name(rank)).chmod(mode)
+            written.append((collected / _name(rank)).replace(folder / _name(rank)))
+        return written, problems
 
 
 def fetch_xspaces(client: ClusterClient, key: JobKey, trace: Trace, folder: Path) -> list[Path]:
@@ -110,21 +101,28 @@ def fetch_xspaces(client: ClusterClient, key: JobKey, trace: Trace, folder: Path
     """
     pods = _pods(client, key, trace) if trace.ranks is not None else [] if trace.pod is None else [trace.pod]
     run = folder / "plugins" / "profile" / trace.id
+    with _filling(folder) as collected:
+        digests, problems = _collected(client, key, trace.id, pods, collected, "xspace")
+        if not digests:
+            raise CliError(
+                f"trace {trace.id} has no file of XLA that can be read: {'; '.join(problems) or 'no pod runs'}"
+            )
+        run.mkdir(parents=True, exist_ok=True)
+        paths = {rank: run / f"rank-{rank}.xplane.pb" for rank in sorted(digests)}
+        for rank, path in paths.items():
+            with _replacing(path) as out, gzip.open(collected / _name(rank)) as plain:
+                _copy(plain, out)
+        return list(paths.values())
+
+
+@contextmanager
+def _filling(folder: Path) -> Iterator[Path]:
+    """Where files are collected that go into a folder, which is made where it is not there. It stays if it gets any."""
     made = not folder.exists()
     try:
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".trace.") as name:
-            digests, problems = _collected(client, key, trace.id, pods, Path(name), "xspace")
-            if not digests:
-                raise CliError(
-                    f"trace {trace.id} has no file of XLA that can be read: {'; '.join(problems) or 'no pod runs'}"
-                )
-            run.mkdir(parents=True, exist_ok=True)
-            paths = {rank: run / f"rank-{rank}.xplane.pb" for rank in sorted(digests)}
-            for rank, path in paths.items():
-                with _replacing(path) as out, gzip.open(Path(name) / _name(rank)) as plain:
-                    _copy(plain, out)
-            return list(paths.values())
+            yield Path(name)
     except (OSError, EOFError) as error:
         raise CliError(f"{folder} can't be written: {error}") from error
     finally:

@@ -117,20 +117,11 @@ class ClusterView:
             )
             return self.jobs(self.namespace)
 
-    def children(self, key: JobKey) -> None:
-        """Load a job's children and pods into the store."""
-        labels = f"{LABEL_JOB}={key.name}"
+    def children(self, namespace: str, name: str | None = None) -> None:
+        """Load the children and pods of a job into the store; without a name, those of all jobs of the namespace."""
         for resource in (*child_resources(), PODS):
             try:
-                self._list(resource, key.namespace, labels)
-            except Forbidden as error:
-                self.notes.append(f"whether its pods run is taken from the status: {error.message}")
-
-    def pods_of_namespace(self) -> None:
-        """Load the children and pods of all jobs of the namespace into the store."""
-        for resource in (*child_resources(), PODS):
-            try:
-                self._list(resource, self.namespace, LABEL_JOB)
+                self._list(resource, namespace, LABEL_JOB if name is None else f"{LABEL_JOB}={name}")
             except Forbidden as error:
                 self.notes.append(f"whether pods run is taken from the status: {error.message}")
 

@@ -109,15 +109,12 @@ def build_pools(
         except ChipError as error:
             problems.append(Problem(name, ProblemKind.CHIP_CONTRADICTORY, str(error), left_out=True))
             continue
-        reason = _slice_error(specs[name])
-        if reason is not None:
-            del usable[name]
-            problems.append(Problem(name, ProblemKind.INVALID_SLICE, reason, left_out=True))
-            continue
-        reason = _price_error(specs[name])
-        if reason is not None:
-            del usable[name]
-            problems.append(Problem(name, ProblemKind.PRICE_CONTRADICTORY, reason, left_out=True))
+        for kind, error_of in _CONTRADICTIONS.items():
+            reason = error_of(specs[name])
+            if reason is not None:
+                del usable[name]
+                problems.append(Problem(name, kind, reason, left_out=True))
+                break
     owners, overlaps = _owners(specs, nodes, frozenset(discovered), frozenset(labels or ()))
     members: defaultdict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
@@ -219,14 +216,12 @@ def _values_problems(name: str, spec: AcceleratorPoolSpec, catalog: Catalog) -> 
 
 
 def _slice_error(spec: AcceleratorPoolSpec) -> str | None:
-    if spec.slice is None:
+    if spec.slice is None or spec.slice.chips % spec.chips_per_node == 0:
         return None
-    if spec.slice.chips % spec.chips_per_node:
-        return (
-            f"spec.slice.chips: {spec.slice.chips} is no whole number of nodes of {spec.chips_per_node} chips; "
-            "correct it or spec.chipsPerNode"
-        )
-    return None
+    return (
+        f"spec.slice.chips: {spec.slice.chips} is no whole number of nodes of {spec.chips_per_node} chips; "
+        "correct it or spec.chipsPerNode"
+    )
 
 
 def _price_error(spec: AcceleratorPoolSpec) -> str | None:
@@ -241,6 +236,12 @@ def _price_error(spec: AcceleratorPoolSpec) -> str | None:
         f"spec.price.spotPerChipHour: nodes with {asked}, by spec.nodeSelector, are no spot capacity: remove the "
         "spot price, or make another pool for spot nodes"
     )
+
+
+_CONTRADICTIONS: Final = {
+    ProblemKind.INVALID_SLICE: _slice_error,
+    ProblemKind.PRICE_CONTRADICTORY: _price_error,
+}
 
 
 def _pool(

@@ -95,10 +95,3 @@ class Pool:
     def hosts_per_slice(self) -> int:
         """Nodes of one slice; 1 where the pool has no slices."""
         return 1 if self.slice is None else self.slice.chips // self.chips_per_node
-
-    def free_on(self, labels: Mapping[str, str]) -> int:
-        """What is free now on nodes that have all of these labels, as far as labels are known."""
-        if not labels or not self.node_labels:
-            return self.free
-        asked = labels.items()
-        return sum(free for there, free in self.node_labels.items() if asked <= there)

@@ -57,7 +57,19 @@ class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
-class AcceleratorRow(_Row):
+class _Sourced(_Row):
+    source: Text
+    read: Day
+    verified: bool
+
+    @model_validator(mode="after")
+    def _looked_up(self) -> Self:
+        if self.verified and RECALLED in self.source:
+            raise ValueError("is recalled and verified at once: verified must be no")
+        return self
+
+
+class AcceleratorRow(_Sourced):
     """One line of accelerators.csv. Rates are in 10¹² operations a second, dense."""
 
     key: Text
@@ -90,17 +102,12 @@ class AcceleratorRow(_Row):
     list_price: str
     """cloud/instance in prices.csv; may be empty."""
 
-    source: Text
-    read: Day
-    verified: bool
     note: str
 
     @model_validator(mode="after")
     def _computes(self) -> Self:
         if all(getattr(self, column) is None for column in RATE_COLUMNS.values()):
             raise ValueError("names no peak rate: fill in at least one dtype")
-        if self.verified and RECALLED in self.source:
-            raise ValueError("is recalled and verified at once: verified must be no")
         return self
 
 
@@ -149,7 +156,7 @@ class LinkRow(_Row):
     source: Text
 
 
-class PriceRow(_Row):
+class PriceRow(_Sourced):
     """One line of prices.csv."""
 
     cloud: Literal["aws", "gcp", "azure"]
@@ -164,15 +171,6 @@ class PriceRow(_Row):
     """How the chip is bought."""
 
     basis: Text
-    source: Text
-    read: Day
-    verified: bool
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.verified and RECALLED in self.source:
-            raise ValueError("is recalled and verified at once: verified must be no")
-        return self
 
     @property
     def provenance(self) -> str:

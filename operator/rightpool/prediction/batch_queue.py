@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.columns import Bools, Floats, Ints, cumulative_normal
 
 SATURATED: Final = 0.98
 """Utilisation from which on no latency is promised: queues are long there, and what a rate is off by decides."""
@@ -144,8 +144,7 @@ def _normal_excess(mean: Floats, sd: Floats, above: Ints) -> Floats:
     """E max(X - above, 0) of a normal X."""
     z = (mean - above) / sd
     density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    below = 0.5 * np.vectorize(math.erfc)(-z / math.sqrt(2.0))
-    excess: Floats = sd * density + (mean - above) * below
+    excess: Floats = sd * density + (mean - above) * cumulative_normal(z.ravel()).reshape(z.shape)
     return excess
 
 

@@ -147,13 +147,6 @@ def covariance(evidence: Evidence, scales: Scales, spread: Floats) -> Floats:
     return whole
 
 
-def log_likelihood(evidence: Evidence, scales: Scales, spread: Floats) -> float:
-    """Of the rates under these scales, constants left out."""
-    root = np.linalg.cholesky(covariance(evidence, scales, spread))
-    rest = np.linalg.solve(root, evidence.rest())
-    return -0.5 * float(rest @ rest) - float(np.log(np.diag(root)).sum())
-
-
 @dataclass(frozen=True, slots=True)
 class Spreads:
     """How much more than usual jobs differ."""

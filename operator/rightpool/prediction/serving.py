@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from rightpool.prediction.batch_queue import SATURATED, BatchQueue, LatencyCurve
-from rightpool.prediction.columns import Floats, cumulative_normal
+from rightpool.prediction.columns import Bools, Floats, cumulative_normal
 
 SURE: Final = 0.9
 """Probability that the limit holds which the number of replicas is for: the upper end of the 80% interval."""
@@ -34,7 +34,7 @@ SERVED_SD: Final = 0.1
 """Standard deviation of the log of that."""
 # Standard normal quantiles of seven equally likely values.
 _EQUALLY_LIKELY: Final = (-1.4652, -0.7916, -0.3661, 0.0, 0.3661, 0.7916, 1.4652)
-_HALVINGS: Final = 60
+_HALVINGS: Final = 48  # of logarithms: more than a reader sees
 
 
 def fixed_shares(batch: int, least: float = 0.0, most: float = 1.0, half: float = HALF) -> tuple[float, ...]:
@@ -54,6 +54,15 @@ def fixed_shares(batch: int, least: float = 0.0, most: float = 1.0, half: float 
 def _one_by_one(rate: Floats, sd: Floats) -> tuple[Floats, Floats]:
     """What is left of a rate in full batches for requests that come one by one."""
     return SERVED * rate, np.hypot(sd, SERVED_SD)
+
+
+def _first(holds: Callable[[Floats], Bools], low: Floats, high: Floats) -> Floats:
+    """Between the two, row by row, from where on it holds; `high` where it does not before."""
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        found = holds(middle)
+        low, high = np.where(found, low, middle), np.where(found, middle, high)
+    return high
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +156,21 @@ class Server:
         """Seconds within which the curve's share of requests is answered, with that probability."""
         step, wide = self.batch / rate, np.exp(6.0 * sd)
         low, high = np.log(step / wide / self.batch / 2.0), np.log(step * wide / (1.0 - SATURATED) * 200.0)
-        possible = self._probability(curve, rate, sd, requests, np.exp(high)) >= chance
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            enough = self._probability(curve, rate, sd, requests, np.exp(middle)) >= chance
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return np.where(possible, np.exp(high), np.inf)
+
+        def enough(log: Floats) -> Bools:
+            return self._probability(curve, rate, sd, requests, np.exp(log)) >= chance
+
+        return np.where(enough(high), np.exp(_first(enough, low, high)), np.inf)
 
     def _capacity(self, rate: Floats, sd: Floats, limit: float, chance: float) -> Floats:
         """Requests a second that one replica serves within the limit, with that probability."""
         limits = np.full(len(rate), limit)
-        low, high = np.log(rate) - 18.0, np.log(rate) + 6.0 * sd + 0.1
-        possible = self.probability(rate, sd, np.exp(low), limits) >= chance
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            enough = self.probability(rate, sd, np.exp(middle), limits) >= chance
-            low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-        return np.where(possible, np.exp(low), 0.0)
+        most, least = np.log(rate) + 6.0 * sd + 0.1, np.log(rate) - 18.0
+
+        def holds(log: Floats) -> Bools:
+            return self.probability(rate, sd, np.exp(-log), limits) >= chance
+
+        return np.where(holds(-least), np.exp(-_first(holds, -most, -least)), 0.0)
 
     @staticmethod
     def _ends(value: Callable[[float], Floats]) -> Ends:

@@ -37,7 +37,7 @@ from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
 from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
-from rightpool.reporting.foreign_pod_texts import foreign_pod_text
+from rightpool.reporting.pod_texts import foreign_pod_text
 from rightpool.reporting.rejection_texts import gap_text, place
 from rightpool.reporting.wording import dollars, instant, share, span
 

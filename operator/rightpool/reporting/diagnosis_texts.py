@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Final
 
 from rightpool.profiles import findings
@@ -79,234 +78,135 @@ def diagnosis_text(finding: findings.Finding) -> str:
     return f"{evidence_text(finding)}. What helps: {lever}" if lever else evidence_text(finding)
 
 
-@singledispatch
 def lever_text(finding: findings.Finding) -> str:
     """What helps. Empty where nothing is known to."""
+    match finding:
+        case findings.WaitsForHost():
+            if finding.compiling is not None:
+                return "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
+            return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
+        case findings.WaitsForLink():
+            if finding.over_host is not None and finding.link is not None:
+                return f"see why chips do not use {finding.link.value} (peer access), or fewer chips"
+            if finding.used:
+                return _FEWER
+            return (
+                "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
+            )
+        case findings.ArithmeticNear():
+            if not finding.roofs.by_pipe:
+                return "lower precision, or a chip with more FLOP/s per dollar"
+            return _BESIDE_THEM if finding.arithmetic.precision in _ON_MATRIX_UNITS else _MATRIX_UNITS
     return _LEVERS.get(type(finding), "")
 
 
-@lever_text.register
-def _(finding: findings.WaitsForHost) -> str:
-    if finding.compiling is not None:
-        return "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
-    return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
-
-
-@lever_text.register
-def _(finding: findings.WaitsForLink) -> str:
-    if finding.over_host is not None and finding.link is not None:
-        return f"see why chips do not use {finding.link.value} (peer access), or fewer chips"
-    if finding.used:
-        return _FEWER
-    return "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
-
-
-@lever_text.register
-def _(finding: findings.ArithmeticNear) -> str:
-    if not finding.roofs.by_pipe:
-        return "lower precision, or a chip with more FLOP/s per dollar"
-    return _BESIDE_THEM if finding.arithmetic.precision in _ON_MATRIX_UNITS else _MATRIX_UNITS
-
-
-@singledispatch
 def evidence_text(finding: findings.Finding) -> str:
     """What was found, with the measured values."""
+    match finding:
+        case RecordedFinding():
+            return finding.text
+        case findings.NothingMeasured():
+            return "nothing was measured yet"
+        case findings.ReadingsTooOld():
+            return "the newest reading is too old"
+        case findings.WindowNotFull():
+            text = f"readings after the warm-up cover {percent(finding.covered)} of the {finding.window:g} s window"
+            if finding.steps is None:
+                return text
+            return f"{text}; the program has made {finding.steps:.0f} steps and may still compile"
+        case findings.CriticalError():
+            return f"a chip reported the critical error XID {finding.xid:.0f}"
+        case findings.BrokenRow():
+            if finding.replaceable:
+                return "a chip waits for a reset to replace a broken row of its memory"
+            return "a chip could not replace a broken row of its memory"
+        case findings.MemoryErrors():
+            return f"uncorrectable memory errors of a chip went up to {finding.count:.0f} within the window"
+        case findings.ClocksHeldDown():
+            text = f"clocks are held down {percent(finding.time)} of the time"
+            if finding.by_heat is not None:
+                hot = "" if finding.degrees is None else f" ({finding.degrees:.0f} °C)"
+                text += f" by heat{hot}" if finding.by_heat else " by a hardware slowdown or a power brake"
+            if finding.watts is not None:
+                text += f" at {finding.watts:.0f} W" + (
+                    f" of {finding.limit:.0f} W" if finding.limit is not None else ""
+                )
+            return text if finding.clock is None else f"{text}, at {percent(finding.clock)} of their maximum"
+        case findings.AllocationsRetried():
+            return (
+                f"{finding.times:.0f} allocations failed at the first try within the window{_fill(finding.memory_used)}"
+            )
+        case findings.NoRoomForBatch():
+            return f"{evidence_text(finding.otherwise)}; a larger batch has no room{_fill(finding.memory_used)}"
+        case findings.RankStarves():
+            mean, least = percent(finding.mean), percent(finding.least)
+            return f"ranks wait for data {mean} of the step on average, and one of them only {least}"
+        case findings.RankNeverWaits():
+            mean, least = percent(finding.mean), percent(finding.least)
+            return f"ranks wait for others {mean} of the step on average, and one of them only {least}"
+        case findings.RankComputesMore():
+            return (
+                f"compute units of one of {finding.chips} chips are active {percent(finding.most)} of the time, "
+                f"those of another {percent(finding.least)}: it waits"
+            )
+        case findings.RankIdles():
+            slowest, mean = percent(finding.slowest), percent(finding.mean)
+            return f"one of {finding.chips} chips is busy {slowest} of the time, and the mean is {mean}"
+        case findings.StillCompiles():
+            return f"the program compiled {percent(finding.time)} of the time, and made no step"
+        case findings.NothingRuns():
+            return f"{_chips(finding.chips)} busy {percent(finding.busy)} of the time, and no samples are counted"
+        case findings.ChipsUnused():
+            are = "is" if finding.unused == 1 else "are"
+            return f"{finding.unused:.0f} of {finding.of} chips of a pod {are} unused: nothing ever ran there"
+        case findings.BusyTimeUnknown():
+            return "how busy the chips are is not measured: waiting and work can't be told apart"
+        case findings.WaitsForInput():
+            return f"{_idle(finding.chips, finding.idle)}, {percent(finding.input)} of it for input"
+        case findings.WaitsForHost():
+            text = _idle(finding.chips, finding.idle)
+            text += ", input wait not measured" if finding.input is None else f", {percent(finding.input)} for input"
+            if finding.compiling is None:
+                return text
+            return f"{text}, and the program compiles {percent(finding.compiling)} of the time"
+        case findings.WaitsForLink():
+            text = f"{percent(finding.exposed)} of the step is exposed communication"
+            if finding.link is not None:
+                text += f" over {finding.link.value}"
+            text += f" on {finding.chips} chips"
+            if finding.over_host is not None:
+                return f"{text}, but {percent(finding.over_host)} of the bytes go over PCIe"
+            if finding.sent is None or finding.capacity is None:
+                return text
+            return f"{text}, which carries {finding.sent / 1e9:.1f} GB/s a chip of {finding.capacity / 1e9:.0f}"
+        case findings.ComputesNothing():
+            return (
+                f"{finding.chip} is busy {percent(finding.busy)}, and its compute units are active "
+                f"{percent(finding.active)}: copies or tiny kernels"
+            )
+        case findings.NothingCounted():
+            return f"{_chips(finding.chips)} busy, but no counter tells what limits the work"
+        case findings.CommunicationUnknown():
+            return f"exposed communication of {finding.chips} chips is not measured, and {_roofs(finding.roofs)}"
+        case findings.OneRoofCounted():
+            return f"only one roof is counted: {_roofs(finding.roofs)}"
+        case findings.LaunchesUnknown():
+            return f"no roof is near: {_roofs(finding.roofs)}; whether compute units wait for launches is not measured"
+        case findings.KernelsSparse():
+            return f"{_far_from_roofs(finding)}: kernels are small or far apart"
+        case findings.NoRoofNear():
+            return _far_from_roofs(finding)
+        case findings.KernelsWait():
+            seen = "" if finding.occupancy is None else f", with {percent(finding.occupancy)} of their slots in use"
+            return f"{_active(finding.chip, finding.active)}{seen}, and no roof is near: {_roofs(finding.roofs)}"
+        case findings.OtherUnitsCompute():
+            units = f"{_active(finding.chip, finding.active)} beside its matrix units"
+            return f"{units}: {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+        case findings.ArithmeticNear():
+            return f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+        case findings.BandwidthNear():
+            return f"while {finding.chip} works, {_roofs(finding.roofs)}"
     raise NotImplementedError(type(finding).__name__)
-
-
-@evidence_text.register
-def _(finding: RecordedFinding) -> str:
-    return finding.text
-
-
-@evidence_text.register
-def _(finding: findings.NothingMeasured) -> str:
-    return "nothing was measured yet"
-
-
-@evidence_text.register
-def _(finding: findings.ReadingsTooOld) -> str:
-    return "the newest reading is too old"
-
-
-@evidence_text.register
-def _(finding: findings.WindowNotFull) -> str:
-    text = f"readings after the warm-up cover {percent(finding.covered)} of the {finding.window:g} s window"
-    if finding.steps is None:
-        return text
-    return f"{text}; the program has made {finding.steps:.0f} steps and may still compile"
-
-
-@evidence_text.register
-def _(finding: findings.CriticalError) -> str:
-    return f"a chip reported the critical error XID {finding.xid:.0f}"
-
-
-@evidence_text.register
-def _(finding: findings.BrokenRow) -> str:
-    if finding.replaceable:
-        return "a chip waits for a reset to replace a broken row of its memory"
-    return "a chip could not replace a broken row of its memory"
-
-
-@evidence_text.register
-def _(finding: findings.MemoryErrors) -> str:
-    return f"uncorrectable memory errors of a chip went up to {finding.count:.0f} within the window"
-
-
-@evidence_text.register
-def _(finding: findings.ClocksHeldDown) -> str:
-    text = f"clocks are held down {percent(finding.time)} of the time"
-    if finding.by_heat is not None:
-        hot = "" if finding.degrees is None else f" ({finding.degrees:.0f} °C)"
-        text += f" by heat{hot}" if finding.by_heat else " by a hardware slowdown or a power brake"
-    if finding.watts is not None:
-        text += f" at {finding.watts:.0f} W" + (f" of {finding.limit:.0f} W" if finding.limit is not None else "")
-    return text if finding.clock is None else f"{text}, at {percent(finding.clock)} of their maximum"
-
-
-@evidence_text.register
-def _(finding: findings.AllocationsRetried) -> str:
-    return f"{finding.times:.0f} allocations failed at the first try within the window{_fill(finding.memory_used)}"
-
-
-@evidence_text.register
-def _(finding: findings.NoRoomForBatch) -> str:
-    return f"{evidence_text(finding.otherwise)}; a larger batch has no room{_fill(finding.memory_used)}"
-
-
-@evidence_text.register
-def _(finding: findings.RankStarves) -> str:
-    mean, least = percent(finding.mean), percent(finding.least)
-    return f"ranks wait for data {mean} of the step on average, and one of them only {least}"
-
-
-@evidence_text.register
-def _(finding: findings.RankNeverWaits) -> str:
-    mean, least = percent(finding.mean), percent(finding.least)
-    return f"ranks wait for others {mean} of the step on average, and one of them only {least}"
-
-
-@evidence_text.register
-def _(finding: findings.RankComputesMore) -> str:
-    return (
-        f"compute units of one of {finding.chips} chips are active {percent(finding.most)} of the time, "
-        f"those of another {percent(finding.least)}: it waits"
-    )
-
-
-@evidence_text.register
-def _(finding: findings.RankIdles) -> str:
-    slowest, mean = percent(finding.slowest), percent(finding.mean)
-    return f"one of {finding.chips} chips is busy {slowest} of the time, and the mean is {mean}"
-
-
-@evidence_text.register
-def _(finding: findings.StillCompiles) -> str:
-    return f"the program compiled {percent(finding.time)} of the time, and made no step"
-
-
-@evidence_text.register
-def _(finding: findings.NothingRuns) -> str:
-    return f"{_chips(finding.chips)} busy {percent(finding.busy)} of the time, and no samples are counted"
-
-
-@evidence_text.register
-def _(finding: findings.ChipsUnused) -> str:
-    are = "is" if finding.unused == 1 else "are"
-    return f"{finding.unused:.0f} of {finding.of} chips of a pod {are} unused: nothing ever ran there"
-
-
-@evidence_text.register
-def _(finding: findings.BusyTimeUnknown) -> str:
-    return "how busy the chips are is not measured: waiting and work can't be told apart"
-
-
-@evidence_text.register
-def _(finding: findings.WaitsForInput) -> str:
-    return f"{_idle(finding.chips, finding.idle)}, {percent(finding.input)} of it for input"
-
-
-@evidence_text.register
-def _(finding: findings.WaitsForHost) -> str:
-    text = _idle(finding.chips, finding.idle)
-    text += ", input wait not measured" if finding.input is None else f", {percent(finding.input)} for input"
-    if finding.compiling is None:
-        return text
-    return f"{text}, and the program compiles {percent(finding.compiling)} of the time"
-
-
-@evidence_text.register
-def _(finding: findings.WaitsForLink) -> str:
-    text = f"{percent(finding.exposed)} of the step is exposed communication"
-    if finding.link is not None:
-        text += f" over {finding.link.value}"
-    text += f" on {finding.chips} chips"
-    if finding.over_host is not None:
-        return f"{text}, but {percent(finding.over_host)} of the bytes go over PCIe"
-    if finding.sent is None or finding.capacity is None:
-        return text
-    return f"{text}, which carries {finding.sent / 1e9:.1f} GB/s a chip of {finding.capacity / 1e9:.0f}"
-
-
-@evidence_text.register
-def _(finding: findings.ComputesNothing) -> str:
-    return (
-        f"{finding.chip} is busy {percent(finding.busy)}, and its compute units are active {percent(finding.active)}: "
-        "copies or tiny kernels"
-    )
-
-
-@evidence_text.register
-def _(finding: findings.NothingCounted) -> str:
-    return f"{_chips(finding.chips)} busy, but no counter tells what limits the work"
-
-
-@evidence_text.register
-def _(finding: findings.CommunicationUnknown) -> str:
-    return f"exposed communication of {finding.chips} chips is not measured, and {_roofs(finding.roofs)}"
-
-
-@evidence_text.register
-def _(finding: findings.OneRoofCounted) -> str:
-    return f"only one roof is counted: {_roofs(finding.roofs)}"
-
-
-@evidence_text.register
-def _(finding: findings.LaunchesUnknown) -> str:
-    return f"no roof is near: {_roofs(finding.roofs)}; whether compute units wait for launches is not measured"
-
-
-@evidence_text.register
-def _(finding: findings.KernelsSparse) -> str:
-    return f"{_far_from_roofs(finding)}: kernels are small or far apart"
-
-
-@evidence_text.register
-def _(finding: findings.NoRoofNear) -> str:
-    return _far_from_roofs(finding)
-
-
-@evidence_text.register
-def _(finding: findings.KernelsWait) -> str:
-    seen = "" if finding.occupancy is None else f", with {percent(finding.occupancy)} of their slots in use"
-    return f"{_active(finding.chip, finding.active)}{seen}, and no roof is near: {_roofs(finding.roofs)}"
-
-
-@evidence_text.register
-def _(finding: findings.OtherUnitsCompute) -> str:
-    units = f"{_active(finding.chip, finding.active)} beside its matrix units"
-    return f"{units}: {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
-
-
-@evidence_text.register
-def _(finding: findings.ArithmeticNear) -> str:
-    return f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
-
-
-@evidence_text.register
-def _(finding: findings.BandwidthNear) -> str:
-    return f"while {finding.chip} works, {_roofs(finding.roofs)}"
 
 
 def _chips(count: int) -> str:

@@ -1,7 +1,5 @@
 """Rejections and gaps in words. Every sentence names what would have to change."""
 
-from functools import singledispatch
-
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.planning.evaluate import pool_rejection as pool_kinds
@@ -24,274 +22,174 @@ def short_place(placement: Placement) -> str:
     return f"{placement.chips}×{pool_of(placement)}"
 
 
-@singledispatch
 def rejection_text(rejection: kinds.Rejection) -> str:
     """Why a placement is ruled out, by the numbers that the rejection holds."""
+    match rejection:
+        case pool_kinds.PoolDenied():
+            return f"{rejection.pool} is in placement.pools.deny"
+        case pool_kinds.PoolNotAllowed():
+            allow = ", ".join(rejection.allow)
+            return f"{rejection.pool} is not in placement.pools.allow ({allow}): add it there to use it"
+        case pool_kinds.PoolNotSelected():
+            wanted = ", ".join(f"{key}={value}" for key, value in rejection.wanted)
+            return f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
+        case pool_kinds.OtherVendor():
+            return (
+                f"{rejection.pool} has {rejection.vendor} chips, and the template is assumed to run on "
+                f"{rejection.known} chips only. If it runs on both without changes, name the pool in "
+                f"placement.pools.allow. Else add what differs to placement.variants, with vendor {rejection.vendor}"
+            )
+        case pool_kinds.VariantRefused():
+            return (
+                f"{rejection.pool} has {rejection.vendor} chips, and their variant can't be used: {rejection.refusal}"
+            )
+        case pool_kinds.SelectorContradicted():
+            key, asks = rejection.key, "template.spec.nodeSelector asks for"
+            message = f"nodes of {rejection.pool} have {key}={rejection.given}, and {asks} {key}={rejection.wanted}"
+            return f"{message}: remove it there, and choose pools with spec.placement.pools"
+        case pool_kinds.SelectorUnmatched():
+            missing = " and ".join(f"{key}={value}" for key, value in rejection.missing)
+            return (
+                f"template.spec.nodeSelector asks for {missing}, which no node of {rejection.pool} has: label its "
+                "nodes, or remove it there"
+            )
+        case pool_kinds.CapacityNotWanted():
+            return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}"
+        case pool_kinds.NoSpot():
+            return f"{rejection.pool} sells no spot capacity: set placement.capacity to OnDemand or Any to use it"
+        case pool_kinds.SizeNotListed():
+            offered = ", ".join(str(count) for count in rejection.counts)
+            return f"{chips(rejection.chips)} is not one of elasticity.chipCounts ({offered})"
+        case pool_kinds.SizeOutOfBounds():
+            if rejection.low == rejection.high:
+                return f"{chips(rejection.chips)} is not the {rejection.low} that the job runs on: see elasticity"
+            bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
+            return f"{chips(rejection.chips)} is outside {bounds}"
+        case pool_kinds.SizeNotMultiple():
+            group = rejection.tensor * rejection.pipeline
+            return (
+                f"{chips(rejection.chips)} is not a multiple of the {group} that hold the model "
+                f"(elasticity.modelParallel: tensor {rejection.tensor} × pipeline {rejection.pipeline})"
+            )
+        case pool_kinds.TensorSplit():
+            fast = f"{rejection.fast} chips of a {'slice' if rejection.slices else 'pod'}"
+            return (
+                f"{rejection.pool} connects {fast} by fast links, and they can't be divided into groups of "
+                f"{rejection.tensor}: lower elasticity.modelParallel.tensor, or set chipsPerReplica so that each pod "
+                "holds whole groups"
+            )
+        case pool_kinds.NoSize():
+            if rejection.parts:
+                return (
+                    f"{rejection.pool} gives MIG slices, and programs can't communicate between them: a job gets one "
+                    "slice. If the program can run on one, set elasticity.minChips to 1, and elasticity.batch"
+                )
+            whole = f"slices of {rejection.unit}" if rejection.slices else f"nodes of {rejection.unit}"
+            if rejection.pods is not None:
+                count, each = rejection.pods
+                return (
+                    f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: {count} × {chips(each)} is "
+                    "not possible. Without elasticity the size is fixed. To allow other sizes, set "
+                    "elasticity.minChips, maxChips and batch"
+                )
+            multiple = (
+                "" if rejection.multiple == 1 else f" in multiples of {rejection.multiple} (elasticity.modelParallel)"
+            )
+            return (
+                f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no size of {rejection.low} to "
+                f"{rejection.high} chips{multiple} is among them; change elasticity.minChips, maxChips or chipCounts"
+            )
+        case kinds.PrecisionUnsupported():
+            return (
+                f"the program works in {rejection.precision}, and {rejection.chip} of {rejection.pool} has "
+                f"{', '.join(rejection.offered)}"
+            )
+        case kinds.StepsDiffer():
+            return (
+                f"steps/s on {chips(rejection.chips)} can't be compared with the present ones: with elasticity.batch "
+                "PerChip a step has another number of samples there, and the profiler does not see it. Set "
+                "spec.progress.samplesPerStep"
+            )
+        case kinds.MemoryUnknown():
+            return (
+                f"chips of {rejection.pool} have {gibibytes(rejection.size)}, less than now, and what the job uses is "
+                "neither measured nor declared: set placement.memoryPerChip"
+            )
+        case kinds.MemoryShort():
+            origin = "measured" if rejection.measured else "placement.memoryPerChip"
+            return (
+                f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, chips of {rejection.pool} "
+                f"have {gibibytes(rejection.size)}"
+            )
+        case kinds.MemoryMayNotDo():
+            return (
+                f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to "
+                f"{gibibytes(rejection.worst)} (set elasticity.state to say what is split over the chips), chips of "
+                f"{rejection.pool} have {gibibytes(rejection.size)}"
+            )
+        case kinds.PriceUnknown():
+            target = rejection.target
+            why = f"{target} is set" if target is not None else f"targets.objective is {rejection.objective}"
+            return f"{rejection.pool} has no price and {why}: set spec.price of the AcceleratorPool"
+        case kinds.CurrentPriceUnknown():
+            return f"{rejection.pool}, where the job runs, has no price to compare with: set its spec.price"
+        case kinds.HourTooDear():
+            return f"costs {dollars(rejection.cost)} an hour, above targets.maxCostPerHour {dollars(rejection.most)}"
+        case kinds.Avoided():
+            remaining = rejection.remaining
+            again = "until the spec changes" if remaining is None else f"for another {span(remaining)}"
+            where = f"{chips(rejection.chips)} of {rejection.pool}"
+            return f"{where}: tried and left ({rejection.why}); not tried again {again}"
+        case kinds.SamplesTooDear():
+            most = f"targets.maxCostPerMillionSamples {dollars(rejection.most)}"
+            return f"{_known(rejection.measured)}: {dollars(rejection.cost)} per million samples, above {most}"
+        case kinds.ScalingPoor():
+            return (
+                f"{_known(rejection.measured)}: {share(rejection.efficiency)} of perfect scaling, below "
+                f"targets.minScalingEfficiency {share(rejection.least)}: fewer chips keep more"
+            )
+        case kinds.FlopsUtilizationLow():
+            return (
+                f"{_known(rejection.measured)}: {share(rejection.utilization)} of the chips' peak FLOP/s, below "
+                f"targets.minModelFlopsUtilization {share(rejection.least)}"
+            )
+        case kinds.ScalingNoBetterKnown():
+            return (
+                f"the job was moved away from {place(rejection.placement)}, and nothing new is known since then about "
+                "targets.minScalingEfficiency there"
+            )
+        case kinds.DeadlineMissed():
+            left = f"in {span(rejection.time_left)}" if rejection.time_left > 0.0 else "over"
+            rest = f"the rest takes {span(rejection.rest)}, targets.deadline is {left}"
+            return f"{_known(rejection.measured)}: {number(rejection.rate)} samples/s: {rest}"
+        case kinds.BudgetShort():
+            cost = rejection.rest
+            needs = "nothing may be spent any more" if cost is None else f"the rest costs {dollars(cost)}"
+            return f"{needs}, and {dollars(rejection.left)} of targets.budget are left"
+        case kinds.BudgetSpent():
+            return f"targets.budget {dollars(rejection.budget)} is spent"
+        case kinds.SpecificationsMissing():
+            return (
+                f"{rejection.here} and {rejection.there} have no precision in common in the catalog, or one has no "
+                "memory bandwidth there"
+            )
+        case kinds.NotMeasured():
+            return gap_text(rejection.gap)
+        case kinds.OtherChosen():
+            return f"{place(rejection.taken)} comes first"
+        case kinds.NoRoom():
+            selected = " on nodes that template.spec.nodeSelector selects" if rejection.selected else ""
+            there = f"{rejection.total} in all"
+            there += f", {rejection.growable} more can be added" if rejection.growable else ""
+            return f"{rejection.pool} has no room for {chips(rejection.chips)} now{selected} ({there})"
+        case kinds.SuspectedPool():
+            return f"too many of the last moves to {rejection.pool} had to be undone: one job at a time tries it"
+        case kinds.KeptFree():
+            return (
+                f"the free chips of {rejection.pool} are kept for an older job, which has waited longer than the "
+                f"policy's startDeadline: {chips(rejection.chips)} would delay it"
+            )
     raise NotImplementedError(type(rejection).__name__)
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.PoolDenied) -> str:
-    return f"{rejection.pool} is in placement.pools.deny"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.PoolNotAllowed) -> str:
-    allow = ", ".join(rejection.allow)
-    return f"{rejection.pool} is not in placement.pools.allow ({allow}): add it there to use it"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.PoolNotSelected) -> str:
-    wanted = ", ".join(f"{key}={value}" for key, value in rejection.wanted)
-    return f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.OtherVendor) -> str:
-    return (
-        f"{rejection.pool} has {rejection.vendor} chips, and the template is assumed to run on {rejection.known} chips "
-        "only. If it runs on both without changes, name the pool in placement.pools.allow. Else add what differs to "
-        f"placement.variants, with vendor {rejection.vendor}"
-    )
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.VariantRefused) -> str:
-    return f"{rejection.pool} has {rejection.vendor} chips, and their variant can't be used: {rejection.refusal}"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.SelectorContradicted) -> str:
-    key, asks = rejection.key, "template.spec.nodeSelector asks for"
-    message = f"nodes of {rejection.pool} have {key}={rejection.given}, and {asks} {key}={rejection.wanted}"
-    return f"{message}: remove it there, and choose pools with spec.placement.pools"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.SelectorUnmatched) -> str:
-    missing = " and ".join(f"{key}={value}" for key, value in rejection.missing)
-    return (
-        f"template.spec.nodeSelector asks for {missing}, which no node of {rejection.pool} has: label its nodes, or "
-        "remove it there"
-    )
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.CapacityNotWanted) -> str:
-    return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.NoSpot) -> str:
-    return f"{rejection.pool} sells no spot capacity: set placement.capacity to OnDemand or Any to use it"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.SizeNotListed) -> str:
-    offered = ", ".join(str(count) for count in rejection.counts)
-    return f"{chips(rejection.chips)} is not one of elasticity.chipCounts ({offered})"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.SizeOutOfBounds) -> str:
-    if rejection.low == rejection.high:
-        return f"{chips(rejection.chips)} is not the {rejection.low} that the job runs on: see elasticity"
-    bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
-    return f"{chips(rejection.chips)} is outside {bounds}"
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.SizeNotMultiple) -> str:
-    group = rejection.tensor * rejection.pipeline
-    return (
-        f"{chips(rejection.chips)} is not a multiple of the {group} that hold the model (elasticity.modelParallel: "
-        f"tensor {rejection.tensor} × pipeline {rejection.pipeline})"
-    )
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.TensorSplit) -> str:
-    fast = f"{rejection.fast} chips of a {'slice' if rejection.slices else 'pod'}"
-    return (
-        f"{rejection.pool} connects {fast} by fast links, and they can't be divided into groups of {rejection.tensor}: "
-        "lower elasticity.modelParallel.tensor, or set chipsPerReplica so that each pod holds whole groups"
-    )
-
-
-@rejection_text.register
-def _(rejection: pool_kinds.NoSize) -> str:
-    if rejection.parts:
-        return (
-            f"{rejection.pool} gives MIG slices, and programs can't communicate between them: a job gets one slice. If "
-            "the program can run on one, set elasticity.minChips to 1, and elasticity.batch"
-        )
-    whole = f"slices of {rejection.unit}" if rejection.slices else f"nodes of {rejection.unit}"
-    if rejection.pods is not None:
-        count, each = rejection.pods
-        return (
-            f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: {count} × {chips(each)} is not "
-            "possible. Without elasticity the size is fixed. To allow other sizes, set elasticity.minChips, maxChips "
-            "and batch"
-        )
-    multiple = "" if rejection.multiple == 1 else f" in multiples of {rejection.multiple} (elasticity.modelParallel)"
-    return (
-        f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: no size of {rejection.low} to "
-        f"{rejection.high} chips{multiple} is among them; change elasticity.minChips, maxChips or chipCounts"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.PrecisionUnsupported) -> str:
-    return (
-        f"the program works in {rejection.precision}, and {rejection.chip} of {rejection.pool} has "
-        f"{', '.join(rejection.offered)}"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.StepsDiffer) -> str:
-    return (
-        f"steps/s on {chips(rejection.chips)} can't be compared with the present ones: with elasticity.batch PerChip a "
-        "step has another number of samples there, and the profiler does not see it. Set spec.progress.samplesPerStep"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.MemoryUnknown) -> str:
-    return (
-        f"chips of {rejection.pool} have {gibibytes(rejection.size)}, less than now, and what the job uses is neither "
-        "measured nor declared: set placement.memoryPerChip"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.MemoryShort) -> str:
-    origin = "measured" if rejection.measured else "placement.memoryPerChip"
-    return (
-        f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, chips of {rejection.pool} have "
-        f"{gibibytes(rejection.size)}"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.MemoryMayNotDo) -> str:
-    return (
-        f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to {gibibytes(rejection.worst)} "
-        f"(set elasticity.state to say what is split over the chips), chips of {rejection.pool} have "
-        f"{gibibytes(rejection.size)}"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.PriceUnknown) -> str:
-    target = rejection.target
-    why = f"{target} is set" if target is not None else f"targets.objective is {rejection.objective}"
-    return f"{rejection.pool} has no price and {why}: set spec.price of the AcceleratorPool"
-
-
-@rejection_text.register
-def _(rejection: kinds.CurrentPriceUnknown) -> str:
-    return f"{rejection.pool}, where the job runs, has no price to compare with: set its spec.price"
-
-
-@rejection_text.register
-def _(rejection: kinds.HourTooDear) -> str:
-    return f"costs {dollars(rejection.cost)} an hour, above targets.maxCostPerHour {dollars(rejection.most)}"
-
-
-@rejection_text.register
-def _(rejection: kinds.Avoided) -> str:
-    remaining = rejection.remaining
-    again = "until the spec changes" if remaining is None else f"for another {span(remaining)}"
-    return f"{chips(rejection.chips)} of {rejection.pool}: tried and left ({rejection.why}); not tried again {again}"
-
-
-@rejection_text.register
-def _(rejection: kinds.SamplesTooDear) -> str:
-    most = f"targets.maxCostPerMillionSamples {dollars(rejection.most)}"
-    return f"{_known(rejection.measured)}: {dollars(rejection.cost)} per million samples, above {most}"
-
-
-@rejection_text.register
-def _(rejection: kinds.ScalingPoor) -> str:
-    return (
-        f"{_known(rejection.measured)}: {share(rejection.efficiency)} of perfect scaling, below "
-        f"targets.minScalingEfficiency {share(rejection.least)}: fewer chips keep more"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.FlopsUtilizationLow) -> str:
-    return (
-        f"{_known(rejection.measured)}: {share(rejection.utilization)} of the chips' peak FLOP/s, below "
-        f"targets.minModelFlopsUtilization {share(rejection.least)}"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.ScalingNoBetterKnown) -> str:
-    return (
-        f"the job was moved away from {place(rejection.placement)}, and nothing new is known since then about "
-        "targets.minScalingEfficiency there"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.DeadlineMissed) -> str:
-    left = f"in {span(rejection.time_left)}" if rejection.time_left > 0.0 else "over"
-    rest = f"the rest takes {span(rejection.rest)}, targets.deadline is {left}"
-    return f"{_known(rejection.measured)}: {number(rejection.rate)} samples/s: {rest}"
-
-
-@rejection_text.register
-def _(rejection: kinds.BudgetShort) -> str:
-    rest = rejection.rest
-    needs = f"the rest costs {dollars(rest)}" if rest is not None else "nothing may be spent any more"
-    return f"{needs}, and {dollars(rejection.left)} of targets.budget are left"
-
-
-@rejection_text.register
-def _(rejection: kinds.BudgetSpent) -> str:
-    return f"targets.budget {dollars(rejection.budget)} is spent"
-
-
-@rejection_text.register
-def _(rejection: kinds.SpecificationsMissing) -> str:
-    return (
-        f"{rejection.here} and {rejection.there} have no precision in common in the catalog, or one has no memory "
-        "bandwidth there"
-    )
-
-
-@rejection_text.register
-def _(rejection: kinds.NotMeasured) -> str:
-    return gap_text(rejection.gap)
-
-
-@rejection_text.register
-def _(rejection: kinds.OtherChosen) -> str:
-    return f"{place(rejection.taken)} comes first"
-
-
-@rejection_text.register
-def _(rejection: kinds.NoRoom) -> str:
-    selected = " on nodes that template.spec.nodeSelector selects" if rejection.selected else ""
-    grows = f", {rejection.growable} more can be added" if rejection.growable else ""
-    return f"{rejection.pool} has no room for {chips(rejection.chips)} now{selected} ({rejection.total} in all{grows})"
-
-
-@rejection_text.register
-def _(rejection: kinds.SuspectedPool) -> str:
-    return f"too many of the last moves to {rejection.pool} had to be undone: one job at a time tries it"
-
-
-@rejection_text.register
-def _(rejection: kinds.KeptFree) -> str:
-    return (
-        f"the free chips of {rejection.pool} are kept for an older job, which has waited longer than the policy's "
-        f"startDeadline: {chips(rejection.chips)} would delay it"
-    )
 
 
 _GAPS = {

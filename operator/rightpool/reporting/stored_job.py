@@ -6,7 +6,6 @@ import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -18,6 +17,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
+from rightpool.api.units import read_unix_time
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.planning.evaluate.shape import selected_nodes
@@ -139,13 +139,13 @@ def read_job(
             f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
             "put it back as it was"
         )
-    annotations = about.get("annotations") or {}
+    created, annotations = about.get("creationTimestamp"), about.get("annotations") or {}
     approved, traced = annotations.get(ANNOTATION_APPROVE), annotations.get(ANNOTATION_TRACE)
     job = Job(
         key=key,
         uid=str(about["uid"]),
         generation=generation,
-        created_at=_seconds(about.get("creationTimestamp")),
+        created_at=0.0 if created is None else read_unix_time(created),
         spec=spec,
         workload_hash=digest,
         variants=variants,
@@ -212,9 +212,3 @@ def first_problem(error: Exception) -> str:
         what = problem["msg"].removeprefix("Value error, ")
         return f"{where}: {what}" if where else what
     return str(error) or type(error).__name__
-
-
-def _seconds(timestamp: object) -> float:
-    if not isinstance(timestamp, str):
-        return 0.0
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()

@@ -27,6 +27,20 @@ FIELD, COLUMN = "queueName", "Queue"
 
 Object = dict[str, Any]
 
+DEV_POOL: Object = {
+    "apiVersion": "rightpool.dev/v1alpha1",
+    "kind": "AcceleratorPool",
+    "metadata": {"name": "dev"},
+    "spec": {
+        "accelerator": "CPU",
+        "chipsPerNode": 2,
+        "resourceName": "rightpool.dev/cpu-chip",
+        "nodeSelector": {"kubernetes.io/hostname": "node-0"},
+        "price": {"perChipHour": "0.05"},
+    },
+}
+"""The cluster's real node, for pods that run."""
+
 
 def previous_chart(folder: Path) -> Path:
     """The chart of a previous version, with an older definition."""

@@ -21,7 +21,7 @@ from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from rightpool.contract import ANNOTATION_TRACE, LABEL_JOB, SIDECAR_PORT
 
-from .release import CHART, NAME, OPERATORS, SYSTEM, Object, Release, Workload, eventually
+from .release import CHART, DEV_POOL, NAME, OPERATORS, SYSTEM, Object, Release, Workload, eventually
 from .traffic import Place, Way, listener, open_ways, place
 
 pytestmark = pytest.mark.cluster
@@ -33,18 +33,6 @@ DIRECTLY: Final = "prometheus.url="
 HEALTH, METRICS, PROGRAM, HTTPS = 8080, 9090, 29500, 443
 _SCRAPER: Final = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": MONITORING}}}
 _SOON: Final = {"interval": "1s", "window": "5s"}
-_POOL: Final = {
-    "apiVersion": "rightpool.dev/v1alpha1",
-    "kind": "AcceleratorPool",
-    "metadata": {"name": "dev"},
-    "spec": {
-        "accelerator": "CPU",
-        "chipsPerNode": 2,
-        "resourceName": "rightpool.dev/cpu-chip",
-        "nodeSelector": {"kubernetes.io/hostname": "node-0"},
-        "price": {"perChipHour": "0.05"},
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             site.bystander(SYSTEM, "beside", **{"app.kubernetes.io/instance": NAME}),
             site.bystander(MONITORING, "scraper"),
         ]
-        running.kubectl.apply([*pods, _POOL, site.job(FIRST)])
+        running.kubectl.apply([*pods, DEV_POOL, site.job(FIRST)])
         yield site
     finally:
         if not os.environ.get("KEEP"):

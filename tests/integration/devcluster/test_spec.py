@@ -61,11 +61,13 @@ def test_interface_names_fit_the_kernel() -> None:
     assert max(len(longest.host_link), len(longest.bridge)) <= 15
 
 
-def test_paths_follow_the_base_directory_variables() -> None:
-    assert state_home({"XDG_STATE_HOME": "/s"}) == Path("/s/rightpool")
-    assert cache_home({"XDG_CACHE_HOME": "/c"}) == Path("/c/rightpool")
-    assert state_home({"XDG_STATE_HOME": ""}) == Path.home() / ".local/state/rightpool"
-    assert cache_home({}) == Path.home() / ".cache/rightpool"
+def test_paths_follow_the_base_directory_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/s")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert (state_home(), cache_home()) == (Path("/s/rightpool"), Path("/c/rightpool"))
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert (state_home(), cache_home()) == (Path.home() / ".local/state/rightpool", Path.home() / ".cache/rightpool")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -23,7 +23,7 @@ import yaml
 from devcluster.spec import DevclusterError
 from rightpool.contract import ANNOTATION_TRACE, SIDECAR_CONTAINER
 
-from ..chart.release import Release, eventually
+from ..chart.release import DEV_POOL, Release, eventually
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -60,18 +60,6 @@ while True:
     optimizer.step()
     optimizer.zero_grad()
 """
-_POOL: Final = {
-    "apiVersion": "rightpool.dev/v1alpha1",
-    "kind": "AcceleratorPool",
-    "metadata": {"name": "dev"},
-    "spec": {
-        "accelerator": "CPU",
-        "chipsPerNode": 2,
-        "resourceName": "rightpool.dev/cpu-chip",
-        "nodeSelector": {"kubernetes.io/hostname": "node-0"},
-        "price": {"perChipHour": "0.05"},
-    },
-}
 _READS: Final = {"apiGroups": ["rightpool.dev"], "resources": ["profiledjobs"], "verbs": ["get", "list", "patch"]}
 _RULES: Final[dict[str, list[dict[str, Any]]]] = {
     "asker": [_READS],
@@ -206,7 +194,7 @@ def _job(release: Release, name: str, program: str, replicas: int) -> dict[str, 
 def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A job of one pod that makes steps."""
     site = Site(release, tmp_path_factory.mktemp("trace"))
-    site.kubectl.apply([_POOL, _job(release, JOB, _PROGRAM, replicas=1)])
+    site.kubectl.apply([DEV_POOL, _job(release, JOB, _PROGRAM, replicas=1)])
     eventually(lambda: len(site.running()) == 1, lambda: f"{site.status()}\n{release.operators()}", SECONDS)
     yield site
     site.kubectl("delete", "profiledjob", JOB, f"--namespace={NAMESPACE}", "--ignore-not-found")

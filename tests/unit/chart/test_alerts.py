@@ -94,8 +94,10 @@ def test_fires_when_it_should_and_not_otherwise(alert: str, tmp_path: Path) -> N
         }
         for case in cases
     ]
-    file = tmp_path / "tests.yaml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
+    # By itself: promtool would evaluate all the others with it, every minute of every case.
+    alone, file = tmp_path / "rules.yaml", tmp_path / "tests.yaml"
+    alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": [rule]}]}))
+    file.write_text(yaml.safe_dump({"rule_files": [str(alone)], "evaluation_interval": "1m", "tests": tests}))
     promtool("test", "rules", str(file))
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tools.dashboards.drawing.answered import answered_boards, legend
+from tools.dashboards.drawing.answered import AnsweredBoard, answered_boards, legend
 from tools.dashboards.drawing.page import page
 from tools.dashboards.drawing.units import written
 
@@ -43,15 +43,14 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def prometheus() -> Iterator[str]:
+def boards() -> Iterator[dict[str, AnsweredBoard]]:
     with HTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield dict(answered_boards(f"http://127.0.0.1:{server.server_port}", SINCE, {"operator": "here"}))
         server.shutdown()
 
 
-def test_every_panel_of_every_dashboard_is_drawn(prometheus: str) -> None:
-    boards = dict(answered_boards(prometheus, SINCE, {"operator": "here"}))
+def test_every_panel_of_every_dashboard_is_drawn(boards: dict[str, AnsweredBoard]) -> None:
     assert boards.keys() == {"chargeback", "fleet", "job", "operator", "predictions"}
     for board in boards.values():
         text = page(board)
@@ -61,9 +60,8 @@ def test_every_panel_of_every_dashboard_is_drawn(prometheus: str) -> None:
     assert '<div class="none">none</div>' in page(boards["chargeback"]), "a panel without data says what that means"
 
 
-def test_a_curve_ends_where_steps_are_missing(prometheus: str) -> None:
-    board = dict(answered_boards(prometheus, SINCE))["fleet"]
-    series = next(panel for panel in board.panels if panel.body["type"] == "timeseries").series[0]
+def test_a_curve_ends_where_steps_are_missing(boards: dict[str, AnsweredBoard]) -> None:
+    series = next(panel for panel in boards["fleet"].panels if panel.body["type"] == "timeseries").series[0]
     assert [at - SINCE for at in series.times] == [0, 10, 20, 30, 40, 50, 60]
     assert [value == value for value in series.values] == [True, True, True, False, False, True, True]
 
@@ -89,11 +87,11 @@ def test_series_are_named_by_their_labels() -> None:
     assert legend("", {"__name__": "up", "b": "2", "a": "1"}) == 'a="1", b="2"'
 
 
-def test_bars_have_no_colour_of_alarm(prometheus: str) -> None:
+def test_bars_have_no_colour_of_alarm(boards: dict[str, AnsweredBoard]) -> None:
     """Grafana's own thresholds colour everything from 80 on red."""
-    for board in dict(answered_boards(prometheus, SINCE)).values():
+    for board in boards.values():
         for panel in board.panels:
             if panel.body["type"] == "bargauge":
                 assert [step["color"] for step in panel.defaults["thresholds"]["steps"]] == ["blue"]
                 assert (panel.defaults["unit"] != "percentunit") or panel.defaults["max"] == 1
-    assert re.search(r"width: 25\.0%; background: #5794F2", page(dict(answered_boards(prometheus, SINCE))["fleet"]))
+    assert re.search(r"width: 25\.0%; background: #5794F2", page(boards["fleet"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightpool.cli.connection import CliError
-from rightpool.cli.job_names import job_key
+from rightpool.cli.jobs import job_key
 from rightpool.cli.main import main
 
 NO_NUMBERS = ("", "-1", "x", "1.5e", "nan", "inf", "-inf", "9" * 5000, "\u00b2", "1 0")

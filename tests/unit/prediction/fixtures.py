@@ -1,5 +1,6 @@
 """Chips, pools and profiles for the tests of prediction and planning."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -109,6 +110,13 @@ def predicted(
     made_from = features([made], [here], [batch], machines)
     prediction = StepModelPredictor().predict(made_from, machines, rows)
     return [prediction.estimate(row) for row in range(len(targets))]
+
+
+def ratio_sd(one: Estimate, other: Estimate) -> float:
+    """Standard deviation of log(one / other), their common doubt cancelled."""
+    theirs = dict(other.shared)
+    common = sum(loading * theirs.get(name, 0.0) for name, loading in one.shared)
+    return math.sqrt(max(one.sd**2 + other.sd**2 - 2.0 * common, 0.0))
 
 
 def predict(

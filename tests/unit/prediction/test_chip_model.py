@@ -16,8 +16,9 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction import chip_model, published
 from rightpool.prediction.chip_data import read, shipped, write
 from rightpool.prediction.chip_model import ChipModel, Comparison
+from rightpool.prediction.columns import Floats
 from rightpool.prediction.precision import HALF, SINGLE, UNKNOWN_PRECISION, class_of, lacks, observed_class
-from rightpool.prediction.published import Evidence, SourcedComparison, Spreads, learned, log_likelihood
+from rightpool.prediction.published import Evidence, SourcedComparison, Spreads, covariance, learned
 from rightpool.prediction.scales import Scales
 from rightpool.prediction.spread import Misfit, fleet_spread
 from rightpool.prediction.transfer import Transfer, job_speeds
@@ -205,6 +206,13 @@ def test_precisions() -> None:
 )
 def test_the_class_by_what_units_do(key: str, matrix: float | None, sms: float | None, expected: int) -> None:
     assert observed_class(CATALOG.get(key), matrix, sms) == expected
+
+
+def log_likelihood(evidence: Evidence, scales: Scales, spread: Floats) -> float:
+    """Of the rates under these scales, constants left out."""
+    root = np.linalg.cholesky(covariance(evidence, scales, spread))
+    rest = np.linalg.solve(root, evidence.rest())
+    return -0.5 * float(rest @ rest) - float(np.log(np.diag(root)).sum())
 
 
 @pytest.mark.jax

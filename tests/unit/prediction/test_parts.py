@@ -19,7 +19,7 @@ from rightpool.prediction.step_shares import step_shares
 from rightpool.prediction.transfer import Transfer, nominal_rate
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, TPU_CHIP, chip, profile, without
+from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, TPU_CHIP, chip, profile, ratio_sd, without
 from tests.unit.prediction.test_predict import PROFILES
 
 CHIPS = st.sampled_from([A100_CHIP, A10G_CHIP, TPU_CHIP])
@@ -39,7 +39,7 @@ def between(one: Accelerator, other: Accelerator, kind: int = UNKNOWN_PRECISION)
 
 def cheaper(there: Estimate, price: float, here: Estimate, other_price: float, noise: float = 0.0) -> float:
     """P(there is cheaper than here)."""
-    variance = there.ratio_sd(here) ** 2 + noise**2
+    variance = ratio_sd(there, here) ** 2 + noise**2
     numbers = (there.median, price, here.median, other_price, variance)
     return float(probability_cheaper(*(floats([number]) for number in numbers))[0])
 

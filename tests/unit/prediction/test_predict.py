@@ -33,6 +33,7 @@ from tests.unit.prediction.fixtures import (
     predict,
     predicted,
     profile,
+    ratio_sd,
     without,
 )
 
@@ -108,14 +109,15 @@ def test_more_arithmetic_bandwidth_or_link_never_slows_a_job_down(
 @given(made=PROFILES, batch=BATCH)
 def test_doubt_about_a_chip_cancels_between_sizes_on_it(made: Profile, batch: Batch) -> None:
     one, two = map(estimate, predicted(made, at(A100, made.chips), at(A10G, 1), at(A10G, 2), batch=batch))
-    assert one.ratio_sd(two) <= (one.sd**2 + two.sd**2) ** 0.5
-    assert one.ratio_sd(one) == pytest.approx(2**0.5 * (one.sd**2 - sum(x * x for _, x in one.shared)) ** 0.5, abs=1e-6)
+    assert ratio_sd(one, two) <= (one.sd**2 + two.sd**2) ** 0.5
+    own = one.sd**2 - sum(loading**2 for _, loading in one.shared)
+    assert ratio_sd(one, one) == pytest.approx((2.0 * own) ** 0.5, abs=1e-6)
 
 
 def test_noise_of_the_window_cancels_against_the_current_rate() -> None:
     made = profile(4, 100.0, 0.2, exposed_communication=0.1)
     there, here = map(estimate, predicted(made, at(A100, 4), at(A100, 2), at(A100, 4), batch=Batch.PER_CHIP))
-    assert there.ratio_sd(here) == pytest.approx((there.sd**2 - here.sd**2) ** 0.5)
+    assert ratio_sd(there, here) == pytest.approx((there.sd**2 - here.sd**2) ** 0.5)
 
 
 def test_the_hosts_share_does_not_scale_with_the_chip() -> None:
@@ -287,4 +289,4 @@ def test_the_part_of_the_doubt_that_cancels_is_the_one_that_is_named(
     result = StepModelPredictor().predict(features([made], [here], [batch], machines), machines, rows)
     now, other = estimate(result.estimate(0)), estimate(result.estimate(1))
     variance = other.sd**2 + now.sd**2 - 2.0 * float(result.shared[1])
-    assert other.ratio_sd(now) == pytest.approx(max(variance, 0.0) ** 0.5, abs=1e-7)
+    assert ratio_sd(other, now) == pytest.approx(max(variance, 0.0) ** 0.5, abs=1e-7)

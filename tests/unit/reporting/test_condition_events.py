@@ -87,7 +87,7 @@ CONDITIONS = st.builds(
     st.sampled_from([kind.value for kind in PoolConditionType]),
     st.sampled_from(["True", "False", "Unknown"]),
     st.sampled_from([reason.value for reason in (Reason.NODES_READY, Reason.NO_NODES, Reason.CALIBRATION_UNREADABLE)]),
-    st.text(max_size=5),
+    st.sampled_from(["", "why"]),
 )
 LISTS = st.lists(CONDITIONS, max_size=5, unique_by=lambda condition: condition.type)
 

@@ -14,6 +14,7 @@ from rightpool.reporting.candidate_texts import predicted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.rejection_texts import rejection_text
 from tests.unit.planning.jobs import NOW, decision_and_text, find, judged, running
+from tests.unit.reporting.words import words_of
 
 
 def leaves(kind: type) -> Iterator[type]:
@@ -27,7 +28,7 @@ REJECTIONS = [kind for kind in leaves(Rejection) if not issubclass(kind, Compare
 
 @pytest.mark.parametrize("kind", REJECTIONS, ids=lambda kind: kind.__name__)
 def test_every_kind_of_rejection_has_words_of_its_own(kind: type[Rejection]) -> None:
-    assert rejection_text.dispatch(kind) is not rejection_text.dispatch(Rejection), "register it in rejection_texts.py"
+    assert words_of(rejection_text, kind), "add it to rejection_texts.py"
     assert isinstance(kind.reason, RejectionReason)
     assert all(field.name != "message" for field in fields(kind)), "words are made last"
 

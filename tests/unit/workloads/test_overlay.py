@@ -186,11 +186,14 @@ overlays = st.fixed_dictionaries({}, optional={"metadata": st.dictionaries(keys,
 
 
 @unhurried
-@given(templates())
-def test_an_overlay_of_nothing_is_the_template(template: dict[str, Any]) -> None:
+@given(templates(), st.dictionaries(keys, st.one_of(st.integers(), st.text(), st.lists(st.integers())), max_size=4))
+def test_what_an_overlay_does_not_name_stays(template: dict[str, Any], fields: dict[str, Any]) -> None:
     for nothing in ({}, {"spec": {}}, {"metadata": {"labels": {}}, "spec": {"containers": []}}):
         assert overlaid(template, nothing) == normalised(template)
     assert overlaid(template, template) == normalised(template)
+    made, base = overlaid(template, {"spec": fields}), normalised(template)
+    assert made["metadata"] == base["metadata"]
+    assert made["spec"] == base["spec"] | fields
 
 
 @unhurried
@@ -203,11 +206,3 @@ def test_laying_over_again_changes_nothing_and_no_argument_is_changed(
     assert overlaid(once, overlay) == once
     assert (template, overlay) == before
     assert normalised(once) == once, "no null is left"
-
-
-@unhurried
-@given(templates(), st.dictionaries(keys, st.one_of(st.integers(), st.text(), st.lists(st.integers())), max_size=4))
-def test_what_an_overlay_does_not_name_stays(template: dict[str, Any], fields: dict[str, Any]) -> None:
-    made, base = overlaid(template, {"spec": fields}), normalised(template)
-    assert made["metadata"] == base["metadata"]
-    assert made["spec"] == base["spec"] | fields

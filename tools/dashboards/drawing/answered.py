@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from tools.dashboards import FOLDER
@@ -51,13 +50,11 @@ class AnsweredBoard:
     panels: tuple[AnsweredPanel, ...]
 
 
-def answered_boards(
-    url: str, since: float, variables: Mapping[str, str] | None = None, folder: Path = FOLDER
-) -> Iterator[tuple[str, AnsweredBoard]]:
+def answered_boards(url: str, since: float, variables: Mapping[str, str]) -> Iterator[tuple[str, AnsweredBoard]]:
     """Each dashboard by the name of its file. Raises ValueError where a query is refused."""
     until = time.time()
-    given = {**(variables or {}), "__range": f"{math.ceil(until - since)}s"}
-    for path in sorted(folder.glob("*.json")):
+    given = {**variables, "__range": f"{math.ceil(until - since)}s"}
+    for path in sorted(FOLDER.glob("*.json")):
         board = json.loads(path.read_text(encoding="utf-8"))
         names = {variable["name"] for variable in board["templating"]["list"]}
         chosen = {name: value for name, value in given.items() if name in names}

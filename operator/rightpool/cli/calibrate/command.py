@@ -34,14 +34,13 @@ from rightpool.cli.calibrate.benchmark import DTYPES
 from rightpool.cli.calibrate.job import benchmark_job
 from rightpool.cli.calibrate.run import require_rights, run_job
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.documents import plain, print_document
+from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.number_range import whole_number
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS
-from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.calibration import verdict
 from rightpool.hardware.declared_chip import DeclaredChips
@@ -61,7 +60,6 @@ COLUMNS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument("pool", metavar="POOL", help="an AcceleratorPool")
     parser.add_argument("--image", help="with PyTorch or JAX for the pool's chips; default: a public one, by vendor")
     parser.add_argument(
@@ -185,8 +183,7 @@ def store_calibration(client: ClusterClient, name: str, stored: Any, found: Cali
 def document(pool: str, found: Calibration, chip: Accelerator) -> dict[str, Any]:
     """The object described in the module's docstring."""
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "Calibration",
+        **document_head("Calibration"),
         "pool": pool,
         "calibration": plain(found.to_dict()),
         "dataSheet": {

@@ -11,7 +11,7 @@ from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
 from rightpool.cli.trace_summary import traced_memory
-from rightpool.cli.ui.charts import Part, Stretch, candidate_kind, rate_now, step_parts, stretches
+from rightpool.cli.ui.charts import Part, Stretch, rate_now, step_parts, stretches, with_kinds
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
 from rightpool.prediction.predictor import Origin
@@ -138,9 +138,7 @@ def offers_of(
     current: Candidate | None, candidates: Sequence[Candidate], target: Placement | None
 ) -> tuple[tuple[PlotOffer, ...], int]:
     """Placements by time and cost, and how many of them lack one of the two."""
-    rows = ([] if current is None else [("now", current)]) + [
-        (candidate_kind(each, target), each) for each in candidates
-    ]
+    rows = with_kinds(current, candidates, target)
     found: list[tuple[str, Candidate, float, float]] = []
     for kind, each in rows:
         rate, cost = each.throughput, each.cost_per_million

@@ -231,9 +231,7 @@ class Interval:
 
 def intervals(current: Candidate | None, candidates: Sequence[Candidate], target: Placement | None) -> list[Interval]:
     """Those with a price, in their order, the current placement first."""
-    rows = ([] if current is None else [("now", current)]) + [
-        (candidate_kind(each, target), each) for each in candidates
-    ]
+    rows = with_kinds(current, candidates, target)
     priced = [(kind, each, each.cost_per_million) for kind, each in rows if each.cost_per_million is not None]
     if not priced:
         return []
@@ -257,8 +255,12 @@ def intervals(current: Candidate | None, candidates: Sequence[Candidate], target
     ]
 
 
-def candidate_kind(candidate: Candidate, target: Placement | None) -> str:
-    """How it is drawn: target, eligible or rejected."""
-    if candidate.placement == target:
-        return "target"
-    return "eligible" if candidate.eligible else "rejected"
+def with_kinds(
+    current: Candidate | None, candidates: Sequence[Candidate], target: Placement | None
+) -> list[tuple[str, Candidate]]:
+    """Each with how it is drawn: now, target, eligible or rejected. The current one comes first."""
+    found = [] if current is None else [("now", current)]
+    for each in candidates:
+        kind = "target" if each.placement == target else "eligible" if each.eligible else "rejected"
+        found.append((kind, each))
+    return found

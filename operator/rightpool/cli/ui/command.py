@@ -22,7 +22,6 @@ _NEEDED: Final = ("jinja2", "starlette", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this command."""
     parser.add_argument(
         "--port",
         type=whole_number(0, 65_535),

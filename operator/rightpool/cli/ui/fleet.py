@@ -13,7 +13,7 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
 from rightpool.cli.pools import POOL_COLUMNS, pool_cells
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
-from rightpool.cli.table import NOTHING, Column
+from rightpool.cli.table import NOTHING, Column, dollar_cell
 from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -154,22 +154,16 @@ class PoolRow:
 class FleetPage:
     """What the template shows."""
 
+    picture: FleetPicture
+    """As it was read."""
     tiles: tuple[Tile, ...]
     """In the order in which they are shown."""
     sums: str
     """What the jobs shown cost together."""
-    breaker: str | None
-    """Why no job is moved; None where the breaker is closed."""
-    quiet: str | None
-    """That no operator leads; None where one does."""
-    notes: tuple[str, ...]
-    """What is not shown, and why."""
     pool_columns: tuple[Column, ...]
     """Of the table of pools."""
     pools: tuple[PoolRow, ...]
     """One an AcceleratorPool that can be used."""
-    pools_known: bool
-    """Whether the pools could be read."""
     problems: tuple[tuple[str, str], ...]
     """Name and message of pools that can't be used."""
     offers: Table
@@ -203,11 +197,9 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
     pools = {} if picture.fleet is None else picture.fleet.pools
     problems = () if picture.fleet is None else picture.fleet.problems
     return FleetPage(
+        picture=picture,
         tiles=tuple(_tiles(picture, lines)),
         sums=jobs_summary(lines),
-        breaker=picture.breaker,
-        quiet=picture.quiet,
-        notes=picture.notes,
         pool_columns=_POOL_COLUMNS,
         pools=tuple(
             PoolRow(
@@ -216,7 +208,6 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
             )
             for name in sorted(pools)
         ),
-        pools_known=picture.fleet is not None,
         problems=tuple((problem.pool or "nodes", problem.message) for problem in problems),
         offers=Table(OFFER_COLUMNS, tuple(tuple(offer_cells(key, offer)) for key, offer in first)),
         offer_links=tuple(job_address(key) for key, _ in first),
@@ -265,13 +256,9 @@ def _header(column: Column, order: str) -> Header:
 
 def _job_row(line: Line, units: bool) -> JobRow:
     unit = f" {line.promised_unit.plural}" if units and line.promised_unit is not None else ""
-
-    def money(value: float | None) -> str:
-        return NOTHING if value is None else dollars(value).replace("$", "") + unit
-
-    cells = (*job_cells(line, units), money(line.promised_per_million), money(line.delivered_per_million))
+    costs = (dollar_cell(each, unit) for each in (line.promised_per_million, line.delivered_per_million))
     key = JobKey(line.namespace, line.name)
-    return JobRow(f"job-{key}", job_address(key), cells, line.holds_chips)
+    return JobRow(f"job-{key}", job_address(key), (*job_cells(line, units), *costs), line.holds_chips)
 
 
 def _widths(rows: Sequence[JobRow], titles: Iterable[str]) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rightpool.api.units import read_unix_time
 from rightpool.cli.explain import Explanation, explain
-from rightpool.cli.explanation import COULD_BE, DOES, print_explanation
+from rightpool.cli.explanation import print_explanation
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.roofline import roofline_of
 from rightpool.cli.state import state_of
@@ -115,20 +115,14 @@ def _event_row(body: dict[str, Any]) -> EventRow:
 class JobPage:
     """What the template shows."""
 
-    key: JobKey
-    """Which job it is."""
+    picture: JobPicture
+    """As it was read."""
     state: str
-    """In a word or two, as `rightpool jobs` has it."""
-    quiet: str | None
-    """That no operator leads; None where one does."""
+    """In a word or two, as `rightpool top` has it."""
     about: Section
     """What stands before the first heading."""
     sections: tuple[Section, ...]
     """Those with headings, in the order of `rightpool explain`."""
-    does: str
-    """The title of the section that the step is drawn in."""
-    could_be: str
-    """The title of the section that intervals are drawn in."""
     bars: tuple[Bar, ...]
     """Throughput over time; empty where nothing was measured."""
     parts: tuple[Part, ...]
@@ -139,8 +133,6 @@ class JobPage:
     """What placements would cost; empty where nothing is predicted."""
     events: Table
     """The newest first."""
-    events_problem: str | None
-    """Why Events can't be read; None where they can."""
     events_more: int
     """Events that are not in the table."""
     work: str
@@ -160,13 +152,10 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
     finished = found.job.state.finished is not None
     assessment = found.assessment
     return JobPage(
-        key=found.job.key,
+        picture=picture,
         state=state_of(found.stored, found.stored.status),
-        quiet=picture.quiet,
         about=Section("", about.blocks[1:]),  # the first one is the title of the page
         sections=tuple(sections),
-        does=DOES,
-        could_be=COULD_BE,
         bars=tuple(bars(stretches(found.job, rate_now(found.job), picture.at), picture.at)),
         parts=tuple(step_parts(profile)),
         roofline=None
@@ -176,7 +165,6 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         if finished
         else tuple(intervals(assessment.current, assessment.candidates, assessment.decision.target)),
         events=Table(_EVENT_COLUMNS, tuple(_event_cells(event, picture.at) for event in picture.events[:EVENTS_SHOWN])),
-        events_problem=picture.events_problem,
         events_more=max(0, len(picture.events) - EVENTS_SHOWN),
         work=unit_of(found.job).plural,
         commands=tuple(next_commands(found, context)),

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rightpool.cli.connection import Connection
+from rightpool.cli.explanation import COULD_BE, DOES
 from rightpool.cli.ui.cached import Cached, Latest, ReadProblem
 from rightpool.cli.ui.fleet import FleetPicture, fleet_page, read_fleet
 from rightpool.cli.ui.job import JobPicture, job_page, read_job_picture
@@ -49,6 +50,14 @@ HEADERS: Final = {
 FRAGMENT: Final = "x-rightpool-fragment"
 
 _FOLDER: Final = Path(__file__).parent
+_TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(_FOLDER / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals.update(DOES=DOES, COULD_BE=COULD_BE)  # sections with a drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +99,9 @@ class Pages:
     """The newest picture of all jobs, read anew when it is old."""
     _jobs: OrderedDict[JobKey, Cached[JobPicture]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _templates: Environment = field(init=False)
 
     def __post_init__(self) -> None:
         self.fleet = Cached(self.source.fleet, UPDATE_SECONDS)
-        self._templates = Environment(
-            loader=FileSystemLoader(_FOLDER / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
 
     def show_fleet(self, request: Request) -> Response:
         """`/`: fleet, pools and jobs. Query: q, a filter; sort, a word of fleet.SORTS; all, to show every job."""
@@ -135,7 +136,7 @@ class Pages:
         self, request: Request, template: str, latest: Latest[Any], title: str, **content: object
     ) -> HTMLResponse:
         connection, problem = self.source.connection, latest.problem
-        text = self._templates.get_template(template).render(
+        text = _TEMPLATES.get_template(template).render(
             layout="fragment.html" if FRAGMENT in request.headers else "page.html",
             title=title,
             context=connection.context,

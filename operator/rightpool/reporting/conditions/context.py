@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+from rightpool.api.conditions import Reason
 from rightpool.hardware.accelerator import Price
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job
 from rightpool.profiles.profile import Profile
 
 Truth = Literal["True", "False", "Unknown"]
+UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, Reason.ROLLING_BACK})
+"""Reasons of a decision that is being carried out."""
 
 
 @dataclass(frozen=True, slots=True)

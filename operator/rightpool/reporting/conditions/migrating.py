@@ -14,10 +14,9 @@ from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
 from rightpool.planning.migration.unsaved import unsaved
 from rightpool.planning.unended import unended
-from rightpool.reporting.conditions.context import Context, Statement
+from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text, limit_text
-from rightpool.reporting.foreign_pod_texts import foreign_pod_text
-from rightpool.reporting.unended_texts import unended_text
+from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 from rightpool.reporting.wording import chips
 
 _MOVING: Final = {
@@ -26,7 +25,6 @@ _MOVING: Final = {
     Action.UPDATE: Reason.UPDATING,
     Action.START: Reason.STARTING,
 }
-_UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, Reason.ROLLING_BACK})
 _NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED_OUT})
 
 
@@ -72,7 +70,7 @@ def migrating(job: Job, context: Context) -> Statement | None:
         last = job.state.history[-1]
         return Statement("False", last.reason, f"{last.id}: {last.message}")
     # In the cycle in which a migration ends, the decision is still about it.
-    over = decision is not None and decision.reason in _UNDER_WAY
+    over = decision is not None and decision.reason in UNDER_WAY
     if decision is not None and decision.action is Action.HOLD and not over:
         assert context.assessment is not None
         if decision.reason is Reason.POLICY_RECOMMEND_ONLY and decision.target is not None:

@@ -18,8 +18,7 @@ from rightpool.planning.unended import UNENDED_SECONDS, first_to_end, unended
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed, pods
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.foreign_pod_texts import foreign_pod_text
-from rightpool.reporting.unended_texts import unended_text
+from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 from rightpool.reporting.wording import chips, dollars, instant, span
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is

@@ -10,7 +10,7 @@ from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.forecast import SURE, forecast
 from rightpool.planning.job import Job
 from rightpool.reporting.candidate_texts import verdict_text
-from rightpool.reporting.conditions.context import Context, Statement, complete_profile
+from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
@@ -24,7 +24,6 @@ _TARGET_MISSED: Final = {
     RejectionReason.BUDGET: Reason.BUDGET_AT_RISK,
     RejectionReason.DEADLINE: Reason.DEADLINE_AT_RISK,
 }
-_UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, Reason.ROLLING_BACK})
 
 
 def cost_efficient(job: Job, context: Context) -> Statement | None:
@@ -42,7 +41,7 @@ def cost_efficient(job: Job, context: Context) -> Statement | None:
     if complete_profile(job) is None or context.assessment is None or job.state.revision is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to compare with")
     decision = context.assessment.decision
-    if decision.reason in _UNDER_WAY:  # of the migration that has just ended
+    if decision.reason in UNDER_WAY:  # of the migration that has just ended
         return Statement("Unknown", Reason.PROFILE_NEEDED, "the alternatives are looked at again after the move")
     reason, current = decision.reason, context.assessment.current
     message = decision_text(job, context.assessment, context.now)

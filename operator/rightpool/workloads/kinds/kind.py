@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.units import read_unix_time
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
@@ -108,4 +108,4 @@ class Kind(Protocol):
 
 def moment(timestamp: object) -> float | None:
     """A time as the API server writes it, as Unix seconds."""
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() if isinstance(timestamp, str) else None
+    return read_unix_time(timestamp) if isinstance(timestamp, str) else None

@@ -1,7 +1,17 @@
-"""What has not ended in words."""
+"""Pods that hold up a job in words: those that are not its own, and those that have not ended."""
 
+from rightpool.contract import LABEL_REVISION
+from rightpool.planning.foreign_pod import ForeignPod
 from rightpool.planning.unended import Unended
 from rightpool.reporting.wording import instant
+
+
+def foreign_pod_text(pod: ForeignPod) -> str:
+    """Which pod it is, and the remedy."""
+    return (
+        f"pod {pod.name} has the labels of r{pod.revision}, but does not belong to its child. Nothing is started "
+        f"beside it: delete the pod, or remove its label {LABEL_REVISION}"
+    )
 
 
 def unended_text(unended: Unended) -> str:
