@@ -21,6 +21,7 @@ _PROGRAM: Final = """
 import os, sys, threading, time
 import torch
 import torch.autograd.profiler
+sys.path.append(sys.argv[2])
 from rightpool_agent import torch_steps, torch_trace
 
 PATIENCE = 120.0
@@ -75,8 +76,9 @@ print(*happened, os.path.getsize(sys.argv[1]) > 0)
 
 def test_a_result_is_written_and_freed_while_the_program_is_inside_backward_passes(tmp_path: Path) -> None:
     """PyTorch holds the interpreter's lock meanwhile, and in a pass the program does not need it."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "trace.json")]
+    agent = Path(torch_trace.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": ""}  # nothing of the agent is at work but what the program calls
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "trace.json"), str(agent)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (0, "then written then written freed True\n"), done.stderr
 
