@@ -172,10 +172,10 @@ def finish(current: Session, path: str) -> bool:
     if current.result is None:
         return False
     try:
-        _await_pass()
+        _await_pass(current)
         current.result.save(path)
     finally:
-        _await_pass()
+        _await_pass(current)
         current.result = None
     if os.path.exists(path):
         return True
@@ -187,13 +187,13 @@ def finish(current: Session, path: str) -> bool:
     return False
 
 
-def _await_pass() -> None:
-    """Until the program begins a backward pass, or does not for a while."""
+def _await_pass(current: Session) -> None:
+    """Until the program begins a backward pass, or does not for a while. Its own thread would wait for itself."""
     global awaited
     gate = _thread.allocate_lock()
     gate.acquire()
     awaited = gate
-    if not _leaving:
+    if not _leaving and current.thread != _thread.get_ident():
         gate.acquire(timeout=_PASS_WITHIN)
     awaited = None
 

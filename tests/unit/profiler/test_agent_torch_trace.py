@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
@@ -87,7 +88,15 @@ def test_a_program_that_ends_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch_trace, "_PASS_WITHIN", 3600.0)
     monkeypatch.setattr(torch_trace, "_leaving", False)
     torch_trace.leave()
-    torch_trace._await_pass()
+    torch_trace._await_pass(torch_trace.Session())
+    assert torch_trace.awaited is None
+
+
+def test_the_programs_own_thread_does_not_wait_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_trace, "_PASS_WITHIN", 3600.0)
+    session = torch_trace.Session()
+    session.thread = threading.get_ident()
+    torch_trace._await_pass(session)
     assert torch_trace.awaited is None
 
 
