@@ -301,6 +301,8 @@ def _wrap_backward(autograd: Any) -> None:
                 _pass_begins(args, kwargs)
             if torch_flops.looking:
                 torch_flops.look(args, kwargs)
+            if torch_trace.awaited is not None:
+                torch_trace.passes()
         except Exception:
             pass
         torch_roots.in_backward += 1

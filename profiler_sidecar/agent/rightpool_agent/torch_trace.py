@@ -11,6 +11,9 @@ asked for, only a job of several processes is traced, whose communication is wor
 A trace that a user asks for holds the operators of the host, too, with the shapes of what they take, and what memory is
 allocated and freed, and is taken on a CPU as well. That slows some steps down, which is what was asked for. Memory is
 left out where PyTorch can't be kept from warning of it on stderr.
+
+PyTorch holds the interpreter's lock while it writes a result and while it frees one. So the agent's thread does either
+while the program is inside a backward pass, which runs without that lock.
 """
 
 from __future__ import annotations
@@ -30,9 +33,21 @@ _STEPS = 4
 _ENOUGH = 10.0  # seconds after which a requested trace ends with the step, however many it holds
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
 
+_PASS_WITHIN = 1.0  # seconds: else the program makes no passes, or its steps are far longer than writing takes
+
 _SAY_NOTHING = "99"  # above the level of errors, and of what is above them
 
+# What PyTorch leaves out where it can: an object of C++ for each operation, which nobody here reads, and ids that tie a
+# GPU's work to operations, which nothing uses on a CPU. Older versions know the second one alone, or none.
+_LEAN: tuple[dict[str, bool], ...] = (
+    {"trace_only": True, "disable_external_correlation": True},
+    {"disable_external_correlation": True},
+)
+
 _taken = False
+_leaving = False  # the program ends: nothing is waited for
+
+awaited: Any = None  # a lock that is held until the program begins a backward pass; None while nobody waits for one
 
 session: Session | None = None  # read by the step hook at every step
 
@@ -80,8 +95,8 @@ _starting = object()
 
 
 def _forget() -> None:
-    global session
-    session = None
+    global session, awaited
+    session = awaited = None
     torch_log.restore()
 
 
@@ -156,7 +171,12 @@ def finish(current: Session, path: str) -> bool:
     session = None
     if current.result is None:
         return False
-    current.result.save(path)
+    try:
+        _await_pass(current)
+        current.result.save(path)
+    finally:
+        _await_pass(current)
+        current.result = None
     if os.path.exists(path):
         return True
     current.reason = "NoSpace"
@@ -167,6 +187,25 @@ def finish(current: Session, path: str) -> bool:
     return False
 
 
+def _await_pass(current: Session) -> None:
+    """Until the program begins a backward pass, or does not for a while. Its own thread would wait for itself."""
+    global awaited
+    gate = _thread.allocate_lock()
+    gate.acquire()
+    awaited = gate
+    if not _leaving and current.thread != _thread.get_ident():
+        gate.acquire(timeout=_PASS_WITHIN)
+    awaited = None
+
+
+def passes() -> None:
+    """Called by the program's thread right before it gives the interpreter's lock away, if `awaited`."""
+    global awaited
+    gate, awaited = awaited, None
+    if gate is not None:
+        gate.release()
+
+
 def abandon(current: Session) -> None:
     """The program ends and makes no more steps."""
     global session
@@ -175,6 +214,9 @@ def abandon(current: Session) -> None:
 
 def leave() -> None:
     """Called by the program's thread before the interpreter goes: a profiler must not outlive it."""
+    global _leaving
+    _leaving = True
+    passes()
     current = session
     if current is not None and current.thread == _thread.get_ident() and current.profiler not in (None, _starting):
         _stop(current)
@@ -220,7 +262,19 @@ def _profiler(module: Any, requested: bool) -> Any:
         record_shapes=requested,
         profile_memory=requested and torch_log.silence(),
         use_kineto=True,
+        experimental_config=None if cuda else _lean(),
     )
+
+
+def _lean() -> Any:
+    """The setting that makes the end of a trace, and freeing it, cheaper; None where this version has none."""
+    kind: Any = getattr(sys.modules.get("torch._C._profiler"), "_ExperimentalConfig", None)
+    for known in _LEAN if kind is not None else ():
+        try:
+            return kind(**known)
+        except TypeError:
+            pass
+    return None
 
 
 def _prepare_silently(profiler: Any) -> None:
