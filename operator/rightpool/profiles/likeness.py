@@ -40,8 +40,10 @@ def alike(one: Profile | None, other: Profile | None) -> bool:
 
 
 def _near(one: Reading | None, other: Reading | None) -> bool:
+    if one == other:
+        return True
     if one is None or other is None:
-        return one is other
+        return False
     tolerance = max(SAME_READING * abs(other.value), SAME_RATIO if abs(other.value) <= 1.0 else 0.0)
     return (
         abs(one.value - other.value) <= tolerance

@@ -46,7 +46,6 @@ _STATE: Final = frozenset(
 _PEAK: Final = frozenset({Field.MEMORY_USED})
 # Of all pods together: invalid if the reading of one is missing.
 _SUMS: Final = frozenset({Field.SAMPLES_PER_SECOND, Field.SAMPLES, Field.STEPS_PER_SECOND})
-_THROUGHPUT: Final = {WorkUnit.SAMPLES: Field.SAMPLES_PER_SECOND, WorkUnit.STEPS: Field.STEPS_PER_SECOND}
 
 
 class Steadiness(StrEnum):
@@ -127,7 +126,8 @@ class Profile:
     @property
     def throughput(self) -> Reading | None:
         """Units of work a second; None where it was not measured."""
-        return self.readings.get(_THROUGHPUT[self.unit])
+        samples = self.readings.get(Field.SAMPLES_PER_SECOND)
+        return self.readings.get(Field.STEPS_PER_SECOND) if samples is None else samples
 
     @property
     def joules_per_unit(self) -> float | None:
@@ -245,15 +245,16 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
         values = samples.column(name, start).tolist()
         if name in _SUMS:
             values = [value for value, count in zip(values, pods, strict=True) if not count < expected_pods]
-        values = [value for value in values if value == value]
+        if (total := sum(values)) != total:  # one is missing
+            values = [value for value in values if value == value]
         if not values:
             continue
         quality = Quality.DERIVED if name in derived else Quality.MEASURED
         newest = values[-1]
-        if len(values) == 1:
+        values.sort()
+        if values[0] == values[-1]:  # many never change: sizes, limits, states, counters of faults
             readings[name] = Reading(newest, newest, newest, quality)
             continue
-        values.sort()
         if name in _STATE:
             value = newest
         elif name in _PEAK:
@@ -262,10 +263,7 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
             value = min(max(sum(values) / len(values), values[0]), values[-1])  # a rounded sum may lie outside
         else:
             value = quantile(values, 0.5)
-        if values[0] == values[-1]:
-            readings[name] = Reading(value, value, value, quality)
-        else:
-            readings[name] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
+        readings[name] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
     readings.update(_per_step(readings))
     return readings
 

@@ -65,7 +65,7 @@ def sample_of(readings: Iterable[SourceReading]) -> Sample | None:
         found = {
             field: number
             for field, value in reading.values.items()
-            if (number := admissible(field, value)) is not None
+            if (number := value if SMALLEST <= value <= 1.0 else admissible(field, value)) is not None
             and (field not in values or (field in derived and field not in reading.derived))
         }
         values.update(found)

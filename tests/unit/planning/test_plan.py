@@ -225,6 +225,16 @@ def test_nothing_new_costs_nothing() -> None:
     assert second.assessments[key] is first.assessments[key]
 
 
+def test_small_changes_add_up_to_one_that_counts() -> None:
+    """What a job is compared with is what it was evaluated as, and not what it was in the cycle before."""
+    first = plan(fleet([running()]))
+    near, far = shaken(running(), 0.015), shaken(running(), 0.03)
+    second = plan(fleet([near], now=NOW + 10), first)
+    assert second.reused == 1
+    assert plan(fleet([near], now=NOW + 20), second).reused == 1, "the very object of the cycle before"
+    assert plan(fleet([far], now=NOW + 20), second).reused == 0
+
+
 @pytest.mark.parametrize(
     "changed",
     [

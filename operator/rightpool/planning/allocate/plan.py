@@ -22,7 +22,7 @@ from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.evaluate import evaluate
 from rightpool.planning.evaluate.evaluation import Evaluated
 from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import JobKey
+from rightpool.planning.job import Job, JobKey
 from rightpool.planning.likeness import unchanged
 from rightpool.prediction.predictor import Predictor
 
@@ -41,6 +41,8 @@ class Plan:
     """Evaluations that were kept from the plan before."""
     evaluated: Mapping[JobKey, Evaluated] = field(default_factory=dict, repr=False)
     """What each assessment was chosen from."""
+    jobs: Mapping[JobKey, Job] = field(default_factory=dict, repr=False)
+    """What each of these is good for, as it was compared: a job that is still the same object is not compared again."""
     allocation: Allocation | None = field(default=None, repr=False)
     """How the chips were shared out."""
     context: tuple[object, ...] = field(default=(), repr=False)
@@ -51,19 +53,23 @@ def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Pla
     """Evaluate and allocate. previous: the last cycle's plan, whatever has happened since."""
     context = _context(fleet, predictor)
     old = previous if previous is not None and previous.context == context else None
-    kept = {} if old is None else _kept(fleet, old.evaluated)
+    kept = {} if old is None else _kept(fleet, old)
     new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept])
     evaluated = {key: kept.get(key) or new[key] for key in fleet.jobs}
     allocation = allocator.allocate(fleet, evaluated, None if old is None else old.allocation)
-    return Plan(allocation.assessments, len(kept), evaluated, allocation, context)
+    return Plan(allocation.assessments, len(kept), evaluated, fleet.jobs, allocation, context)
 
 
-def _kept(fleet: Fleet, old: Mapping[JobKey, Evaluated]) -> dict[JobKey, Evaluated]:
+def _kept(fleet: Fleet, old: Plan) -> dict[JobKey, Evaluated]:
     """Evaluations whose inputs have not changed."""
     kept = {}
     for key, job in fleet.jobs.items():
-        before = old.get(key)
-        if before is not None and before.evaluation.now <= fleet.now < before.until and unchanged(before.job, job):
+        before = old.evaluated.get(key)
+        if (
+            before is not None
+            and before.evaluation.now <= fleet.now < before.until
+            and (job is old.jobs.get(key) or unchanged(before.job, job))
+        ):
             kept[key] = before
     held = Counter(id(before.evaluation.batch) for before in kept.values())
     return {

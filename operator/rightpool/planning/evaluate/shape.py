@@ -159,8 +159,8 @@ def node_selector(job: Job, vendor: str | None) -> dict[str, str]:
 
 def selecting_keys(job: Job) -> set[str]:
     """Keys of the labels by which the job may select nodes, on whatever chips."""
-    keys = set(node_selector(job, None))
-    return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants))
+    keys = set(selected_nodes(job.spec.workload.template))
+    return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants)) if job.variants else keys
 
 
 def selected_nodes(template: Mapping[str, Any]) -> dict[str, str]:
