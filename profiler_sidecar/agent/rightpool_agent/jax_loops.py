@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import jax_traits
+from . import jax_parameters, jax_traits, jaxprs
 
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put")
@@ -27,12 +27,14 @@ class Turns:
         scanned: frozenset[Any],
         products: tuple[jax_traits.Products, bool] | None = None,
         handed_on: float = 0.0,
+        parameters: jax_parameters.Parameters | None = None,
     ) -> None:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
         self.scanned = scanned  # shapes of arguments whose first dimension loops go along
         self.handed_on = handed_on  # bytes of floating point numbers that come out as they went in
+        self.parameters = parameters  # that it trains; None where they can't be told
         self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
         self.flops = sum(self.products.values()) if whole else None  # None: there are others
 
@@ -43,14 +45,14 @@ ONCE = Turns(1, None, False, frozenset())
 
 def find(closed: Any) -> Turns:
     """Look for training loops in a jaxpr. Raises whatever an unknown form of it leads to."""
-    jaxpr = _open(closed)
+    jaxpr = jaxprs.opened(closed)
     outputs: dict[Any, int] = {}
     for var in jaxpr.outvars:
-        kind = _kind(var)
+        kind = jaxprs.kind(var)
         outputs[kind] = outputs.get(kind, 0) + 1
     state: dict[Any, float] = {}
     for var in jaxpr.invars:
-        kind = _kind(var)
+        kind = jaxprs.kind(var)
         if _is_float(var) and outputs.get(kind, 0) > 0:
             outputs[kind] -= 1
             state[var] = _bytes(var)
@@ -59,12 +61,16 @@ def find(closed: Any) -> Turns:
     known = None if walk.unknown else steps or 1
     given = set(jaxpr.invars)
     handed_on = sum(_bytes(var) for var in jaxpr.outvars if _is_float(var) and _hashable(var) in given)
-    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on)
+    try:
+        trained = jax_parameters.trained(walk.body or jaxpr)
+    except Exception:
+        trained = None  # steps are known all the same
+    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on, trained)
 
 
 def is_scan(closed: Any) -> bool:
     """Whether it is a `lax.scan` and nothing else."""
-    equations = getattr(_open(closed), "eqns", ())
+    equations = getattr(jaxprs.opened(closed), "eqns", ())
     return len(equations) == 1 and equations[0].primitive.name == "scan"
 
 
@@ -76,6 +82,7 @@ class _Walk:
         self._left = _MAX_EQUATIONS
         self.unknown = False
         self.loops = False
+        self.body: Any = None  # of the training loop found last: one step
 
     def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         """(steps of all training loops, rows that they consume); 0 steps without any."""
@@ -110,7 +117,7 @@ class _Walk:
             inner = equation.params.get(key)
             if inner is None:
                 continue
-            jaxpr = _open(inner)
+            jaxpr = jaxprs.opened(inner)
             offset = len(equation.invars) - len(jaxpr.invars)
             if offset < 0:
                 return 0, None
@@ -122,17 +129,14 @@ class _Walk:
                     origin[outer] = source
             return found
         for branch in equation.params.get("branches", ()):
-            if _has_loop(_open(branch)):
+            if _has_loop(jaxprs.opened(branch)):
                 self.loops = True
         return 0, None
 
     def _scan(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         self.loops = True
-        length, body = int(equation.params["length"]), _open(equation.params["jaxpr"])
-        # What is scanned has one dimension more outside than inside. Versions of JAX name the numbers differently.
-        carries = sum(_shape(out) == _shape(one) for out, one in zip(equation.outvars, body.outvars))
-        scanned = sum(_shape(out) != _shape(one) for out, one in zip(equation.invars, body.invars))
-        consts = len(equation.invars) - carries - scanned
+        length = int(equation.params["length"])
+        body, consts, carries = jaxprs.scan_parts(equation)
         initial = equation.invars[consts : consts + carries]
         for var in equation.invars[consts + carries :]:
             source = origin.get(_hashable(var))
@@ -144,6 +148,7 @@ class _Walk:
         steps, _ = self.steps(body, inner)
         if steps:
             return length * steps, None
+        self.body = body
         leading = {
             tuple(var.aval.shape)[1]
             for var in equation.invars[consts + carries :]
@@ -153,7 +158,7 @@ class _Walk:
 
     def _while(self, equation: Any, origin: dict[Any, Any]) -> int:
         self.loops = True
-        body = _open(equation.params["body_jaxpr"])
+        body = jaxprs.opened(equation.params["body_jaxpr"])
         consts = equation.params["body_nconsts"]
         initial = equation.invars[equation.params["cond_nconsts"] + consts :]
         if self._trains(initial, body.invars[consts:], body.outvars, origin):
@@ -178,20 +183,8 @@ def _renamed(outer: Any, inner: Any, origin: dict[Any, Any]) -> dict[Any, Any]:
     return found
 
 
-def _open(closed: Any) -> Any:
-    return getattr(closed, "jaxpr", closed)
-
-
 def _hashable(var: Any) -> Any:
     return None if hasattr(var, "val") else var  # a literal
-
-
-def _shape(var: Any) -> tuple[int, ...]:
-    return tuple(getattr(var.aval, "shape", ()))
-
-
-def _kind(var: Any) -> Any:
-    return _shape(var), str(getattr(var.aval, "dtype", ""))
 
 
 def _is_float(var: Any) -> bool:
@@ -204,10 +197,7 @@ def _is_key(var: Any) -> bool:
 
 
 def _bytes(var: Any) -> float:
-    size = float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0)
-    for length in getattr(var.aval, "shape", ()):
-        size *= length
-    return size
+    return float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0) * jaxprs.elements(var)
 
 
 def _has_loop(jaxpr: Any) -> bool:
