@@ -89,8 +89,7 @@ def with_target(state: Any, batch: Any) -> Any:
 def normalized(state: Any, batch: Any) -> Any:
     """Statistics of a normalization come back, too."""
     net, mean = state
-    x, y = batch
-    mean = 0.9 * mean + 0.1 * jnp.mean(jnp.tanh(x @ net["w1"]), axis=0)
+    mean = 0.9 * mean + 0.1 * jnp.mean(jnp.tanh(batch[0] @ net["w1"]), axis=0)
     return sgd(net, batch), mean
 
 
@@ -151,8 +150,10 @@ LAYERS = {"w": jnp.ones((6, 4, 4)), "b": jnp.ones((6, 4))}
         (layers, LAYERS, BATCH, 6 * 4 * 5),
         (lambda w, x: w - jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w), jnp.ones((4, 2)), BATCH[0], 8),
     ],
-    ids=["sgd", "adam", "jit in jit", "accumulated", "in turns", "muon", "target", "statistics", "scaled", "epochs"]
-    + ["layers", "one matrix"],
+    ids=[
+        *("sgd", "adam", "jit in jit", "accumulated", "in turns", "muon", "target", "statistics", "scaled", "epochs"),
+        *("layers", "one matrix"),
+    ],
 )
 def test_parameters_are_told_from_other_state(step: Callable[..., Any], state: Any, batch: Any, expected: int) -> None:
     found = jax_loops.find(jax.make_jaxpr(step)(state, batch)).parameters
