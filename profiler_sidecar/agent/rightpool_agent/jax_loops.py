@@ -12,6 +12,7 @@ from . import jax_parameters, jax_traits, jaxprs
 
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put")
+_SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
 _MAX_EQUATIONS = 200_000
 
@@ -104,6 +105,7 @@ class _Walk:
                 found, taken = self._while(equation, origin), None
             else:
                 found, taken = self._inside(equation, origin)
+                self._lead_on(equation, origin)
             if found:
                 total += found
                 if taken is None:
@@ -111,6 +113,20 @@ class _Walk:
                 else:
                     rows += taken
         return total, rows if total and known else None
+
+    def _lead_on(self, equation: Any, origin: dict[Any, Any]) -> None:
+        """What is computed from an argument along its first dimension, as words from their numbers in a text that has
+        time first: a loop along it goes along the argument."""
+        name = equation.primitive.name
+        if name == "transpose" and tuple(equation.params["permutation"])[0] != 0:
+            return
+        for var in equation.invars:
+            source, shape = origin.get(_hashable(var)), jaxprs.shape(var)
+            if source is None or source in self._state or not shape:
+                continue
+            for out in equation.outvars:
+                if name in _SLICES or jaxprs.shape(out)[:1] == shape[:1]:
+                    origin.setdefault(out, source)
 
     def _inside(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         for key in _CALLS:
