@@ -43,10 +43,10 @@ def judge(outcomes: list[Outcome]) -> bool:
     absent = sum(one.samples is None for one in outcomes)
     harmed = sum(bool(one.harm) for one in outcomes)
     counted = [one for one in outcomes if one.true_parameters is not None]
-    told, miscounted = sum(one.parameters is not None for one in counted), sum(not one.parameters_ok for one in counted)
+    seen, miscounted = sum(one.parameters is not None for one in counted), sum(not one.parameters_ok for one in counted)
     print(
         f"\n{count} programs: steps exact in {steps}, samples exact in {exact} and absent in {absent}, "
-        f"wrong in {count - exact - absent}, parameters exact in {told - miscounted} of {len(counted)} and wrong in "
+        f"wrong in {count - exact - absent}, parameters exact in {seen - miscounted} of {len(counted)} and wrong in "
         f"{miscounted}, harm in {harmed}"
     )
     return count > 0 and steps >= STEPS_BAR * count and exact + absent == count and miscounted + harmed == 0

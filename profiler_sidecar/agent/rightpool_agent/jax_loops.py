@@ -118,7 +118,7 @@ class _Walk:
         """What is computed from an argument along its first dimension, as words from their numbers in a text that has
         time first: a loop along it goes along the argument."""
         name = equation.primitive.name
-        if name == "transpose" and tuple(equation.params["permutation"])[0] != 0:
+        if name == "transpose" and next(iter(equation.params["permutation"]), 0) != 0:
             return
         for var in equation.invars:
             source, shape = origin.get(_hashable(var)), jaxprs.shape(var)
