@@ -92,29 +92,40 @@ def trained(closed: Any) -> Parameters | None:
 
 def _judge(leaves: list[Any], changed: list[tuple[Any, Sources]]) -> Parameters | None:
     """leaves: arrays that may be parameters. changed: arrays that come out, and what they are made of."""
-    beside = [
-        sum(bool(reached >> index & 1) and not made >> index & 1 for _, (reached, made) in changed)
-        for index in range(len(leaves))
-    ]
+    beside = _columns([reached & ~made for _, (reached, made) in changed], len(leaves))
     most = max(beside, default=0)
     wide = {index for index, count in enumerate(beside) if count and (count > _MANY or count >= _SHARE * most)}
     own = _pairs(leaves, changed, wide)
     if len(leaves) == len(own) == 1 and not most:
-        return Parameters([leaves[index] for index in own])  # there is nothing else
+        return Parameters(leaves)  # there is nothing else
     found = wide.intersection(own)
-    # The new value of `one` depends on `other`.
-    on = {one: {other for other in found if own[one][0] >> other & 1} for one in found}
-    made = {one: {other for other in found if own[one][1] >> other & 1} for one in found}
-    targets = {one for one in found if any(one not in made[other] for other in made[one])}
+    among = sum(1 << one for one in found)
+    targets = {one for one in found if _is_target(one, own, among)}
     found -= targets
-    both = {one: {other for other in found if other in on[one] and one in on[other]} - {one} for one in found}
+    among = sum(1 << one for one in found)
+    on = {one: own[one][0] & among for one in found}  # what its new value depends on
+    to = {one: sum(1 << other for other in found if on[other] >> one & 1) for one in found}  # what depends on it
+    both = {one: on[one] & to[one] & ~(1 << one) for one in found}
     if len(found) > 1:
         found = {one for one in found if both[one]}  # the others are factors, such as a learning rate
     for one in found:
-        for between in both[one]:
-            if any(other != one and one in on[other] and other not in on[one] for other in both[between]):
-                return None  # it goes into gradients and has none itself, as what a recurrent network remembers
+        alone = to[one] & ~on[one]
+        if alone and any(both[between] & alone for between in found if both[one] >> between & 1):
+            return None  # it goes into gradients and has none itself, as what a recurrent network remembers
     return Parameters([leaves[index] for index in sorted(found)]) if found else None
+
+
+def _columns(rows: list[int], width: int) -> list[int]:
+    """How many of these numbers have each of the bits."""
+    if not rows:
+        return [0] * width
+    return [column.count("1") for column in zip(*(f"{row:0{width}b}" for row in rows))][::-1][:width]
+
+
+def _is_target(one: int, own: dict[int, Sources], among: int) -> bool:
+    """Whether its new value is made from another array, and that one's is not made from it."""
+    others = own[one][1] & among & ~(1 << one)
+    return any(others >> other & 1 and not own[other][1] >> one & 1 for other in own if others)
 
 
 def _pairs(leaves: list[Any], changed: list[tuple[Any, Sources]], wide: set[int]) -> dict[int, Sources]:
