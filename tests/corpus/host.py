@@ -56,7 +56,7 @@ def _become(name: str, place: str) -> None:
     counted: dict = {}
 
     def truth(**counts: object) -> None:
-        """What the program has counted so far: `steps`, `samples`."""
+        """What the program has counted so far: `steps`, `samples`, `parameters` that are trained."""
         counted.update(counts)
         with open(os.path.join(place, "truth"), "w") as file:
             json.dump(counted, file)

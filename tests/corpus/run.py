@@ -40,7 +40,13 @@ class Outcome:
     samples: float | None
     true_steps: float | None
     true_samples: float | None
+    parameters: float | None
+    true_parameters: float | None  # None: not said
     harm: str  # empty: none
+
+    @property
+    def parameters_ok(self) -> bool:
+        return None in (self.parameters, self.true_parameters) or self.parameters == self.true_parameters
 
     @property
     def steps_ok(self) -> bool:
@@ -82,7 +88,10 @@ def _run_group(modules: str, group: list[Recipe], folder: Path, python: str) -> 
         )
     finally:
         states = listener.stop()
-    return [_judge(recipe, bare / recipe.name, seen / recipe.name, states[recipe.name]) for recipe in group]
+    return [
+        _judge(one, bare / one.name, seen / one.name, states[one.name], listener.parameters.get(one.name))
+        for one in group
+    ]
 
 
 def _install(folder: Path) -> None:
@@ -122,6 +131,7 @@ class _Listener:
 
     def __init__(self, folders: list[Path]) -> None:
         self._states = {folder.name: State(3600, 1) for folder in folders}
+        self.parameters: dict[str, float | None] = {}  # by the newest report: what is said of a model ends with it
         self._sockets = {}
         for folder in folders:
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -143,7 +153,9 @@ class _Listener:
                     except OSError:
                         break
                     try:
-                        self._states[name].apply(parse(body), time.monotonic(), time.time())
+                        report = parse(body)
+                        self._states[name].apply(report, time.monotonic(), time.time())
+                        self.parameters[name] = report.model and report.model.parameters
                     except Malformed as error:
                         print(f"{name}: {error}", file=sys.stderr)
 
@@ -160,7 +172,7 @@ def _read(path: Path) -> str:
     return re.sub(r"\b[IWE]\d{4} [0-9:.]+ \d+ ", "", path.read_text())
 
 
-def _judge(recipe: Recipe, bare: Path, seen: Path, state: State) -> Outcome:
+def _judge(recipe: Recipe, bare: Path, seen: Path, state: State, parameters: float | None) -> Outcome:
     harm = [f"{what} differs" for what in ("status", "out", "err") if _read(bare / what) != _read(seen / what)]
     if (bare / "status").read_text() != "0":
         harm.append("fails by itself: " + (bare / "err").read_text()[-300:])
@@ -175,5 +187,7 @@ def _judge(recipe: Recipe, bare: Path, seen: Path, state: State) -> Outcome:
         exported.get(contract.SAMPLES),
         truth.get("steps"),
         truth.get("samples"),
+        parameters,
+        truth.get("parameters"),
         "; ".join(harm),
     )

@@ -49,6 +49,8 @@ def study(tree_util: Any, args: Any, kwargs: Any, output: Any, mapped: bool = Fa
     results: dict[Any, int] = {}
     for leaf in _arrays(tree_util, output):
         results[kind(leaf)] = results.get(kind(leaf), 0) + 1
+    # `pmap` gives arrays that all devices got alone back once for each device.
+    copies = {(shape[1:], dtype): (shape, dtype) for shape, dtype in results if mapped and shape}
     weight = state = 0.0
     platform: str | None = None
     groups: list[tuple[Any, list[Any]]] = []
@@ -61,8 +63,9 @@ def study(tree_util: Any, args: Any, kwargs: Any, output: Any, mapped: bool = Fa
             weight += size
             if platform is None and hasattr(leaf, "sharding"):
                 platform = next(iter(leaf.sharding.device_set)).platform
-            if results.get(kind(leaf), 0) > 0:
-                results[kind(leaf)] -= 1
+            came_out = kind(leaf) if results.get(kind(leaf), 0) > 0 else copies.get(kind(leaf))
+            if came_out is not None and results[came_out] > 0:
+                results[came_out] -= 1
                 matched.add(kind(leaf))
                 state += size if "float" in str(leaf.dtype) else 0.0
             elif leaf.shape and not _is_key(leaf):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import jax_traits
+from . import jax_parameters, jax_traits, jaxprs
 
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put")
+_SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
 _MAX_EQUATIONS = 200_000
 
@@ -27,12 +28,14 @@ class Turns:
         scanned: frozenset[Any],
         products: tuple[jax_traits.Products, bool] | None = None,
         handed_on: float = 0.0,
+        parameters: jax_parameters.Parameters | None = None,
     ) -> None:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
         self.scanned = scanned  # shapes of arguments whose first dimension loops go along
         self.handed_on = handed_on  # bytes of floating point numbers that come out as they went in
+        self.parameters = parameters  # that it trains; None where they can't be told
         self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
         self.flops = sum(self.products.values()) if whole else None  # None: there are others
 
@@ -43,14 +46,14 @@ ONCE = Turns(1, None, False, frozenset())
 
 def find(closed: Any) -> Turns:
     """Look for training loops in a jaxpr. Raises whatever an unknown form of it leads to."""
-    jaxpr = _open(closed)
+    jaxpr = jaxprs.opened(closed)
     outputs: dict[Any, int] = {}
     for var in jaxpr.outvars:
-        kind = _kind(var)
+        kind = jaxprs.kind(var)
         outputs[kind] = outputs.get(kind, 0) + 1
     state: dict[Any, float] = {}
     for var in jaxpr.invars:
-        kind = _kind(var)
+        kind = jaxprs.kind(var)
         if _is_float(var) and outputs.get(kind, 0) > 0:
             outputs[kind] -= 1
             state[var] = _bytes(var)
@@ -59,12 +62,16 @@ def find(closed: Any) -> Turns:
     known = None if walk.unknown else steps or 1
     given = set(jaxpr.invars)
     handed_on = sum(_bytes(var) for var in jaxpr.outvars if _is_float(var) and _hashable(var) in given)
-    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on)
+    try:
+        trained = jax_parameters.trained(walk.body or jaxpr)
+    except Exception:
+        trained = None  # steps are known all the same
+    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on, trained)
 
 
 def is_scan(closed: Any) -> bool:
     """Whether it is a `lax.scan` and nothing else."""
-    equations = getattr(_open(closed), "eqns", ())
+    equations = getattr(jaxprs.opened(closed), "eqns", ())
     return len(equations) == 1 and equations[0].primitive.name == "scan"
 
 
@@ -76,6 +83,7 @@ class _Walk:
         self._left = _MAX_EQUATIONS
         self.unknown = False
         self.loops = False
+        self.body: Any = None  # of the training loop found last: one step
 
     def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         """(steps of all training loops, rows that they consume); 0 steps without any."""
@@ -97,6 +105,7 @@ class _Walk:
                 found, taken = self._while(equation, origin), None
             else:
                 found, taken = self._inside(equation, origin)
+                self._lead_on(equation, origin)
             if found:
                 total += found
                 if taken is None:
@@ -105,12 +114,26 @@ class _Walk:
                     rows += taken
         return total, rows if total and known else None
 
+    def _lead_on(self, equation: Any, origin: dict[Any, Any]) -> None:
+        """What is computed from an argument along its first dimension, as words from their numbers in a text that has
+        time first: a loop along it goes along the argument."""
+        name = equation.primitive.name
+        if name == "transpose" and next(iter(equation.params["permutation"]), 0) != 0:
+            return
+        for var in equation.invars:
+            source, shape = origin.get(_hashable(var)), jaxprs.shape(var)
+            if source is None or source in self._state or not shape:
+                continue
+            for out in equation.outvars:
+                if name in _SLICES or jaxprs.shape(out)[:1] == shape[:1]:
+                    origin.setdefault(out, source)
+
     def _inside(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         for key in _CALLS:
             inner = equation.params.get(key)
             if inner is None:
                 continue
-            jaxpr = _open(inner)
+            jaxpr = jaxprs.opened(inner)
             offset = len(equation.invars) - len(jaxpr.invars)
             if offset < 0:
                 return 0, None
@@ -122,17 +145,14 @@ class _Walk:
                     origin[outer] = source
             return found
         for branch in equation.params.get("branches", ()):
-            if _has_loop(_open(branch)):
+            if _has_loop(jaxprs.opened(branch)):
                 self.loops = True
         return 0, None
 
     def _scan(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         self.loops = True
-        length, body = int(equation.params["length"]), _open(equation.params["jaxpr"])
-        # What is scanned has one dimension more outside than inside. Versions of JAX name the numbers differently.
-        carries = sum(_shape(out) == _shape(one) for out, one in zip(equation.outvars, body.outvars))
-        scanned = sum(_shape(out) != _shape(one) for out, one in zip(equation.invars, body.invars))
-        consts = len(equation.invars) - carries - scanned
+        length = int(equation.params["length"])
+        body, consts, carries = jaxprs.scan_parts(equation)
         initial = equation.invars[consts : consts + carries]
         for var in equation.invars[consts + carries :]:
             source = origin.get(_hashable(var))
@@ -144,6 +164,7 @@ class _Walk:
         steps, _ = self.steps(body, inner)
         if steps:
             return length * steps, None
+        self.body = body
         leading = {
             tuple(var.aval.shape)[1]
             for var in equation.invars[consts + carries :]
@@ -153,7 +174,7 @@ class _Walk:
 
     def _while(self, equation: Any, origin: dict[Any, Any]) -> int:
         self.loops = True
-        body = _open(equation.params["body_jaxpr"])
+        body = jaxprs.opened(equation.params["body_jaxpr"])
         consts = equation.params["body_nconsts"]
         initial = equation.invars[equation.params["cond_nconsts"] + consts :]
         if self._trains(initial, body.invars[consts:], body.outvars, origin):
@@ -178,20 +199,8 @@ def _renamed(outer: Any, inner: Any, origin: dict[Any, Any]) -> dict[Any, Any]:
     return found
 
 
-def _open(closed: Any) -> Any:
-    return getattr(closed, "jaxpr", closed)
-
-
 def _hashable(var: Any) -> Any:
     return None if hasattr(var, "val") else var  # a literal
-
-
-def _shape(var: Any) -> tuple[int, ...]:
-    return tuple(getattr(var.aval, "shape", ()))
-
-
-def _kind(var: Any) -> Any:
-    return _shape(var), str(getattr(var.aval, "dtype", ""))
 
 
 def _is_float(var: Any) -> bool:
@@ -204,10 +213,7 @@ def _is_key(var: Any) -> bool:
 
 
 def _bytes(var: Any) -> float:
-    size = float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0)
-    for length in getattr(var.aval, "shape", ()):
-        size *= length
-    return size
+    return float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0) * jaxprs.elements(var)
 
 
 def _has_loop(jaxpr: Any) -> bool:

@@ -210,7 +210,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             track.doubtful = track.doubtful or doubtful
             track.recurs = track.recurs or (steps != 1 and layout.trains and not doubtful)
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
-            track.products = turns.products
+            track.products, track.parameters = turns.products, None if mapped else turns.parameters
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
             track.probes, track.state = _PROBES, max(0.0, layout.state - turns.handed_on)
             track.constant, track.alike = _reference(layout.batch), layout.alike
@@ -230,6 +230,8 @@ def _compiled_anew(track: Track, turns: jax_loops.Turns, rows: int, output: Any)
     that FLOPs are known only where each does the same for a row; those of the largest batch count."""
     flops, known, most = _flops(turns, output), track.flops, track.flops_rows
     track.products = turns.products
+    if turns.parameters != track.parameters:
+        track.parameters = None
     if flops is None or known is None:
         track.flops = None
         return

@@ -244,6 +244,9 @@ def facts() -> dict[str, Any]:
     if step is None or _log is None:
         return {}
     model = {"precision": precision(step.products, *_chip()), "step_flops": _log.flops}
+    trained = _log.parameters
+    if trained is not None:
+        model.update(parameters=trained.count, parameter_bytes=trained.bytes, parameter_dtype=_NAMES.get(trained.dtype))
     known = {name: value for name, value in model.items() if value is not None}
     return {"model": known} if known else {}
 

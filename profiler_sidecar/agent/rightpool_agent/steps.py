@@ -72,6 +72,7 @@ class Track:
         "last",
         "missed",
         "opaque",
+        "parameters",
         "probes",
         "products",
         "recurs",
@@ -115,6 +116,7 @@ class Track:
         self.products: Any = {}  # FLOPs of a call by arithmetic, where they are known
         self.flops: float | None = None  # of a call; None where they are not known, or differ between calls
         self.flops_rows = 0  # rows of that call
+        self.parameters: Any = None  # that a call trains; None where they are not known, or differ between calls
         self.taken = (0, 0.0, [0] * (len(BUCKETS) + 1))  # what has gone into the totals
         self.rows_taken = 0  # the same of its rows
         self.rows_before = 0  # rows that belong to earlier phases
@@ -369,6 +371,15 @@ class StepLog:
             return None
         others = (one for one in self._tracks if one is not step and one.flops != 0.0)
         return None if any(one.calls >= _BESIDE * step.calls for one in others) else step.flops / step.each
+
+    @property
+    def parameters(self) -> Any:
+        """What the step trains; None where it is not known, or where another function that trains takes turns."""
+        step = self.dominant
+        if step is None or step.opaque or not step.trains:
+            return None
+        others = (one for one in self._tracks if one is not step and one.parameters is not None)
+        return None if any(one.calls >= _BESIDE * step.calls for one in others) else step.parameters
 
     @property
     def opaque(self) -> bool:

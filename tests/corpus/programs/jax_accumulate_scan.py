@@ -18,4 +18,4 @@ w = jnp.zeros((6, 2))
 for i in range(14):
     w = step(w, np.full((4, 3, 6), 0.1 * i, "float32"))
 print(float(w.sum()).hex())
-truth(steps=14, samples=168)
+truth(steps=14, samples=168, parameters=w.size)

@@ -10,4 +10,4 @@ compiled = step.lower(w, jax.ShapeDtypeStruct((8, 4), "float32")).compile()
 for i in range(16):
     w, _ = compiled(w, np.full((8, 4), i / 16, "float32"))
 print(float(w.sum()).hex())
-truth(steps=16, samples=128)
+truth(steps=16, samples=128, parameters=w.size)

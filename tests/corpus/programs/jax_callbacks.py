@@ -18,4 +18,4 @@ for i in range(9):
     w = step(w, np.full((8, 4), i / 9, "float32"))
 jax.effects_barrier()
 print(float(w.sum()).hex(), len(seen))
-truth(steps=9, samples=72)
+truth(steps=9, samples=72, parameters=w.size)

@@ -29,4 +29,4 @@ for epoch in range(3):
         state, metrics = train_step(state, batch, sub)
         steps, samples = steps + 1, samples + n
 print(float(metrics["loss"]).hex(), int(state["step"]))
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=9)

@@ -19,4 +19,4 @@ w = jnp.zeros((10, 3))
 for i in range(7):
     w = several(w, jax.random.PRNGKey(i))
 print(float(w.sum()).hex())
-truth(steps=70, samples=560)
+truth(steps=70, samples=560, parameters=w.size)

@@ -21,4 +21,4 @@ adapter = {"a": jnp.ones((16, 2)) * 0.1, "b": jnp.zeros((2, 16))}
 for i in range(15):
     adapter, value = step(adapter, base, {"x": np.full((6, 16), i / 15, "float32"), "y": np.ones((6, 4), "float32")})
 print(float(value).hex())
-truth(steps=15, samples=90)
+truth(steps=15, samples=90, parameters=sum(p.size for p in adapter.values()))

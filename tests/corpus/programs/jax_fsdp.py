@@ -33,4 +33,4 @@ for i in range(40):
     x, y = jax.device_put((X[picked], 0.8 * X[picked] ** 2 + 0.1), NamedSharding(mesh, P("data")))
     params, momentum, loss = step(params, momentum, x, y)
 print(float(loss).hex())
-truth(steps=40, samples=1280)
+truth(steps=40, samples=1280, parameters=sum(p.size for p in params.values()))

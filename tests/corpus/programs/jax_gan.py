@@ -28,4 +28,4 @@ for i in range(20):
     d = train_d(d, g, rng.normal(size=(12, 6)).astype("float32"), noise)
     g = train_g(g, d, noise)
 print(float(d["a"].sum()).hex(), float(g["w"].sum()).hex())
-truth(steps=20, samples=240)
+truth(steps=20, samples=240, parameters=d["a"].size + d["b"].size + g["w"].size)

@@ -27,4 +27,4 @@ for i in range(25):
     one, two = grads_of(params["one"], params["two"], params["base"], x, x[:, :1])
     params = update(params, one, two)
 print(float(params["one"].sum()).hex())
-truth(steps=25, samples=200)
+truth(steps=25, samples=200, parameters=32)

@@ -25,4 +25,4 @@ params = {
 for i in range(15):
     params, value = step(params, rng.integers(0, 31, (5, 9)))
 print(float(value).hex())
-truth(steps=15, samples=75)
+truth(steps=15, samples=75, parameters=sum(p.size for p in params.values()))

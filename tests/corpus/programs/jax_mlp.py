@@ -42,4 +42,4 @@ for epoch in range(4):
         steps, samples = steps + 1, samples + len(chosen)
     print(epoch, float(accuracy(params, (images, labels))).hex())
 print(float(loss(params, (images, labels))).hex())
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=sum(w.size + b.size for w, b in params))

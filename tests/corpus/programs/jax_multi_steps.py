@@ -32,4 +32,4 @@ for epoch in range(3):
         state, value = train_step(state, batch)
         steps, samples = steps + 1, samples + len(batch["x"])
     print(float(value).hex())
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=sum(p.size for p in params.values()))

@@ -72,4 +72,4 @@ for epoch in range(3):
     for start in range(0, 84, 42):
         scores.update(eval_step(model.split(), scores.split(), images[start : start + 42], labels[start : start + 42]))
     print(float(metrics.total).hex(), float(scores.total / scores.count).hex())
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=12 * 16 + 16 + 16 * 4 + 4)

@@ -41,4 +41,4 @@ def phase(seed, steps, rows):
 
 phase(0, 32, 8)
 phase(1, 32, 8)
-truth(steps=64, samples=2 * (31 * 8 + 4))
+truth(steps=64, samples=2 * (31 * 8 + 4), parameters=8 * 32 + 32)

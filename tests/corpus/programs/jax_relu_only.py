@@ -14,4 +14,4 @@ w = jnp.ones((4, 4))
 for i in range(25):
     w = step(w, np.full((6, 4), i, "float32"))
 print(float(w.sum()).hex())
-truth(steps=25, samples=150)
+truth(steps=25, samples=150, parameters=w.size)

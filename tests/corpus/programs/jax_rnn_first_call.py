@@ -43,4 +43,4 @@ for step in range(30):
     if step % 10 == 9:
         print(float(value).hex(), decode(params, x[:2]).shape)
 print(forward(params, jnp.ones((2000, 7, 4)), jnp.zeros((2000, 16))).shape)  # an evaluation, with larger states
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=sum(p.size for p in params.values()))

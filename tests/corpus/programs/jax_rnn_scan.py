@@ -23,4 +23,4 @@ params = {"i": jnp.ones((3, 6)) * 0.1, "h": jnp.eye(6), "o": jnp.ones((6, 1))}
 for i in range(12):
     params = step(params, {"x": np.full((4, 7, 3), i / 12, "float32"), "y": np.ones((4, 1), "float32")})
 print(float(params["o"].sum()).hex())
-truth(steps=12, samples=48)
+truth(steps=12, samples=48, parameters=sum(p.size for p in params.values()))

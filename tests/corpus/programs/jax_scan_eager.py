@@ -25,4 +25,4 @@ for steps in (60, 60, 25):
     print(float(losses[-1]).hex())
     counted += steps
 simulated, _ = jax.lax.scan(lambda at, _: (jnp.cos(at), None), 0.5, None, length=7)  # no parameters
-truth(steps=counted, samples=32 * counted)
+truth(steps=counted, samples=32 * counted, parameters=sum(p.size for p in params.values()))

@@ -20,4 +20,4 @@ rng = np.random.default_rng(1)
 for _ in range(6):
     params, losses = epoch(params, rng.normal(size=(20, 8, 5)).astype("float32"), np.ones((20, 8, 2), "float32"))
 print(float(losses[-1]).hex())
-truth(steps=120, samples=960)
+truth(steps=120, samples=960, parameters=12)

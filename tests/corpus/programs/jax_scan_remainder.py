@@ -29,4 +29,4 @@ for epoch in range(5):
     params, value = last(params, x[order[64:]], y[order[64:]])
     steps, samples = steps + 5, samples + 70
     print(float(value).hex())
-truth(steps=steps, samples=samples)
+truth(steps=steps, samples=samples, parameters=sum(p.size for p in params.values()))

@@ -13,4 +13,4 @@ w = jax.device_put(jnp.ones((4, 4)), same)
 for i in range(13):
     w = step(w, jax.device_put(np.full((8, 4), i, "float32"), rows))
 print(float(w.sum()).hex())
-truth(steps=13, samples=104)
+truth(steps=13, samples=104, parameters=w.size)
