@@ -17,7 +17,7 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import BROKEN, promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.steadiness import doubt_of_ratio, pace, quantile_of_t
+from rightpool.profiles.steadiness import doubt_between_places, doubt_of_ratio, pace, quantile_of_t
 
 if TYPE_CHECKING:
     from rightpool.profiles.step_change import StepChange
@@ -80,7 +80,7 @@ class Verification:
     likely: float | None = None
     """The same by what was measured and what was promised, each by how sure it is."""
     doubt: float = 0.0
-    """Standard deviation of the log of realised over baseline, by how such spans of this job differ."""
+    """Standard deviation of the log of realised over baseline, by how such spans of this job on two places differ."""
     tolerance: float = 0.0
     """From what share on it would be called worse."""
     settled: bool = True
@@ -173,10 +173,12 @@ def verify(
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
-    usual, pairs = doubt_of_ratio(variation, max(migration.baseline_windows, 1), windows)
+    before = max(migration.baseline_windows, 1)
+    usual, pairs = doubt_of_ratio(variation, before, windows)
+    doubt = doubt_between_places(variation, before, windows)
     if ratio is None or not migration.baseline:
         return Verification(
-            Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=usual, unit=profile.unit
+            Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=doubt, unit=profile.unit
         )
     by_means = math.log(realised / migration.baseline)
     measured, sd, freedom = by_means, usual, pairs
@@ -203,7 +205,7 @@ def verify(
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
         return Verification(
-            verdict, reason, realised, realised_cost, ratio, likely, usual, tolerance, settled, unit=profile.unit
+            verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
         )
 
     if migration.reason in _FOR_GOOD and change >= -better:
