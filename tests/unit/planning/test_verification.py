@@ -181,7 +181,8 @@ def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
     assert verify(MOVE, profile, spec(), quiet(150.0)).verdict is Verdict.WORSE
     result = verify(MOVE, profile, spec(), quiet(150.0, 0.4))
     assert (result.verdict, result.settled) == (Verdict.SAME, False)
-    assert judged(200.0).settled, "a clear window that says the same is no reason to wait"
+    clear = judged(200.0, move=replace(MOVE, predicted=Estimate(200.0, 0.2)))
+    assert clear.verdict is Verdict.SAME and clear.settled, "what was promised is no reason to wait"
 
 
 def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
@@ -244,6 +245,17 @@ def test_a_promise_does_not_prove_itself() -> None:
     result = verify(move, complete_profile(2, 180.0, 100.0), spec(), variation(2, 180.0, 100.0, 0.8, windows=1))
     assert result.likely is not None and result.likely < 0.5
     assert not result.settled, "more windows are looked at"
+
+
+def test_what_delivers_far_less_than_was_promised_is_looked_at_for_an_hour() -> None:
+    """It costs less, as it was measured: a neighbour may have left with the move."""
+    assert not judged(200.0).settled, "nor is what costs the same"
+    profile = complete_profile(2, 230.0, 100.0)
+    for windows, settled in ((1, False), (11, False), (12, True)):
+        found = verify(MOVE, profile, spec(), variation(2, 230.0, 100.0, 0.01, windows=windows))
+        assert (found.verdict, found.settled) == (Verdict.BETTER, settled)
+    more = replace(MOVE, predicted=Estimate(80.0, 0.2))
+    assert judged(230.0, move=more).settled, "far more than was promised is no reason to wait"
 
 
 def test_hours_of_two_places_differ_by_more_than_hours_of_one() -> None:
