@@ -169,6 +169,12 @@ def doubt_of_ratio(
     return math.sqrt((one + other) / 2.0), min(freedom, more)
 
 
+def doubt_between_places(variation: Variation | None, before: int, after: int, expected: float = PRIOR_SD) -> float:
+    """The first of `doubt_of_ratio` where the two means are of two places: see `variance_between_places`."""
+    one = variance_between_places(variation, before, expected)
+    return math.sqrt((one + variance_between_places(variation, after, expected)) / 2.0)
+
+
 def doubt_of_rest(variation: Variation | None, windows: int) -> float:
     """Standard deviation of the log of what the rest of a job does, against the mean of so many windows.
 

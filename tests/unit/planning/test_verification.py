@@ -25,7 +25,7 @@ from rightpool.planning.migration.verification import (
     windows_until_settled,
 )
 from rightpool.profiles.profile import Steadiness
-from rightpool.profiles.steadiness import counted
+from rightpool.profiles.steadiness import counted, doubt_between_places, doubt_of_ratio
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import A10G, A100, complete_profile, spec, variation
 
@@ -181,7 +181,8 @@ def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
     assert verify(MOVE, profile, spec(), quiet(150.0)).verdict is Verdict.WORSE
     result = verify(MOVE, profile, spec(), quiet(150.0, 0.4))
     assert (result.verdict, result.settled) == (Verdict.SAME, False)
-    assert judged(200.0).settled, "a clear window that says the same is no reason to wait"
+    clear = judged(200.0, move=replace(MOVE, predicted=Estimate(200.0, 0.2)))
+    assert clear.verdict is Verdict.SAME and clear.settled, "what was promised is no reason to wait"
 
 
 def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
@@ -244,6 +245,29 @@ def test_a_promise_does_not_prove_itself() -> None:
     result = verify(move, complete_profile(2, 180.0, 100.0), spec(), variation(2, 180.0, 100.0, 0.8, windows=1))
     assert result.likely is not None and result.likely < 0.5
     assert not result.settled, "more windows are looked at"
+
+
+def test_what_delivers_far_less_than_was_promised_is_looked_at_for_an_hour() -> None:
+    """It costs less, as it was measured: a neighbour may have left with the move."""
+    assert not judged(200.0).settled, "nor is what costs the same"
+    profile = complete_profile(2, 230.0, 100.0)
+    for windows, settled in ((1, False), (11, False), (12, True)):
+        found = verify(MOVE, profile, spec(), variation(2, 230.0, 100.0, 0.01, windows=windows))
+        assert (found.verdict, found.settled) == (Verdict.BETTER, settled)
+    more = replace(MOVE, predicted=Estimate(80.0, 0.2))
+    assert judged(230.0, move=more).settled, "far more than was promised is no reason to wait"
+
+
+def test_hours_of_two_places_differ_by_more_than_hours_of_one() -> None:
+    """Where noise lasts, an hour is like the next one of the same place: what the ledger keeps is not as sure."""
+    draw, seen = np.random.default_rng(1), None
+    there = bool(draw.integers(2))
+    for number in range(288):
+        there = bool(draw.random() < 1 / 3) if number % 12 == 0 else there
+        seen = counted(seen, 2, 750.0 if there else 1000.0, 300.0 * number, 300.0)
+    before, after = MOVE.baseline_windows, 24
+    result = verify(MOVE, complete_profile(2, 750.0, 100.0), spec(), seen)
+    assert result.doubt == doubt_between_places(seen, before, after) > doubt_of_ratio(seen, before, after)[0]
 
 
 def test_what_is_likely_worse_when_the_time_is_over_is_undone() -> None:

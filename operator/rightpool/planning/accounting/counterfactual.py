@@ -32,6 +32,7 @@ from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.steadiness import (
     PRIOR_SD,
+    doubt_between_places,
     doubt_of_ratio,
     variance_between_places,
     variance_of_difference,
@@ -147,7 +148,7 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
     variance = variance_between_places(variation, before, usual)
     if not there.predicted:
         return math.exp(measured + variance / 2.0)
-    sd = math.sqrt((variance + variance_between_places(variation, here.windows, usual)) / 2.0)
+    sd = doubt_between_places(variation, before, here.windows, usual)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
     weight = promise.expected_weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log

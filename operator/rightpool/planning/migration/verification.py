@@ -15,9 +15,9 @@ from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.migration.promise import BROKEN, promise_of
+from rightpool.planning.migration.promise import promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.steadiness import doubt_of_ratio, pace, quantile_of_t
+from rightpool.profiles.steadiness import SPANS, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
 
 if TYPE_CHECKING:
     from rightpool.profiles.step_change import StepChange
@@ -37,9 +37,14 @@ TOLERATED = 0.05
 FEWEST_WINDOWS = 3
 # It is looked at so many times.
 MOST_WINDOWS = 24
-# A promise that is broken with more than this probability is refuted, and what was measured counts alone. The last time
-# that it is looked at, one that the measurement makes likelier to be broken at all.
+# What breaks its promise, and seems no worse than what was before, is looked at for an hour of windows: a neighbour may
+# have left with the move, or a pause may have been in the windows before it.
+SHORT_WINDOWS = SPANS[-1]
+# A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
+# The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
+# move in a hundred more is undone, for a neighbour that came with it; with 0.15 more wrong ones are kept.
+REFUTED_LAST = 0.12
 
 # What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
@@ -80,7 +85,7 @@ class Verification:
     likely: float | None = None
     """The same by what was measured and what was promised, each by how sure it is."""
     doubt: float = 0.0
-    """Standard deviation of the log of realised over baseline, by how such spans of this job differ."""
+    """Standard deviation of the log of realised over baseline, by how such spans of this job on two places differ."""
     tolerance: float = 0.0
     """From what share on it would be called worse."""
     settled: bool = True
@@ -158,7 +163,7 @@ def verify(
     """Judge a migration by a complete Profile of its target Revision, by how the job's windows differ, and by what was
     promised: a few windows of a job that varies much say less than that.
 
-    Whether it is looked at any longer depends on the measurements alone. A promise does not prove itself. last: whether
+    A promise does not prove itself: it can only make it take longer until a move that breaks it is kept. last: whether
     there is no time for another window.
 
     Raises ValueError if the Profile is of another Revision, or lacks throughput in the migration's unit: a caller's
@@ -173,10 +178,12 @@ def verify(
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
-    usual, pairs = doubt_of_ratio(variation, max(migration.baseline_windows, 1), windows)
+    before = max(migration.baseline_windows, 1)
+    usual, pairs = doubt_of_ratio(variation, before, windows)
+    doubt = doubt_between_places(variation, before, windows)
     if ratio is None or not migration.baseline:
         return Verification(
-            Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=usual, unit=profile.unit
+            Verdict.SAME, Reason.BELOW_PREDICTION, realised, realised_cost, doubt=doubt, unit=profile.unit
         )
     by_means = math.log(realised / migration.baseline)
     measured, sd, freedom = by_means, usual, pairs
@@ -184,10 +191,12 @@ def verify(
     if step is not None:
         measured, sd, freedom = step.log, step.sd, step.freedom
     last = last or windows >= MOST_WINDOWS
-    promise, believed, weight = promise_of(migration), measured, 1.0
+    promise, believed, weight, short = promise_of(migration), measured, 1.0, False
     if promise is not None:
-        if promise.broken(measured, sd) <= (BROKEN if last else REFUTED):
+        broken = promise.broken(measured, sd)
+        if broken <= (REFUTED_LAST if last else REFUTED):
             weight = promise.weight(sd)
+        short = broken > REFUTED and measured < promise.log and windows < SHORT_WINDOWS
         believed = weight * measured + (1.0 - weight) * promise.log
     # The ratio falls with the rate, by cost as by time.
     likely = ratio * math.exp(by_means - believed)
@@ -203,7 +212,7 @@ def verify(
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
         return Verification(
-            verdict, reason, realised, realised_cost, ratio, likely, usual, tolerance, settled, unit=profile.unit
+            verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
         )
 
     if migration.reason in _FOR_GOOD and change >= -better:
@@ -219,11 +228,11 @@ def verify(
             settled = last or (windows >= FEWEST_WINDOWS and least >= -math.log1p(TOLERATED))
             loss = found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
             return replace(loss, ratio=cost, likely=cost * likely / ratio, dearer=True)
-        settled = last or most <= math.log1p(TOLERATED)
+        settled = last or (most <= math.log1p(TOLERATED) and not short)
         return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
-    return found(Verdict.BETTER, reason, settled=last or most <= 0.0)
+    return found(Verdict.BETTER, reason, settled=last or (most <= 0.0 and not short))
 
 
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
