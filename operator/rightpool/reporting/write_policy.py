@@ -10,8 +10,8 @@
 
 The allowance of a job is ten writes, and another one every minute; a write of state fills it. So what follows from an
 event is written step by step, and a verdict that flaps every minute. Over all jobs a cycle makes 500 writes that
-only inform: ten thousand at a start would otherwise all be in memory, and what happens to a job meanwhile would wait
-behind them.
+only inform, and fewer where the API server is slow: ten thousand at a start would otherwise all be in memory, and what
+happens to a job meanwhile would wait behind them, as would the next readings.
 
 This decides on statuses that were made. Whether making one can be worth it is asked before, by `shown`; what it says
 while measurements are missing after a restart is in `recovery`; and `runtime/act/refused_writes.py` waits where the
@@ -102,6 +102,10 @@ class WritePolicy:
     def exhausted(self) -> bool:
         """Whether nothing more is written in this cycle that only informs."""
         return self._left <= 0
+
+    def exhaust(self) -> None:
+        """Write nothing more in this cycle that only informs."""
+        self._left = 0
 
     def informed(self) -> None:
         """A write that only informs was made by who does not ask whether to."""

@@ -60,6 +60,7 @@ from rightpool.runtime.phase_timer import PhaseTimer
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
 MAX_BACKOFF: Final = 30.0
 CARRY_OUT_SECONDS: Final = 60.0
+INFORMING_SECONDS: Final = 5.0  # readings are made once a cycle, and a slow API server must not make them old
 BATCH: Final = 250  # jobs
 CLOSED_SECONDS: Final = 10.0  # between two looks at who may use which pool
 
@@ -302,7 +303,7 @@ class Planner:
         """Whether a state machine took a step. In batches, so that the statuses of a whole fleet are never in memory
         at once."""
         moving = False
-        deadline = time.monotonic() + CARRY_OUT_SECONDS
+        began = time.monotonic()
         self._await(0.0)  # what took longer than its own cycle
         self._parts.executor.checks.begin()
         while not self._stop.is_set():
@@ -315,7 +316,9 @@ class Planner:
                     if self._stop.is_set():
                         break
                     moving = self._submit(step, pools, now) or moving
-                self._await(max(0.0, deadline - time.monotonic()))
+                self._await(max(0.0, began + CARRY_OUT_SECONDS - time.monotonic()))
+            if time.monotonic() - began >= INFORMING_SECONDS:
+                self._stepper.policy.exhaust()
             self._parts.health.progress()
         return moving
 

@@ -58,6 +58,36 @@ def test_statuses_of_a_whole_fleet_are_never_in_memory_at_once(monkeypatch: pyte
     assert BATCH <= max(most) <= 2 * BATCH, "one that is written, and one that is being made"
 
 
+class Counting(Cluster):
+    """Counts the statuses of jobs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.statuses = 0
+
+    def apply(self, resource: Resource, body: dict[str, Any], *, subresource: str | None = None) -> dict[str, Any]:
+        """At once."""
+        self.statuses += resource == PROFILED_JOBS
+        return super().apply(resource, body, subresource=subresource)
+
+
+def test_a_slow_api_server_is_asked_to_write_less_that_only_informs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a cycle takes so long that readings grow old, of which statuses then tell: more writes for the next one."""
+    monkeypatch.setattr(loop, "BATCH", BATCH)
+    monkeypatch.setattr(loop, "INFORMING_SECONDS", 0.0)
+    cluster, clock = Counting(), {"now": 1_800_000_000.0}
+    planner = planner_of(cluster, filled(cluster, JOBS, clock["now"]), clock)
+    planner.cycle()
+    assert cluster.statuses == JOBS, "state is never held up"
+    informing = []
+    for _ in range(JOBS):
+        clock["now"] += 10.0
+        before = cluster.statuses
+        planner.cycle()
+        informing.append(cluster.statuses - before)
+    assert max(informing) == BATCH and sum(informing) >= JOBS, "the next cycle writes what this one did not"
+
+
 class Hanging(Cluster):
     """The first write is answered late."""
 
