@@ -203,7 +203,10 @@ def passes() -> None:
     global awaited
     gate, awaited = awaited, None
     if gate is not None:
-        gate.release()
+        try:
+            gate.release()
+        except RuntimeError:
+            pass  # another thread's pass began at the same moment
 
 
 def abandon(current: Session) -> None:

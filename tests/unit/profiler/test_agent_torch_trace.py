@@ -130,3 +130,11 @@ def test_a_pytorch_that_can_leave_out_less(
     module._ExperimentalConfig = config  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch._C._profiler", module)
     assert torch_trace._lean() == (dict.fromkeys(known, True) or None)
+
+
+def test_passes_of_two_threads_that_begin_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the last report of a program that ends then would be lost."""
+    released = threading.Lock()
+    monkeypatch.setattr(torch_trace, "awaited", released)
+    torch_trace.passes()
+    assert torch_trace.awaited is None
