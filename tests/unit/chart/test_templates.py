@@ -96,6 +96,16 @@ def test_pods_keep_the_restricted_standard(helm: Helm) -> None:
             assert container["resources"]["requests"] and container["resources"]["limits"]
 
 
+def test_a_start_may_take_minutes_and_a_hang_may_not(helm: Helm) -> None:
+    """A replica that has 20m of processor time needs more than two minutes until it listens."""
+    container = one(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    start, alive = container["startupProbe"], container["livenessProbe"]
+    assert start["tcpSocket"] == {"port": "health"}  # what hangs later than that is for the liveness probe to find
+    assert start["periodSeconds"] * start["failureThreshold"] >= 300
+    assert alive["periodSeconds"] * alive["failureThreshold"] <= 60
+    assert "initialDelaySeconds" not in alive
+
+
 def test_the_profilers_are_scraped_by_the_contract(helm: Helm) -> None:
     """Ports, labels and target labels are the ones that the operator's queries and injection use."""
     spec = one(helm.render(EVERYTHING), "PodMonitor", "rightpool-profilers")["spec"]
