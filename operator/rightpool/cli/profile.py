@@ -27,7 +27,7 @@ import argparse
 import time
 from typing import Any, Final
 
-from rightpool.api.status import ModelStatus
+from rightpool.api.traits import ModelTraits
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
@@ -126,12 +126,13 @@ def print_profile(page: Page, found: Explanation) -> None:
     page.notes(found.notes)
 
 
-def _model(model: ModelStatus) -> list[tuple[str, str]]:
+def _model(model: ModelTraits) -> list[tuple[str, str]]:
+    parallel = model.parallelism
     degrees = {
-        "data parallel": model.data_parallel,
-        "sharded over": model.sharded,
-        "tensor parallel": model.tensor_parallel,
-        "pipeline stages": model.pipeline_parallel,
+        "data parallel": parallel.data,
+        "sharded over": parallel.sharded,
+        "tensor parallel": parallel.tensor,
+        "pipeline stages": parallel.pipeline,
     }
     known = [
         ("precision", model.precision),
