@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from rightpool.api.kubernetes import Resource
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import LEASES
 from rightpool.reporting.wording import span
@@ -53,7 +53,7 @@ def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
     specs = [lease.get("spec") or {} for lease in leases if _NAME in str((lease.get("metadata") or {}).get("name"))]
     if not specs or any(_held(spec, now) for spec in specs):
         return None
-    renewed = max((at for spec in specs if (at := _renewed(spec)) is not None), default=None)
+    renewed = max((at for spec in specs if (at := unix_time_of(spec.get("renewTime"))) is not None), default=None)
     since = "" if renewed is None else f" since {span(max(0.0, now - renewed))}"
     return (
         f"no operator leads{since}: what is shown is what it wrote last, and nothing is started or moved. "
@@ -62,14 +62,7 @@ def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
 
 
 def _held(spec: Mapping[str, Any], now: float) -> bool:
-    renewed = _renewed(spec)
+    renewed = unix_time_of(spec.get("renewTime"))
     if not spec.get("holderIdentity") or renewed is None:
         return False
     return now < renewed + float(spec.get("leaseDurationSeconds") or 0) + _GRACE_SECONDS
-
-
-def _renewed(spec: Mapping[str, Any]) -> float | None:
-    try:
-        return read_unix_time(spec.get("renewTime"))
-    except ValueError:
-        return None

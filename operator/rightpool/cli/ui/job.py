@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.cli.explain import Explanation, explain
 from rightpool.cli.explanation import print_explanation
 from rightpool.cli.heartbeat import no_leader_text
@@ -94,13 +94,9 @@ def event_rows(bodies: Sequence[dict[str, Any]], uid: str) -> tuple[EventRow, ..
 def _event_row(body: dict[str, Any]) -> EventRow:
     metadata = body.get("metadata") or {}
     last = body.get("lastTimestamp") or body.get("eventTime") or metadata.get("creationTimestamp")
-    try:
-        at = read_unix_time(str(last)) if last else None
-    except ValueError:
-        at = None
     count = body.get("count")
     return EventRow(
-        at=at,
+        at=unix_time_of(last),
         warning=body.get("type") == "Warning",
         reason=str(body.get("reason") or ""),
         count=count if isinstance(count, int) else 1,

@@ -9,17 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.quantities import parse_count
 from rightpool.api.revision import MAX_REVISION
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.injection import OURS
-from rightpool.workloads.kinds.kind import ChildState, Kind, moment
+from rightpool.workloads.kinds.kind import ChildState, Kind
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
@@ -232,7 +231,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         refused=refused,
         disrupted=not done and _is_true(status.get("conditions") or (), "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
-        due=_moment(metadata.get("deletionTimestamp")),
+        due=unix_time_of(metadata.get("deletionTimestamp")),
     )
 
 
@@ -326,10 +325,7 @@ def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def _bound_at(status: Mapping[str, Any]) -> float | None:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            try:
-                return read_unix_time(condition.get("lastTransitionTime"))
-            except ValueError:
-                return None
+            return unix_time_of(condition.get("lastTransitionTime"))
     return None
 
 
@@ -369,7 +365,7 @@ def _last_end(status: Mapping[str, Any]) -> ContainerEnd | None:
                         exit_code=int(ended["exitCode"]),
                         reason=sys.intern(str(ended.get("reason") or "Error")),
                         output=_tail(str(ended.get("message") or "")),
-                        at=moment(ended.get("finishedAt")) or 0.0,
+                        at=unix_time_of(ended.get("finishedAt")) or 0.0,
                     )
                 )
     return max(ends, key=lambda end: end.at, default=None)
@@ -398,16 +394,8 @@ def _unschedulable_since(status: Mapping[str, Any]) -> float | None:
     for condition in status.get("conditions") or ():
         # A gated pod waits for a queue, which is no reason to start elsewhere.
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return _moment(condition.get("lastTransitionTime"))
+            return unix_time_of(condition.get("lastTransitionTime"))
     return None
-
-
-def _moment(timestamp: Any) -> float | None:
-    """Unix seconds of what Kubernetes writes; None where it can't be read."""
-    try:
-        return datetime.fromisoformat(str(timestamp).replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
 
 
 def _failure(status: Mapping[str, Any]) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any, Final
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.units import unix_time_of
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection, inject
-from rightpool.workloads.kinds.kind import ChildState, moment
+from rightpool.workloads.kinds.kind import ChildState
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
@@ -89,7 +90,7 @@ class JobKind:
             succeeded=succeeded,
             failed=failed is not None,
             failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
-            started_at=moment(status.get("startTime")),
+            started_at=unix_time_of(status.get("startTime")),
             ending=decided and not succeeded and failed is None,
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=_count(status.get("failed")),

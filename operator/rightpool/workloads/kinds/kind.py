@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.api.units import read_unix_time
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
@@ -104,8 +103,3 @@ class Kind(Protocol):
         the new one's.
         """
         ...
-
-
-def moment(timestamp: object) -> float | None:
-    """A time as the API server writes it, as Unix seconds."""
-    return read_unix_time(timestamp) if isinstance(timestamp, str) else None
