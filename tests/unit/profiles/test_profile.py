@@ -252,10 +252,10 @@ def test_readings_invent_nothing(stream: list[dict[Field, float]], now: float, p
 
 
 def test_the_profile_has_what_was_said_last_and_a_restart_forgets_it() -> None:
-    said, samples = ModelTraits("bf16", parameters=110_000_000, parallelism=Parallelism(8, 1, 1, 1)), Window()
+    traits, samples = ModelTraits("bf16", parameters=110_000_000, parallelism=Parallelism(8, 1, 1, 1)), Window()
     for number in range(31):
-        traits = said if number == 3 else None
-        samples.append(Sample(1000.0 + 10 * number, {Field.STEPS: 100.0 + number}, traits=traits))
-    assert build(samples).traits == said
+        given = traits if number == 3 else None
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEPS: 100.0 + number}, traits=given))
+    assert build(samples).traits == traits
     samples.append(Sample(1310.0, {Field.STEPS: 1.0}))
     assert samples.traits == UNKNOWN_TRAITS
