@@ -236,7 +236,7 @@ def test_a_status_survives_the_wire() -> None:
     assert wire["conditions"][0]["lastTransitionTime"] == "2026-03-01T12:00:00Z"
     assert wire["history"][0]["outcome"] == "RolledBack"
     assert ProfiledJobStatus.from_dict(wire) == status
-    assert ProfiledJobStatus.from_json(json.dumps(wire).encode()) == status
+    assert ProfiledJobStatus.from_dict(json.loads(json.dumps(wire))) == status
 
 
 def test_times_are_read_in_any_zone_and_written_in_utc() -> None:
