@@ -45,9 +45,9 @@ from rightpool.cli.profile_fields import (
 )
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import job_document, state_of
+from rightpool.cli.step_parts import step_parts
 from rightpool.cli.table import Column, Page
 from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
-from rightpool.cli.ui.charts import WIDTH, step_parts
 from rightpool.cli.view import ClusterView
 from rightpool.reporting.wording import gibibytes, number
 
@@ -101,7 +101,7 @@ def print_profile(page: Page, found: Explanation) -> None:
     parts = step_parts(found.job.observed.profile)
     if parts:
         page.heading("Where the time of a step goes")
-        bars = [[part.name, part.text, "█" * round(part.width / WIDTH * _BAR)] for part in parts]
+        bars = [[part.name, part.text, "█" * round(part.share * _BAR)] for part in parts]
         page.table(_STEP, bars, indented=True)
     trace = found.job.state.trace
     if trace is not None and trace.ranks is not None and trace.ranks.parts:
@@ -175,7 +175,7 @@ def document(found: Explanation) -> dict[str, Any]:
             }
             for each in profile_fields(found)
         ],
-        "step": [{"part": part.name, "share": part.width / WIDTH} for part in step_parts(profile)],
+        "step": [{"part": part.name, "share": part.share} for part in step_parts(profile)],
         "ranks": ranks,
         "memory": None if memory is None else plain(memory.to_dict()),
         "bottleneck": bottleneck_document(found),
