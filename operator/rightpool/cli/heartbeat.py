@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
@@ -13,9 +11,7 @@ from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import LEASES
 from rightpool.reporting.wording import span
 
-DEFAULT_NAMESPACE: Final = "rightpool-system"
 _NAME: Final = "rightpool"
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Between two renewals, and what the clocks of two machines may differ by.
 _GRACE_SECONDS: Final = 15.0
 
@@ -24,24 +20,6 @@ class Leases(Protocol):
     """The part of ClusterClient that is used."""
 
     def list_all(self, resource: Resource, namespace: str | None = None) -> list[dict[str, Any]]: ...
-
-
-def add_operator_argument(parser: argparse.ArgumentParser) -> None:
-    """Where the operator's Lease, its books and the chart's values are."""
-    parser.add_argument(
-        "--operator-namespace",
-        type=_namespace,
-        default=DEFAULT_NAMESPACE,
-        metavar="NAMESPACE",
-        help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
-    )
-
-
-def _namespace(text: str) -> str:
-    """An empty one would be all namespaces, and a tenant's objects would count as the operator's."""
-    if _NAMESPACE.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a namespace")
-    return text
 
 
 def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:

@@ -32,7 +32,7 @@ from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.explain import Explanation, explain
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import job_key
 from rightpool.cli.profile_fields import (
     bottleneck_document,
@@ -65,7 +65,6 @@ _MISSING: Final = (Column("FIELD"), Column("WHY", wraps=True))
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well")
     add_watch_argument(parser)
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
