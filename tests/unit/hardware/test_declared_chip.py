@@ -44,8 +44,7 @@ def built(**specs: AcceleratorPoolSpec) -> Inventory:
 
 def refused(found: Inventory, pool: str) -> tuple[ProblemKind, str]:
     assert pool not in found.pools
-    (problem,) = (problem for problem in found.problems if problem.left_out)
-    assert problem.pool == pool
+    (problem,) = (problem for problem in found.problems if problem.pool == pool)
     return problem.kind, problem.message
 
 
