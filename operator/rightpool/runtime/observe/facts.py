@@ -7,7 +7,7 @@ heartbeat does not change them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from rightpool.api.units import unix_time_of
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.injection import OURS
-from rightpool.workloads.kinds.kind import ChildState, Kind
+from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
@@ -216,7 +216,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         revision=revision,
         owner="" if revision is None else child_owning(metadata, child_name(job, revision)),
         done=done,
-        ready=not done and _is_true(status.get("conditions") or (), "Ready"),
+        ready=not done and condition_is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(metadata.get("deletionTimestamp")),
         ip=status.get("podIP"),
         node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
@@ -226,10 +226,10 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         failure=_failure(status) if phase == "Failed" else None,
         succeeded=phase == "Succeeded",
         bound_at=None if done else _bound_at(status),
-        end=None if _is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
+        end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
         restarts=sum(_restarts(container) for container in _users(status)),
         refused=refused,
-        disrupted=not done and _is_true(status.get("conditions") or (), "DisruptionTarget"),
+        disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
         due=unix_time_of(metadata.get("deletionTimestamp")),
     )
@@ -275,7 +275,7 @@ def node_facts(body: Mapping[str, Any]) -> NodeFacts:
         labels=dict(metadata.get("labels") or {}),
         taints=tuple(taints),
         chips={name: n for name, text in allocatable.items() if "/" in name and (n := parse_count(text)) is not None},
-        ready=_is_true(status.get("conditions") or (), "Ready"),
+        ready=condition_is_true(status.get("conditions") or (), "Ready"),
         unschedulable=bool(spec.get("unschedulable")),
     )
 
@@ -307,10 +307,6 @@ def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
             if number is not None:
                 chips[sys.intern(name)] = chips.get(name, 0) + number
     return tuple(sorted(chips.items()))
-
-
-def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
 
 
 def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

@@ -6,7 +6,7 @@ registry, its field in `api.workload.Workload` and its rights in the chart, whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -103,3 +103,8 @@ class Kind(Protocol):
         the new one's.
         """
         ...
+
+
+def condition_is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
+    """Whether an object of Kubernetes has this condition, and it is True."""
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
