@@ -170,7 +170,7 @@ def store_calibration(client: ClusterClient, name: str, stored: Any, found: Cali
         before = AcceleratorPoolStatus.model_validate({"conditions": kept}).conditions
     except ValidationError:
         before = []
-    conditions = [one.to_dict() for one in set_conditions(before, [made], found.measured_at.timestamp())]
+    conditions = [one.to_dict() for one in set_conditions(before, [made], found.measured_at)]
     body = {
         "metadata": {"name": name, "uid": meta(stored)["uid"]},
         "status": {"calibration": found.to_dict(), "conditions": conditions},
