@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from benchmarks.choices import chosen_chips
 from benchmarks.scored import Line, Question, Scored, answers, pool, profile
 from rightpool.api.placement import Placement
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.chip_model import ChipModel, Comparison
 from rightpool.prediction.precision import peak
 from rightpool.prediction.published import SourcedComparison, learned
 from rightpool.prediction.step_model import StepModelPredictor
-from rightpool.profiles.traits import ModelTraits
 from tools.fit.throughput import Work
 
 RULES: dict[str, Callable[[float, float, float], float]] = {

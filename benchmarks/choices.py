@@ -11,6 +11,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
+from rightpool.api.traits import ModelTraits
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.evaluate.evaluate import evaluate
 from rightpool.planning.evaluate.rejection import RejectionReason
@@ -20,7 +21,6 @@ from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.prediction.predictor import Predictor
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import ModelTraits
 from tools.fit.throughput import Work
 
 NOW: Final = 1_800_000_000.0

@@ -13,6 +13,7 @@ from rightpool.api.choices import Batch
 from rightpool.api.estimate import Z80
 from rightpool.api.placement import Placement
 from rightpool.api.pool import LinkKind
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import Features, features
@@ -20,7 +21,6 @@ from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations, Missing, Predictor
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
-from rightpool.profiles.traits import ModelTraits
 
 # From so many pairs on, the share inside an interval is judged.
 JUDGED = 30

@@ -12,12 +12,12 @@ from pathlib import Path
 from benchmarks.scored import Posed, Question, Scored, answers, pool, profile
 from rightpool.api.placement import Placement
 from rightpool.api.pool import LinkKind
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.prediction.predictor import Predictor
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import ModelTraits
 from tools.fit.scaling import Row, Scaling, table
 from tools.fit.throughput import measured, number
 

@@ -59,16 +59,17 @@ class Running:
     def load_images(self, *files: Path) -> list[str]:
         return images.load(self.spec, files)
 
-    def set_nodes(self, pool: str, count: int, *, wait: bool = True) -> None:
-        """Set the number of simulated nodes of a pool."""
+    def set_nodes(self, pool: str, count: int) -> None:
+        """Set the number of simulated nodes of a pool, and wait until all are Ready."""
         api, described = Api(self.kubeconfig), simulated.pool_named(pool)
         simulated.set_nodes(api, described, count)
-        if wait:
-            seconds = NODE_SECONDS + count / 10
-            complaint = f"not all {count} nodes of {pool} are Ready"
-            _until(
-                lambda: simulated.ready_nodes(api, described) == count, seconds, complaint, self.spec.logs / "kwok.log"
-            )
+        complaint = f"not all {count} nodes of {pool} are Ready"
+        _until(
+            lambda: simulated.ready_nodes(api, described) == count,
+            NODE_SECONDS + count / 10,
+            complaint,
+            self.spec.logs / "kwok.log",
+        )
 
 
 def up(cluster: Cluster, progress: Progress | None = None) -> Running:

@@ -145,6 +145,9 @@ LABEL_PARAMETER_DTYPE: Final = "parameter_dtype"
 MODEL_WORDS: Final = (LABEL_PRECISION, LABEL_PARAMETER_DTYPE)
 MODEL_DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
 
+# Values of both words: names of arithmetic, as in the catalog's `peak_flops`.
+MODEL_PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+
 # Values of `part`: shares of one step, summing to at most 1.
 PART_COMPUTE: Final = "compute"
 PART_EXPOSED_COMMUNICATION: Final = "exposed_communication"

@@ -23,9 +23,6 @@ BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 FRAMEWORKS: Final = ("torch", "jax")
 LINKS: Final = frozenset({("pcie", "tx"), ("pcie", "rx"), ("nvlink", "tx"), ("nvlink", "rx")})
 
-PRECISIONS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
-DEGREES: Final = ("data", "sharded", "tensor", "pipeline")
-
 _MAX_NUMBER: Final = 1e15
 _MAX_FLOPS: Final = 1e18  # more than the operator reads of a pod
 _MAX_STATE: Final = 120
@@ -82,7 +79,7 @@ class Model:
     """What a process says of its model; None if it does not say."""
 
     precision: str | None = None
-    """One of `PRECISIONS`: what matrix products are computed in."""
+    """One of contract.MODEL_PRECISIONS: what matrix products are computed in."""
     parameter_dtype: str | None = None
     """What parameters are kept in."""
     parameters: int | None = None
@@ -92,7 +89,7 @@ class Model:
     model_bytes: int | None = None
     """What all parameters take, also those that are not trained, of the whole model."""
     degrees: tuple[tuple[str, int], ...] = ()
-    """Of parallelism, by the names in `DEGREES`."""
+    """Of parallelism, by the names in contract.MODEL_DEGREES."""
     step_flops: float | None = None
     """Of one optimizer step, of this process."""
 
@@ -277,15 +274,15 @@ def _model(value: Any) -> Model | None:
         return None
     if not isinstance(value, dict):
         raise Malformed("model: not an object")
-    words = {name: _word(value, name) for name in ("precision", "parameter_dtype")}
-    if not {*words.values()} <= {None, *PRECISIONS}:
+    words = {name: _word(value, name) for name in contract.MODEL_WORDS}
+    if not {*words.values()} <= {None, *contract.MODEL_PRECISIONS}:
         raise Malformed("model: unknown precision")
     return Model(
         **words,
         parameters=_optional_whole(value, "parameters"),
         parameter_bytes=_optional_whole(value, "parameter_bytes"),
         model_bytes=_optional_whole(value, "model_bytes"),
-        degrees=tuple((name, _whole(value, name)) for name in DEGREES if name in value),
+        degrees=tuple((name, _whole(value, name)) for name in contract.MODEL_DEGREES if name in value),
         step_flops=_flops(value),
     )
 

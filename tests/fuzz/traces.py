@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from rightpool import contract
 from rightpool_profiler.traces import collector
 from tests.fuzz.mutation import broken, damaged, encoded
 from tests.fuzz.target import Finding
+from tests.unit.profiler.xspaces import field
 
 _OPERATIONS: Final = (
     "fusion.1",
@@ -77,41 +78,27 @@ def _xspace(random: Random) -> bytes:
     """A plane of a device, or of the host with operations on its threads."""
     host = random.random() < 0.5
     names = b"".join(
-        _field(4, _field(1, number) + _field(2, _field(1, number) + _field(2, name.encode())))
+        field(4, field(1, number) + field(2, field(1, number) + field(2, name.encode())))
         for number, name in enumerate(_OPERATIONS)
     )
     statistics = b"".join(
-        _field(5, _field(1, number) + _field(2, _field(1, number) + _field(2, name.encode())))
+        field(5, field(1, number) + field(2, field(1, number) + field(2, name.encode())))
         for number, name in enumerate(_STATISTICS)
     )
-    lines = b"".join(_field(3, _line(random, host)) for _ in range(random.randrange(1, 4)))
-    plane = _field(2, b"/host:CPU" if host else b"/device:TPU:0") + names + statistics + lines
-    return _field(1, plane) * random.choice((1, 1, 2))
+    lines = b"".join(field(3, _line(random, host)) for _ in range(random.randrange(1, 4)))
+    plane = field(2, b"/host:CPU" if host else b"/device:TPU:0") + names + statistics + lines
+    return field(1, plane) * random.choice((1, 1, 2))
 
 
 def _line(random: Random, host: bool) -> bytes:
     name = b"tf_XLAEigen" if host else random.choice((b"XLA Ops", b"XLA Modules", b"Stream #1"))
-    line = _field(2, name) + _field(3, random.choice((0, 1000, 2**63)))
+    line = field(2, name) + field(3, random.choice((0, 1000, 2**63)))
     for _ in range(random.randrange(1, 8)):
-        event = _field(1, random.randrange(len(_OPERATIONS) + 1)) + _field(2, random.randrange(10**6))
-        event += _field(3, random.choice((0, 10, 1000, 10**5, 2**64 - 1)) if random.random() < 0.1 else 1000)
+        event = field(1, random.randrange(len(_OPERATIONS) + 1)) + field(2, random.randrange(10**6))
+        event += field(3, random.choice((0, 10, 1000, 10**5, 2**64 - 1)) if random.random() < 0.1 else 1000)
         for number in range(len(_STATISTICS)):
             if random.random() < 0.6:
-                value = random.choice((_field(3, random.randrange(4)), _field(5, b"jit_step"), _field(7, number)))
-                event += _field(4, _field(1, number) + value)
-        line += _field(4, event)
+                value = random.choice((field(3, random.randrange(4)), field(5, b"jit_step"), field(7, number)))
+                event += field(4, field(1, number) + value)
+        line += field(4, event)
     return line
-
-
-def _field(number: int, value: Any) -> bytes:
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + bytes(value)
-
-
-def _varint(value: int) -> bytes:
-    found = b""
-    while value > 0x7F:
-        found += bytes((value & 0x7F | 0x80,))
-        value >>= 7
-    return found + bytes((value,))

@@ -21,8 +21,9 @@ from rightpool.api.premise import Premise
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
-from rightpool.api.status import ModelStatus, Recommendation
+from rightpool.api.status import Recommendation
 from rightpool.api.trace import TraceMemory, TraceSpread
+from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
 from rightpool.cli.report import BY
@@ -291,7 +292,7 @@ def kinds() -> dict[str, Schema]:
             ranks=_or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
             memory=_or_null(_of_status("trace", TraceMemory)["properties"]["summary"]["properties"]["memory"]),
             bottleneck=_or_null(_BOTTLENECK),
-            model=_or_null(_of_status("profile", ModelStatus)["properties"]["model"]),
+            model=_or_null(_of_status("profile", ModelTraits)["properties"]["model"]),
             missing=_list(_object(name=_TEXT, reason=_TEXT)),
         ),
         _document(

@@ -90,12 +90,10 @@ def unanswered(
             yield query, "no data"
 
 
-def check_panels(url: str, *, variables: Mapping[str, str] | None = None, require_data: bool = True) -> list[str]:
+def check_panels(url: str, *, variables: Mapping[str, str] | None = None) -> list[str]:
     """Problems, a line each: rejected queries, and required queries without data."""
     return [
-        f"{query}: {problem}"
-        for query, problem in unanswered(url, variables)
-        if problem != "no data" or (require_data and query.required)
+        f"{query}: {problem}" for query, problem in unanswered(url, variables) if problem != "no data" or query.required
     ]
 
 

@@ -200,4 +200,4 @@ def _started(status: Mapping[str, Any]) -> float | None:
         if (started := ((container.get("state") or {}).get("running") or {}).get("startedAt"))
     ]
     moment = max(moments) if moments else status.get("startTime")
-    return None if moment is None else datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+    return None if moment is None else datetime.fromisoformat(moment).timestamp()

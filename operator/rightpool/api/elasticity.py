@@ -27,11 +27,6 @@ class ModelParallel(ApiModel):
     pipeline: int = Field(default=1, ge=1, le=MAX_DEGREE)
     """Stages of layers."""
 
-    @property
-    def chips(self) -> int:
-        """Chips of a group that holds the model."""
-        return self.tensor * self.pipeline
-
 
 _GROUP: Final = "self.modelParallel.tensor * self.modelParallel.pipeline"
 

@@ -90,9 +90,9 @@ class Estimate(Record):
         """90th percentile."""
         return self.median * math.exp(Z80 * self.sd)
 
-    def times(self, factor: float, sd: float = 0.0) -> Estimate:
-        """The product with an independent lognormal factor."""
-        return Estimate(self.median * factor, math.hypot(self.sd, sd), self.basis, self.shared)
+    def times(self, factor: float) -> Estimate:
+        """The product with a factor that is known."""
+        return Estimate(self.median * factor, self.sd, self.basis, self.shared)
 
     def reciprocal(self, numerator: float) -> Estimate:
         """numerator / X, with nothing shared and no basis of its own: to compare two reciprocals, or explain one, take

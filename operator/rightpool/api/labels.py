@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -18,6 +17,3 @@ class LabelSelector(ApiModel):
 
     match_labels: Annotated[Labels, Field(min_length=1)]
     """Every one of these labels must be there with this value."""
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(labels.get(key) == value for key, value in self.match_labels.items())

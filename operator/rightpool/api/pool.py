@@ -9,11 +9,11 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 
 from rightpool.api.conditions import LIST_OF_CONDITIONS, MAX_MESSAGE, Condition, Reason
 from rightpool.api.labels import Labels
-from rightpool.api.model import ATOMIC, ApiModel, Time
+from rightpool.api.model import ATOMIC, ApiModel
 from rightpool.api.outcome import MAX_OUTCOMES, MoveOutcome
 from rightpool.api.quantities import Frequency, Memory, Money, Rate
 from rightpool.api.rules import Rule, validations
-from rightpool.api.units import WORD
+from rightpool.api.units import WORD, UnixTime
 
 _TOLERATION: Final = {
     "type": "object",
@@ -264,7 +264,7 @@ class Calibration(ApiModel):
     accelerator: str = Field(min_length=1, max_length=63)
     """The pool's spec.accelerator at that time. For another one the measurement says nothing."""
 
-    measured_at: Time
+    measured_at: UnixTime
     """When."""
 
     reason: Annotated[Reason, WORD]

@@ -9,10 +9,11 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from rightpool.api.checkpoint import Checkpoint
 from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective, Switch
 from rightpool.api.elasticity import Elasticity
-from rightpool.api.model import ApiModel, Time
+from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, at_least
 from rightpool.api.rules import Rule, validations
+from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.workload import Workload
 from rightpool.contract import MANAGED_BY
@@ -58,7 +59,7 @@ class Targets(ApiModel):
     """What happens when the budget is spent. Warn: an Event and a condition say so, and the job runs on. Suspend: the
     job saves and is stopped, until the budget is raised."""
 
-    deadline: Annotated[Time, WithJsonSchema(TIME_SCHEMA)] | None = None
+    deadline: Annotated[UnixTime, WithJsonSchema(TIME_SCHEMA)] | None = None
     """When the job must be done, such as 2026-12-01T00:00:00Z. Needs `progress.totalSamples`."""
 
 

@@ -146,9 +146,9 @@ def _format(value: Decimal | float, significant: int, places_at_least: int, plac
     return text[1:] if text[0] == "-" and not text.strip("-0.") else text
 
 
-def format_money(amount: Decimal | float, digits: int = 3) -> str:
-    """Dollars with cents; below one dollar `digits` significant digits: 8.048 → "8.05", 0.001234 → "0.00123"."""
-    return _format(amount, digits, 2, 2)
+def format_money(amount: Decimal | float) -> str:
+    """Dollars with cents; below one dollar three significant digits: 8.048 → "8.05", 0.001234 → "0.00123"."""
+    return _format(amount, 3, 2, 2)
 
 
 def format_cents(amount: Decimal | float) -> str:

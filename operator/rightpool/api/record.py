@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Self, get_args, get_type_hints
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, core_schema, from_json
+from pydantic_core import CoreSchema, core_schema
 
 INLINE_KEYWORD: Final = "x-rightpool-inline"
 INLINE: Final[FieldInfo] = Field(json_schema_extra={INLINE_KEYWORD: True})
@@ -35,11 +35,6 @@ class Record:
         """What the wire form says. Raises ValueError, with the place, where that can't be."""
         made: Self = _adapter(cls).validate_python(body)
         return made
-
-    @classmethod
-    def from_json(cls, text: bytes) -> Self:
-        """The same, of JSON."""
-        return cls.from_dict(from_json(text))
 
     def to_dict(self) -> dict[str, Any]:
         """The wire form."""

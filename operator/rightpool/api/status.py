@@ -15,51 +15,12 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.record import INLINE, Record
 from rightpool.api.state import JobState
+from rightpool.api.traits import ModelTraits
 from rightpool.api.units import WORD, Figure, Quantity, Share, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_CONDITIONS: Final = 16
 MAX_DERIVED: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStatus(Record):
-    """What the program says of its model. What it does not say is absent."""
-
-    precision: str | None = None
-    """Arithmetic of its matrix multiplications: fp64, fp32, tf32, bf16, fp16, fp8 or int8."""
-
-    parameter_dtype: str | None = None
-    """How its parameters are stored, in the same words."""
-
-    parameters: int | None = None
-    """Parameters that are trained."""
-
-    parameter_bytes: int | None = None
-    """Memory that these take, bytes."""
-
-    model_bytes: int | None = None
-    """Memory that all parameters take, those included that are not trained (a frozen base), bytes. Absent where all
-    are trained."""
-
-    batch: int | None = None
-    """Samples of one optimizer step, all replicas together."""
-
-    step_flops: Quantity | None = None
-    """Floating-point operations of the matrix products of one optimizer step, all replicas together, as counted in the
-    program."""
-
-    data_parallel: int | None = None
-    """Groups of processes with batches of their own."""
-
-    sharded: int | None = None
-    """Processes over which parameters and optimizer state are divided."""
-
-    tensor_parallel: int | None = None
-    """Processes that share the matrices of a layer."""
-
-    pipeline_parallel: int | None = None
-    """Stages of layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +89,7 @@ class ProfileStatus(Record):
     bottleneck: str | None = None
     """What limits the job now."""
 
-    model: ModelStatus | None = None
+    model: ModelTraits | None = None
     """What the program says of its model."""
 
     quality: str | None = None

@@ -39,6 +39,11 @@ class TraceState(StrEnum):
     CAPTURED = "Captured"
     FAILED = "Failed"
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of the trace."""
+        return self in (TraceState.CAPTURED, TraceState.FAILED)
+
 
 class TraceReason(StrEnum):
     """Why there is no trace. Those that the sidecar says are in contract.TRACE_REASONS, too."""
@@ -345,7 +350,7 @@ class Trace(Record):
     @property
     def over(self) -> bool:
         """Whether nothing more comes of it."""
-        return self.state in (TraceState.CAPTURED, TraceState.FAILED)
+        return self.state.over
 
     def answers(self, request: TraceRequest) -> bool:
         """Whether it is what is asked for."""

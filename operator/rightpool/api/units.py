@@ -38,6 +38,14 @@ def read_unix_time(text: Any) -> float:
     return _moment(text)
 
 
+def unix_time_of(text: Any) -> float | None:
+    """The same of what others write; None where it can't be read."""
+    try:
+        return read_unix_time(text)
+    except ValueError:
+        return None
+
+
 @lru_cache(maxsize=1024)  # most of a status's times are the same, and those of a fleet are of few cycles
 def _moment(text: str) -> float:
     moment = datetime.fromisoformat(text)

@@ -11,7 +11,7 @@ import time
 from typing import Any, Final
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import job_key, stored_job
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import PROFILED_JOBS
@@ -25,7 +25,6 @@ MERGE_CONTENT: Final = "application/merge-patch+json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the ProfiledJob")
     parser.add_argument("--id", help="approve only if this is what is recommended now")
-    add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavaila
 from rightpool.cluster.kubeconfig import Kubeconfig, read_kubeconfig
 
 TIMEOUT_SECONDS: Final = 20.0
+DEFAULT_NAMESPACE: Final = "rightpool-system"
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class CliError(Exception):
@@ -45,13 +48,27 @@ def add_connection_arguments(
     outputs: Sequence[str] = FORMATS,
     namespace: str = "default: the context's namespace",
 ) -> None:
-    """Add the options that all commands have, named as kubectl's. outputs: the forms that the command can print.
+    """Add the options that all commands have, most named as kubectl's. outputs: the forms that the command can print.
     namespace: the help of that option."""
+    parser.add_argument(
+        "--operator-namespace",  # of its Lease, its books and the chart's values
+        type=_namespace,
+        default=DEFAULT_NAMESPACE,
+        metavar="NAMESPACE",
+        help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
+    )
     parser.add_argument("-n", "--namespace", help=namespace)
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
     if len(outputs) > 1:
         parser.add_argument("-o", "--output", choices=outputs, default=outputs[0])
+
+
+def _namespace(text: str) -> str:
+    """An empty one would be all namespaces, and a tenant's objects would count as the operator's."""
+    if _NAMESPACE.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a namespace")
+    return text
 
 
 @contextmanager

@@ -59,7 +59,7 @@ from rightpool.cli.connection import CliError, Connection, add_connection_argume
 from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import job_key
 from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
@@ -143,7 +143,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="within which 99 of 100 of these requests must be answered",
     )
     add_watch_argument(parser)
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 

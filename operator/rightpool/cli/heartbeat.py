@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from rightpool.api.kubernetes import Resource
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import LEASES
 from rightpool.reporting.wording import span
 
-DEFAULT_NAMESPACE: Final = "rightpool-system"
 _NAME: Final = "rightpool"
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Between two renewals, and what the clocks of two machines may differ by.
 _GRACE_SECONDS: Final = 15.0
 
@@ -24,24 +20,6 @@ class Leases(Protocol):
     """The part of ClusterClient that is used."""
 
     def list_all(self, resource: Resource, namespace: str | None = None) -> list[dict[str, Any]]: ...
-
-
-def add_operator_argument(parser: argparse.ArgumentParser) -> None:
-    """Where the operator's Lease, its books and the chart's values are."""
-    parser.add_argument(
-        "--operator-namespace",
-        type=_namespace,
-        default=DEFAULT_NAMESPACE,
-        metavar="NAMESPACE",
-        help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
-    )
-
-
-def _namespace(text: str) -> str:
-    """An empty one would be all namespaces, and a tenant's objects would count as the operator's."""
-    if _NAMESPACE.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a namespace")
-    return text
 
 
 def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
@@ -53,7 +31,7 @@ def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
     specs = [lease.get("spec") or {} for lease in leases if _NAME in str((lease.get("metadata") or {}).get("name"))]
     if not specs or any(_held(spec, now) for spec in specs):
         return None
-    renewed = max((at for spec in specs if (at := _renewed(spec)) is not None), default=None)
+    renewed = max((at for spec in specs if (at := unix_time_of(spec.get("renewTime"))) is not None), default=None)
     since = "" if renewed is None else f" since {span(max(0.0, now - renewed))}"
     return (
         f"no operator leads{since}: what is shown is what it wrote last, and nothing is started or moved. "
@@ -62,14 +40,7 @@ def no_leader_text(client: Leases, namespace: str, now: float) -> str | None:
 
 
 def _held(spec: Mapping[str, Any], now: float) -> bool:
-    renewed = _renewed(spec)
+    renewed = unix_time_of(spec.get("renewTime"))
     if not spec.get("holderIdentity") or renewed is None:
         return False
     return now < renewed + float(spec.get("leaseDurationSeconds") or 0) + _GRACE_SECONDS
-
-
-def _renewed(spec: Mapping[str, Any]) -> float | None:
-    try:
-        return read_unix_time(spec.get("renewTime"))
-    except ValueError:
-        return None

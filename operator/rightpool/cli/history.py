@@ -23,7 +23,6 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.jobs import job_key, stored_jobs
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
@@ -59,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="of the ProfiledJob; default: all jobs")
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     parser.add_argument("--deleted", action="store_true", help="of jobs that do not exist any more")
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 

@@ -144,7 +144,7 @@ def _line(stored: StoredJob, now: float) -> Line:
         targets=None if met is None else met.reason,
         progress=None if outlook is None else outlook.progress,
         ends_in=None if finish_at is None else finish_at - now,
-        time_left=None if ended or targets.deadline is None else targets.deadline.timestamp() - now,
+        time_left=None if ended or targets.deadline is None else targets.deadline - now,
         money_left=None if ended or targets.budget is None else float(targets.budget) - account.spent,
         offer=offer_of(stored, status) if holds else None,
         promised_per_million=None if brought is None else brought.predicted_cost_per_million,

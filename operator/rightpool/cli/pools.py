@@ -32,7 +32,6 @@ from rightpool.cli.connection import (
     error_message,
 )
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
@@ -77,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the catalog: the keys that spec.accelerator may have, with what the chart's values say of them",
     )
     add_watch_argument(parser)
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 

@@ -27,12 +27,12 @@ import argparse
 import time
 from typing import Any, Final
 
-from rightpool.api.status import ModelStatus
+from rightpool.api.traits import ModelTraits
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.explain import Explanation, explain
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import job_key
 from rightpool.cli.profile_fields import (
     bottleneck_document,
@@ -45,9 +45,9 @@ from rightpool.cli.profile_fields import (
 )
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import job_document, state_of
+from rightpool.cli.step_parts import step_parts
 from rightpool.cli.table import Column, Page
 from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
-from rightpool.cli.ui.charts import WIDTH, step_parts
 from rightpool.cli.view import ClusterView
 from rightpool.reporting.wording import gibibytes, number
 
@@ -65,7 +65,6 @@ _MISSING: Final = (Column("FIELD"), Column("WHY", wraps=True))
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well")
     add_watch_argument(parser)
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -101,7 +100,7 @@ def print_profile(page: Page, found: Explanation) -> None:
     parts = step_parts(found.job.observed.profile)
     if parts:
         page.heading("Where the time of a step goes")
-        bars = [[part.name, part.text, "█" * round(part.width / WIDTH * _BAR)] for part in parts]
+        bars = [[part.name, part.text, "█" * round(part.share * _BAR)] for part in parts]
         page.table(_STEP, bars, indented=True)
     trace = found.job.state.trace
     if trace is not None and trace.ranks is not None and trace.ranks.parts:
@@ -126,12 +125,13 @@ def print_profile(page: Page, found: Explanation) -> None:
     page.notes(found.notes)
 
 
-def _model(model: ModelStatus) -> list[tuple[str, str]]:
+def _model(model: ModelTraits) -> list[tuple[str, str]]:
+    parallel = model.parallelism
     degrees = {
-        "data parallel": model.data_parallel,
-        "sharded over": model.sharded,
-        "tensor parallel": model.tensor_parallel,
-        "pipeline stages": model.pipeline_parallel,
+        "data parallel": parallel.data,
+        "sharded over": parallel.sharded,
+        "tensor parallel": parallel.tensor,
+        "pipeline stages": parallel.pipeline,
     }
     known = [
         ("precision", model.precision),
@@ -174,7 +174,7 @@ def document(found: Explanation) -> dict[str, Any]:
             }
             for each in profile_fields(found)
         ],
-        "step": [{"part": part.name, "share": part.width / WIDTH} for part in step_parts(profile)],
+        "step": [{"part": part.name, "share": part.share} for part in step_parts(profile)],
         "ranks": ranks,
         "memory": None if memory is None else plain(memory.to_dict()),
         "bottleneck": bottleneck_document(found),

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, place_document, print_document
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.job import JobKey
@@ -47,7 +47,6 @@ OFFER_COLUMNS: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-A", "--all-namespaces", action="store_true")
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 

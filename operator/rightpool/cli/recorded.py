@@ -11,13 +11,13 @@ from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
 from rightpool.api.quantities import parse_duration
-from rightpool.api.status import ModelStatus, ProfiledJobStatus, ProfileStatus
+from rightpool.api.status import ProfiledJobStatus, ProfileStatus
+from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
-from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.reporting.diagnosis_texts import RecordedFinding
 from rightpool.reporting.status import FAULTS, FIELDS
 from rightpool.reporting.stored_job import StoredJob
@@ -56,22 +56,7 @@ def recorded_profile(stored: StoredJob) -> Profile | None:
         pods=0 if _partial(profiled) else placement.replicas,
         expected=placement.replicas,
         readings={} if recorded is None else _readings(recorded),
-        traits=UNKNOWN_TRAITS if recorded is None else _traits(recorded.model),
-    )
-
-
-def _traits(model: ModelStatus | None) -> ModelTraits:
-    if model is None:
-        return UNKNOWN_TRAITS
-    return ModelTraits(
-        precision=model.precision,
-        parameter_dtype=model.parameter_dtype,
-        parameters=model.parameters,
-        parameter_bytes=model.parameter_bytes,
-        model_bytes=model.model_bytes,
-        batch=model.batch,
-        step_flops=model.step_flops,
-        parallelism=Parallelism(model.data_parallel, model.sharded, model.tensor_parallel, model.pipeline_parallel),
+        traits=UNKNOWN_TRAITS if recorded is None else recorded.model or UNKNOWN_TRAITS,
     )
 
 

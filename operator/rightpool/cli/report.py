@@ -33,7 +33,7 @@ from rightpool.api.units import write_unix_time
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.accounting.charge import Charge
 from rightpool.planning.accounting.chargeback import DAYS, Chargeback
@@ -45,7 +45,6 @@ BY: Final = ("namespace", "team", "job", "pool", "capacity")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", type=days, default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
     parser.add_argument("--by", choices=BY, default="namespace")
-    add_operator_argument(parser)
     add_connection_arguments(parser, ("table", "csv", "json", "html"), "only this namespace; default: all")
 
 

@@ -28,7 +28,7 @@ import time
 
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import print_document
-from rightpool.cli.heartbeat import add_operator_argument, no_leader_text
+from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import JobReading
 from rightpool.cli.repeat import add_watch_argument, repeated
 
@@ -36,7 +36,6 @@ from rightpool.cli.repeat import add_watch_argument, repeated
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     add_watch_argument(parser)
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 

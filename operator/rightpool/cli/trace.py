@@ -19,7 +19,6 @@ from typing import Any, Final
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.jobs import job_key, stored_job
 from rightpool.cli.number_range import whole_number
 from rightpool.cli.recorded import recorded_profile
@@ -63,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write what XLA's profiler has recorded of a JAX program into this folder, as `xprof FOLDER` reads it",
     )
-    add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
 
 

@@ -196,7 +196,6 @@ class ClusterClient:
         body: Mapping[str, Any],
         *,
         subresource: str | None = None,
-        dry_run: bool = False,
         manager: str = FIELD_MANAGER,
     ) -> Body:
         """Server-side apply. Raises Conflict if a resourceVersion or uid in the body does not match.
@@ -205,8 +204,6 @@ class ClusterClient:
         """
         meta = body["metadata"]
         query = {"fieldManager": manager, "force": "true"}
-        if dry_run:
-            query["dryRun"] = "All"
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         path = resource.path(meta.get("namespace"), meta["name"], subresource)
         return self.request("PATCH", path, query=query, body=full, content=APPLY_CONTENT)

@@ -8,6 +8,7 @@ compares with one that was not, and what is learned is by how much this pool dif
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from rightpool.api.conditions import Reason
@@ -67,14 +68,14 @@ def calibrated(chip: Accelerator, calibration: Calibration | None) -> Accelerato
     flops = {dtype: float(rate) * 1e12 for dtype, rate in rates if rate is not None and dtype in chip.peak_flops}
     bandwidth = calibration.memory_gigabytes_per_second
     copied = None if bandwidth is None else float(bandwidth) * 1e9
-    source = f"measured {calibration.measured_at:%Y-%m-%d}: {calibration.message}"
+    source = f"measured {datetime.fromtimestamp(calibration.measured_at, UTC):%Y-%m-%d}: {calibration.message}"
     settled = {"peak_flops": bool(flops), "memory_bandwidth": copied is not None}
     return replace(
         chip,
         peak_flops={**chip.peak_flops, **{dtype: rate / USUAL_FLOPS for dtype, rate in flops.items()}},
         memory_bandwidth=chip.memory_bandwidth if copied is None else copied / USUAL_BANDWIDTH,
         provenance={**chip.provenance, **dict.fromkeys(_RATES, source)},
-        measured=Measured(calibration.measured_at.timestamp(), flops, copied, source),
+        measured=Measured(calibration.measured_at, flops, copied, source),
         doubts={figure: sd for figure, sd in chip.doubts.items() if not settled[figure]},
     )
 

@@ -56,9 +56,6 @@ class Problem:
     message: str
     """For the pool's condition, with the field and the remedy."""
 
-    left_out: bool = False
-    """Whether the pool can't be used."""
-
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
@@ -104,16 +101,16 @@ def build_pools(
             usable[name] = calibrated(chips.accelerator(name), measured.get(name))
         except UnknownAcceleratorError as error:
             message = f"spec.accelerator: {error}; or say in spec.chip what its chips can do, at least their memory"
-            problems.append(Problem(name, ProblemKind.UNKNOWN_ACCELERATOR, message, left_out=True))
+            problems.append(Problem(name, ProblemKind.UNKNOWN_ACCELERATOR, message))
             continue
         except ChipError as error:
-            problems.append(Problem(name, ProblemKind.CHIP_CONTRADICTORY, str(error), left_out=True))
+            problems.append(Problem(name, ProblemKind.CHIP_CONTRADICTORY, str(error)))
             continue
         for kind, error_of in _CONTRADICTIONS.items():
             reason = error_of(specs[name])
             if reason is not None:
                 del usable[name]
-                problems.append(Problem(name, kind, reason, left_out=True))
+                problems.append(Problem(name, kind, reason))
                 break
     owners, overlaps = _owners(specs, nodes, frozenset(discovered), frozenset(labels or ()))
     members: defaultdict[str, list[NodeFacts]] = defaultdict(list)

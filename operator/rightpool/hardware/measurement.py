@@ -10,13 +10,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_LINKS, Calibration, MeasuredLink, Teraflops
 from rightpool.api.quantities import format_quantity
+from rightpool.api.units import write_unix_time
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import Catalog
 
@@ -256,7 +256,7 @@ def calibration(
     copied = measured.copy
     return Calibration(
         accelerator=chip.key,
-        measured_at=datetime.fromtimestamp(int(now), UTC),
+        measured_at=write_unix_time(int(now)),  # as on the wire, which the model reads
         reason=reason,
         message=message[:_MESSAGE],
         device=measured.device,

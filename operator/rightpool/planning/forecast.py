@@ -45,7 +45,7 @@ def forecast(job: Job, rate: Estimate | None, now: float) -> Forecast:
     """The rest of the job where it is. rate: units of work a second there; None where it is not known."""
     targets, work = job.spec.targets, job.spec.total_samples
     money = None if targets.budget is None else float(targets.budget) - job.state.account.spent_by(now)
-    time = None if targets.deadline is None else targets.deadline.timestamp() - now
+    time = None if targets.deadline is None else targets.deadline - now
     if job.state.finished is not None or work is None or rate is None or rate.median <= 0.0:
         late = None if time is None or time > 0.0 or job.state.finished else 1.0
         over = None if money is None or money >= 0.0 else 1.0

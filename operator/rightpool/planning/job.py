@@ -12,6 +12,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.trace import TraceRequest
+from rightpool.api.traits import Parallelism
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.revision import ChildRefusal, RevisionState, VariantRefusal
@@ -21,7 +22,6 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
-from rightpool.profiles.traits import Parallelism
 
 
 class JobKey(NamedTuple):

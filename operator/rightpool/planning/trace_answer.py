@@ -42,10 +42,6 @@ class PodTrace:
     ranks: tuple[RankTrace, ...] = ()
     """Those that were asked for; empty until it is over."""
 
-    @property
-    def over(self) -> bool:
-        return self.state in (TraceState.CAPTURED, TraceState.FAILED)
-
 
 @dataclass(frozen=True, slots=True)
 class TraceAnswer:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rightpool.api.choices import Batch
 from rightpool.api.placement import Placement
+from rightpool.api.traits import Parallelism
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.layout import Layout
@@ -19,7 +20,6 @@ from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import LARGEST, SMALLEST, Field
 from rightpool.profiles.steadiness import window_doubt
-from rightpool.profiles.traits import Parallelism
 
 _NAN: Final = math.nan
 _BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}

@@ -23,11 +23,6 @@ class Layout:
             return cls(pool.slice.chips, placement.chips // pool.slice.chips)
         return cls(placement.chips_per_replica, placement.replicas)
 
-    @property
-    def chips(self) -> int:
-        """All chips."""
-        return self.per_group * self.groups
-
 
 def seconds_per_byte(per_group: Ints, groups: Ints, inside: Floats, between: Floats) -> Floats:
     """Time of a ring all-reduce of one byte, first within the groups, then between them; 0 on one chip.

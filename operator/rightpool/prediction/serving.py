@@ -101,8 +101,6 @@ class Server:
 
     batch: int
     """Requests of a full batch."""
-    fixed: tuple[float, ...]
-    """Equally likely shares of a full step that any step takes."""
     half: LatencyCurve
     """Median latency by utilisation."""
     tail: LatencyCurve
@@ -110,9 +108,9 @@ class Server:
 
     @classmethod
     def of(cls, batch: int, fixed: tuple[float, ...]) -> Server:
-        """Computes its curves: a third of a second."""
+        """Computes its curves: a third of a second. fixed: equally likely shares of a full step that any step takes."""
         queue = BatchQueue(batch, fixed)
-        return cls(batch, fixed, queue.curve(MEDIAN_LATENCY), queue.curve(TAIL_LATENCY))
+        return cls(batch, queue.curve(MEDIAN_LATENCY), queue.curve(TAIL_LATENCY))
 
     def serve(self, rate: Floats, sd: Floats, requests: float, limit: float) -> Served:
         """All servers at one demand. rate, sd: medians of requests a second with full batches, and standard deviations

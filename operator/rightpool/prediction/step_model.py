@@ -197,7 +197,7 @@ def _without_fault(jobs: Features, targets: Destinations) -> tuple[Floats, Float
     if rows.size:
         own = job[rows]
         fault, counted = jobs.throttling[own], shares.counted[own]
-        exact = eased(shares.sm_active[own], shares.memory_active[own], fault, 0.0)
+        exact = eased(shares.sm_active[own], shares.memory_active[own], fault)
         log[rows] = np.where(counted, exact, ARITHMETIC * fault)
         share = log[rows] / fault
         sd[rows] = np.hypot(share * jobs.throttling_sd[own], ARITHMETIC_SD * fault * np.where(counted, COUNTED, 1.0))

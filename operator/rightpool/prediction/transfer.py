@@ -94,10 +94,9 @@ class Transfer:
         return faster + self.beyond[kind, source, target]
 
 
-def eased(sm_active: Floats, memory_active: Floats, arithmetic: Floats, bandwidth: Floats | float) -> Floats:
-    """Log of how much faster work with these activities is where arithmetic and bandwidth are faster by so much, in
-    logarithms."""
-    return _eased(_share_of_arithmetic(sm_active, memory_active), arithmetic, bandwidth)
+def eased(sm_active: Floats, memory_active: Floats, arithmetic: Floats) -> Floats:
+    """Log of how much faster work with these activities is where arithmetic alone is faster by this logarithm."""
+    return _eased(_share_of_arithmetic(sm_active, memory_active), arithmetic, 0.0)
 
 
 def _share_of_arithmetic(sm_active: Floats, memory_active: Floats) -> Floats:

@@ -9,11 +9,11 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.profiles.consistency import Inconsistency, inconsistencies
 from rightpool.profiles.sample import PER_STEP, Field, Quality, RevisionKey
 from rightpool.profiles.statistics import quantile, stationary_from
-from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.profiles.window import Window
 
 # Optimizer steps that are always warm-up: compilation, allocator growth, cuDNN's search for algorithms.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from rightpool.profiles.traits import ModelTraits
+from rightpool.api.traits import ModelTraits
 
 # Beyond these nothing of a job is measured, and arithmetic over- and underflows.
 SMALLEST: Final = 1e-12

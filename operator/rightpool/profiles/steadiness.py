@@ -59,12 +59,6 @@ class Pace:
     windows: int
     """How many."""
 
-    sd: float
-    """Standard deviation of the logarithm of the mean."""
-
-    freedom: float
-    """Degrees of freedom of that."""
-
 
 def counted(
     variation: Variation | None,
@@ -153,10 +147,7 @@ def pace(
         return None
     recent = variation.recent[-most:]
     rate = _mean(recent)
-    if rate <= 0.0:
-        return None
-    variance, freedom = variance_of_difference(variation, len(recent))
-    return Pace(rate, len(recent), math.sqrt(variance / 2.0), freedom)
+    return Pace(rate, len(recent)) if rate > 0.0 else None
 
 
 def doubt_of_ratio(

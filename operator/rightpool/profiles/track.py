@@ -174,14 +174,6 @@ class Track:
         share = (wanted - count) / (self.total - count) if count < wanted <= self.total else 0.0
         return at + share * (self._at[-1] - at)
 
-    def rates(self, start: float, end: float) -> list[float]:
-        """Units a second between neighbouring points from Unix seconds `start` to `end`, oldest first."""
-        first, last = bisect_left(self._at, start), bisect_right(self._at, end)
-        return [
-            (self._count[place + 1] - self._count[place]) / (self._at[place + 1] - self._at[place])
-            for place in range(first, last - 1)
-        ]
-
     def mean(self, start: float, end: float) -> float | None:
         """Units a second from Unix seconds `start` to `end`; None where the track does not cover them."""
         one, two = self.count(start), self.count(end)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.profiles.sample import Field, Sample
-from rightpool.profiles.traits import UNKNOWN_TRAITS
 
 CAPACITY: Final = 120
 

@@ -1,7 +1,5 @@
 """A forecast in words: how far a job is, and what is left of its time and money."""
 
-from datetime import datetime
-
 from rightpool.planning.forecast import Forecast
 from rightpool.reporting.wording import cents, dollars, instant, share, span
 
@@ -11,7 +9,7 @@ def forecast_text(rest: Forecast, now: float) -> str:
     return "; ".join(filter(None, (_work(rest), _end(rest, now), _time(rest), _money(rest))))
 
 
-def lasting_text(rest: Forecast, deadline: datetime | None) -> str:
+def lasting_text(rest: Forecast, deadline: float | None) -> str:
     """The same in words that are true as long as the rest is, for a condition that is read later."""
     return "; ".join(filter(None, (_work(rest), _due(rest, deadline), _money(rest))))
 
@@ -28,10 +26,10 @@ def end_text(rest: Forecast) -> str:
     return text
 
 
-def _due(rest: Forecast, deadline: datetime | None) -> str:
+def _due(rest: Forecast, deadline: float | None) -> str:
     if rest.time_left is None or deadline is None:
         return ""
-    at = instant(deadline.timestamp())
+    at = instant(deadline)
     if rest.time_left < 0.0:
         return f"the deadline was {at}"
     if rest.late is None:

@@ -19,13 +19,13 @@ from rightpool.api.migration import Phase
 from rightpool.api.quantities import format_cents, format_duration, format_money
 from rightpool.api.status import (
     ColumnsStatus,
-    ModelStatus,
     OutlookStatus,
     ProfiledJobStatus,
     ProfileStatus,
     Recommendation,
     measured_now,
 )
+from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.accounting.progress import goodput, progress_of
@@ -36,7 +36,6 @@ from rightpool.planning.job import Job, unit_of
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field, Quality
-from rightpool.profiles.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.reporting.conditions.context import Context, complete_profile
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
@@ -225,23 +224,10 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
     )
 
 
-def _model(traits: ModelTraits) -> ModelStatus | None:
+def _model(traits: ModelTraits) -> ModelTraits | None:
     if traits == UNKNOWN_TRAITS:
         return None
-    degrees = traits.parallelism
-    return ModelStatus(
-        precision=traits.precision,
-        parameter_dtype=traits.parameter_dtype,
-        parameters=traits.parameters,
-        parameter_bytes=traits.parameter_bytes,
-        model_bytes=None if traits.model_bytes == traits.parameter_bytes else traits.model_bytes,
-        batch=traits.batch,
-        step_flops=traits.step_flops,
-        data_parallel=degrees.data,
-        sharded=degrees.sharded,
-        tensor_parallel=degrees.tensor,
-        pipeline_parallel=degrees.pipeline,
-    )
+    return altered(traits, model_bytes=None) if traits.model_bytes == traits.parameter_bytes else traits
 
 
 def _quality(profile: Profile) -> str:

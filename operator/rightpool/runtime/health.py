@@ -28,18 +28,12 @@ class Health:
         self._lock = threading.Lock()
         self._started_at = clock()
         self._progress_at: float | None = None
-        self._fatal: str | None = None
 
     def progress(self) -> None:
         """Record a page of a list, a batch of jobs or a round of the planner: a leader's cycle, a follower's wait, an
         attempt that failed."""
         with self._lock:
             self._progress_at = self._clock()
-
-    def fatal(self, message: str) -> None:
-        """Record an error that only a restart repairs."""
-        with self._lock:
-            self._fatal = message
 
     @property
     def age(self) -> float | None:
@@ -50,8 +44,6 @@ class Health:
     def problem(self) -> str | None:
         """Why the process has to be restarted; None if it has not."""
         with self._lock:
-            if self._fatal is not None:
-                return self._fatal
             if self._progress_at is None:
                 waited = self._clock() - self._started_at
                 return f"the planner has not begun after {waited:.0f} s" if waited > self._start_limit else None

@@ -40,8 +40,9 @@ def blocks(minutes: float) -> NoiseProcess:
     return process
 
 
-def autoregressive(minutes: float, sd: float = 0.15) -> NoiseProcess:
+def autoregressive(minutes: float) -> NoiseProcess:
     """AR(1) of the logarithm with this correlation time."""
+    sd = 0.15
 
     def process(draw: np.random.Generator, count: int, step: float) -> Floats:
         kept = np.exp(-step / (minutes * MINUTE))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from rightpool.api.traits import ModelTraits
 from rightpool.profiles.sample import LARGEST, SMALLEST, Field, Sample
-from rightpool.profiles.traits import ModelTraits
 from rightpool.telemetry.sources.source import SourceReading
 
 _RATIOS: Final = frozenset(

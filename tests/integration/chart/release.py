@@ -7,16 +7,21 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from devcluster import build
+from devcluster import build, deps, host, recipes
+from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.kubectl import Kubectl
-from devcluster.spec import DevclusterError
+from devcluster.progress import Progress
+from devcluster.recipes import Built
+from devcluster.spec import Cluster, DevclusterError
 
 CHART = Path(__file__).parents[3] / "charts" / "rightpool"
 NAME = "rightpool"
@@ -60,6 +65,22 @@ def previous_chart(folder: Path) -> Path:
         spec["x-kubernetes-validations"] = rules
     path.write_text(yaml.safe_dump(definition))
     return chart
+
+
+@contextmanager
+def cluster_with_images(cluster: Cluster, folder: Path, *, kept: bool) -> Iterator[tuple[Running, dict[str, Built]]]:
+    """A cluster, and this checkout's images in it. Their values are in the folder. kept: leave it up."""
+    if not host.is_root() or deps.missing(root=True):
+        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
+    quiet = Progress(quiet=True)
+    images = recipes.build_all(("operator", "profiler"), folder, quiet)
+    try:
+        running = clusters.up(cluster, quiet)
+        running.load_images(*(image.archive for image in images.values()))
+        yield running, images
+    finally:
+        if not kept:
+            clusters.down(cluster)
 
 
 def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 300) -> None:

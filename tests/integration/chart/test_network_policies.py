@@ -15,13 +15,23 @@ from typing import Final
 import pytest
 import yaml
 
-from devcluster import cluster as clusters
-from devcluster import deps, host, network_policies, recipes
+from devcluster import network_policies, recipes
 from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from rightpool.contract import ANNOTATION_TRACE, LABEL_JOB, SIDECAR_PORT
 
-from .release import CHART, DEV_POOL, NAME, OPERATORS, SYSTEM, Object, Release, Workload, eventually
+from .release import (
+    CHART,
+    DEV_POOL,
+    NAME,
+    OPERATORS,
+    SYSTEM,
+    Object,
+    Release,
+    Workload,
+    cluster_with_images,
+    eventually,
+)
 from .traffic import Place, Way, listener, open_ways, place
 
 pytestmark = pytest.mark.cluster
@@ -142,14 +152,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """KEEP=1 leaves the cluster up."""
     if not os.environ.get(KUBE_ROUTER):
         pytest.skip(f"nothing enforces NetworkPolicies here: set {KUBE_ROUTER} to the program (docs/security.md)")
-    if not host.is_root() or deps.missing(root=True):
-        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
-    quiet = Progress(quiet=True)
     folder = tmp_path_factory.mktemp("images")
-    images = recipes.build_all(("operator", "profiler"), folder, quiet)
-    try:
-        running = clusters.up(CLUSTER, quiet)
-        running.load_images(*(image.archive for image in images.values()))
+    with cluster_with_images(CLUSTER, folder, kept=bool(os.environ.get("KEEP"))) as (running, images):
         namespaces = (SYSTEM, TENANT, MONITORING, ELSEWHERE)
         running.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in namespaces)
         values = folder / "chosen.yaml"
@@ -165,9 +169,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         ]
         running.kubectl.apply([*pods, DEV_POOL, site.job(FIRST)])
         yield site
-    finally:
-        if not os.environ.get("KEEP"):
-            clusters.down(CLUSTER)
 
 
 def chosen() -> Object:

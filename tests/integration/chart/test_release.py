@@ -17,28 +17,32 @@ import pytest
 import yaml
 
 from devcluster import cluster as clusters
-from devcluster import deps, host, recipes
+from devcluster import recipes
 from devcluster.processes import Supervisor
-from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from devcluster.spec import DevclusterError
 from tools.dashboards.answers import ask, check_panels
 
-from .release import CHART, NAME, SYSTEM, Object, Release, Workload, differences, eventually, previous_chart
+from .release import (
+    CHART,
+    NAME,
+    SYSTEM,
+    Object,
+    Release,
+    Workload,
+    cluster_with_images,
+    differences,
+    eventually,
+    previous_chart,
+)
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    if not host.is_root() or deps.missing(root=True):
-        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
-    quiet = Progress(quiet=True)
     folder = tmp_path_factory.mktemp("images")
-    images = recipes.build_all(("operator", "profiler"), folder, quiet)
-    try:
-        running = clusters.up(CLUSTER, quiet)
-        running.load_images(*(image.archive for image in images.values()))
+    with cluster_with_images(CLUSTER, folder, kept=False) as (running, _):
         namespace = {"apiVersion": "v1", "kind": "Namespace"}
         restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
         running.kubectl.apply(
@@ -48,8 +52,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
             ]
         )
         yield Release(running, folder / recipes.VALUES)
-    finally:
-        clusters.down(CLUSTER)
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,14 @@ import time
 import pytest
 
 from rightpool.cluster.resources import LEASES
+from tests.integration.faults.fleet import new_image
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Body, Fleet, SingleWriterWatch, eventually
+from tests.integration.runtime.harness import Fleet, SingleWriterWatch, eventually
 
 pytestmark = pytest.mark.cluster
 
 
 JOBS = "rightpool_operator_jobs{"
-
-
-def new_image(spec: Body) -> None:
-    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
 
 
 def holder(fleet: Fleet) -> str | None:

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster import cluster as clusters
-from devcluster import deps, host, recipes
+from devcluster import recipes
 from devcluster.kubectl import Kubectl
-from devcluster.progress import Progress
 from devcluster.spec import SECURITY as CLUSTER
 
-from ..chart.release import CHART, SYSTEM, Release, eventually
+from ..chart.release import CHART, SYSTEM, Release, cluster_with_images, eventually
 from .tenants import Tenants
 
 NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"}
@@ -22,14 +20,8 @@ NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """The release. KEEP=1 leaves the cluster up, so that the next run starts faster."""
-    if not host.is_root() or deps.missing(root=True):
-        pytest.skip("real pods need root and the packages of `python -m devcluster deps`")
-    quiet = Progress(quiet=True)
     folder = tmp_path_factory.mktemp("images")
-    images = recipes.build_all(("operator", "profiler"), folder, quiet)
-    try:
-        running = clusters.up(CLUSTER, quiet)
-        running.load_images(*(image.archive for image in images.values()))
+    with cluster_with_images(CLUSTER, folder, kept=bool(os.environ.get("KEEP"))) as (running, _):
         running.kubectl.apply(
             {
                 "apiVersion": "v1",
@@ -42,9 +34,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         release.install(CHART)
         release.until_led()
         yield release
-    finally:
-        if not os.environ.get("KEEP"):
-            clusters.down(CLUSTER)
 
 
 @pytest.fixture(scope="session")

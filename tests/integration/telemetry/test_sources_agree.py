@@ -12,8 +12,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.profiles.sample import Field, RevisionKey, Sample
-from rightpool.profiles.traits import ModelTraits, Parallelism
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
@@ -235,7 +235,7 @@ def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
         rel=0.02,
     )
     assert sample.derived == {Field.MEMORY_USED}
-    assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 5000, 16, Parallelism(data=4), 6e12)
+    assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 5000, 16, 6e12, Parallelism(data=4))
     assert abs(time.time() - sample.at) < 30
 
 

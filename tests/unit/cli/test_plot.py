@@ -102,7 +102,7 @@ def test_what_is_not_counted_is_a_note_and_never_zero(changes: dict[str, Any], n
 def test_a_step_without_busy_time_has_no_parts() -> None:
     assert plotted(chipBusy=None).parts == ()
     parts = plotted().parts
-    assert sum(part.width for part in parts) == pytest.approx(1000.0, abs=1.0)
+    assert sum(part.share for part in parts) == pytest.approx(1.0, abs=0.001)
 
 
 def traced() -> Explanation:

@@ -28,6 +28,7 @@ from rightpool.api.trace import (
     TraceState,
     TraceSummary,
 )
+from rightpool.api.traits import ModelTraits
 from rightpool.cli import trace as command
 from rightpool.cli import trace_files, trace_summary
 from rightpool.cli.connection import CliError
@@ -36,7 +37,6 @@ from rightpool.cli.table import Page
 from rightpool.cluster.errors import Forbidden, NotFound, Unavailable
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace_ranks import digest_of_all
-from rightpool.profiles.traits import ModelTraits
 from tests.unit.planning.jobs import POOLS, running
 
 KEY = JobKey("vision", "resnet50")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +29,7 @@ SHEET = CATALOG.get(KEY)
 def measured(**changes: Any) -> Calibration:
     values: dict[str, Any] = {
         "accelerator": KEY,
-        "measured_at": datetime(2026, 11, 22, 21, 0, tzinfo=UTC),
+        "measured_at": "2026-11-22T21:00:00Z",
         "reason": Reason.MEASURED,
         "message": "NVIDIA A100-SXM4-80GB: 260 TFLOP/s in bf16",
         "device": "NVIDIA A100-SXM4-80GB",

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
 from rightpool.api.pool import AcceleratorPoolSpec, LinkKind
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.accelerator import Declaration, Figures, FigureSource
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node import NodeFacts
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
-from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import at, predict, profile
 
 CATALOG = load_catalog()
@@ -44,8 +44,7 @@ def built(**specs: AcceleratorPoolSpec) -> Inventory:
 
 def refused(found: Inventory, pool: str) -> tuple[ProblemKind, str]:
     assert pool not in found.pools
-    (problem,) = (problem for problem in found.problems if problem.left_out)
-    assert problem.pool == pool
+    (problem,) = (problem for problem in found.problems if problem.pool == pool)
     return problem.kind, problem.message
 
 

@@ -114,7 +114,7 @@ def test_an_unknown_accelerator_leaves_the_pool_out_with_a_remedy() -> None:
     assert set(found.pools) == {"q"}
     assert owners(found) == {"n2": "q"}
     (problem,) = found.problems
-    assert problem.kind is ProblemKind.UNKNOWN_ACCELERATOR and problem.left_out
+    assert problem.kind is ProblemKind.UNKNOWN_ACCELERATOR
     assert problem.message.startswith("spec.accelerator: unknown accelerator 'A10'; did you mean ")
     assert "A10G-24GB" in problem.message
 
@@ -123,7 +123,6 @@ def test_a_slice_is_whole_nodes() -> None:
     slice_ = {"topology": "2x3", "chips": 6}
     found = build({"p": spec(accelerator="TPU-v5e", chipsPerNode=4, resourceName="google.com/tpu", slice=slice_)}, [])
     assert found.pools == {}
-    assert found.problems[0].left_out
     assert found.problems[0].message.startswith("spec.slice.chips: 6 is no whole number of nodes of 4 chips")
 
 

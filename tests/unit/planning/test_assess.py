@@ -157,7 +157,7 @@ def test_a_deadline_that_is_missed_is_worth_more_chips() -> None:
     )
     job = running(Placement("a100", 1, 1), 100.0, made=made)
     assert made.targets.deadline is not None
-    assert made.targets.deadline.timestamp() - NOW == 7200
+    assert made.targets.deadline - NOW == 7200
     decision, text = decision_and_text(judged(job))
     assert decision.action in (Action.RESIZE, Action.MOVE)
     assert decision.reason is Reason.DEADLINE_MISSED

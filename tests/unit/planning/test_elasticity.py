@@ -10,8 +10,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.pool import Slice
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.profiles.traits import ModelTraits, Parallelism
 from tests.unit.planning.jobs import TEMPLATE, decision_and_text, find, fresh, judged, reason, running
 from tests.unit.prediction.fixtures import A10G, A100_CHIP, pool, profile
 

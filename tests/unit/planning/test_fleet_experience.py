@@ -9,6 +9,7 @@ import pytest
 
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.api.traits import ModelTraits
 from rightpool.api.variation import Variation
 from rightpool.planning.accounting.chargeback import Chargeback, deleted_moves
 from rightpool.planning.allocate.plan import Plan
@@ -16,7 +17,6 @@ from rightpool.planning.evaluate.experience import MOST_COMPARISONS, fleet_exper
 from rightpool.planning.job import Job
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, SINGLE
-from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.chargeback_object import config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, entry, find, fleet, plan, running
 

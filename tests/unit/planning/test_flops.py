@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.conditions import Reason
+from rightpool.api.traits import ModelTraits
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.flops import flops_per_unit
 from rightpool.planning.evaluate.rejection import RejectionReason
@@ -17,7 +18,6 @@ from rightpool.planning.job import Job
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.findings import NothingCounted
-from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.targets import targets_met

@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
@@ -18,7 +19,6 @@ from rightpool.planning.allocate.room import Room
 from rightpool.planning.evaluate.pool_gates import no_room, pool_gate
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.shape import Shape
-from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.candidate_texts import verdict_text
 from tests.unit.planning.jobs import (
     AUTO,

@@ -9,6 +9,7 @@ from rightpool.api.action import Action
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.revision import Revision
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.vendors.amd import AMD
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.rejection import RejectionReason
@@ -16,7 +17,6 @@ from rightpool.planning.job import Job, VendorProgram
 from rightpool.planning.migration.beginning import with_decision
 from rightpool.planning.migration.commands import CheckVariants, commands
 from rightpool.planning.migration.revision import VariantRefusal
-from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import FOUR, NOW, POOLS, changed, find, fresh, judged, reason, running, spec

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from rightpool.api.choices import Batch
 from rightpool.api.placement import Placement
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
@@ -28,7 +29,6 @@ from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field, Quality
-from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import pool, profile
 
 CHIPS = [load_catalog().get(key) for key in ("L4-24GB", "A100-SXM4-80GB", "H100-SXM5-80GB", "L40S-48GB")]

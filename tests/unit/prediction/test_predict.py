@@ -12,6 +12,7 @@ from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
 from rightpool.api.pool import Slice
 from rightpool.api.premise import PremiseKind
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
@@ -22,7 +23,6 @@ from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.steadiness import window_doubt
-from rightpool.profiles.traits import ModelTraits
 from tests.unit.prediction.fixtures import (
     A10G,
     A100,

@@ -14,6 +14,7 @@ from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise, PremiseKind
+from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines
@@ -21,7 +22,6 @@ from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import ModelTraits, Parallelism
 from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, at, pool, predict, profile, without
 
 H100 = pool("h100", replace(A100_CHIP, key="H100", peak_flops={"bf16": 990e12}, memory_bandwidth=3.3e12, arch="hopper"))

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
+from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
+from rightpool.contract import MODEL_PRECISIONS
 from rightpool.prediction.predictor import Missing
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
-from rightpool.profiles.traits import PRECISIONS, UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.profiles.window import Window
 from tests.unit.prediction.fixtures import A10G, A100, TPU, at, predicted
 from tests.unit.profiles.windows import KEY, window
@@ -88,8 +89,8 @@ VALUES = st.dictionaries(st.sampled_from(list(Field)), GARBAGE, max_size=12)
 WHOLE = st.none() | st.integers(1, 10**15)
 TRAITS = st.builds(
     ModelTraits,
-    precision=st.none() | st.sampled_from(PRECISIONS),
-    parameter_dtype=st.none() | st.sampled_from(PRECISIONS),
+    precision=st.none() | st.sampled_from(MODEL_PRECISIONS),
+    parameter_dtype=st.none() | st.sampled_from(MODEL_PRECISIONS),
     parameters=WHOLE,
     parameter_bytes=WHOLE,
     batch=WHOLE,

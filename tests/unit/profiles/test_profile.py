@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.api.work_unit import WorkUnit
 from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
 from rightpool.profiles.sample import PER_STEP, Field, Quality, Sample
@@ -248,3 +249,13 @@ def test_readings_invent_nothing(stream: list[dict[Field, float]], now: float, p
     assert set(built.readings) <= {field for entry in kept for field in entry.values} | made
     if built.steadiness is Steadiness.STEADY:
         assert built.covered >= 0.8 and built.newest is not None and now - built.newest <= 30.0
+
+
+def test_the_profile_has_what_was_said_last_and_a_restart_forgets_it() -> None:
+    traits, samples = ModelTraits("bf16", parameters=110_000_000, parallelism=Parallelism(8, 1, 1, 1)), Window()
+    for number in range(31):
+        given = traits if number == 3 else None
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEPS: 100.0 + number}, traits=given))
+    assert build(samples).traits == traits
+    samples.append(Sample(1310.0, {Field.STEPS: 1.0}))
+    assert samples.traits == UNKNOWN_TRAITS

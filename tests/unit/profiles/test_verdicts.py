@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.pool import LinkKind
+from rightpool.api.traits import ModelTraits
 from rightpool.hardware.accelerator import Link
 from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
@@ -21,7 +22,6 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profile
 from rightpool.profiles.sample import Field, Quality, Sample
-from rightpool.profiles.traits import ModelTraits
 from rightpool.profiles.window import Window
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import KEY, profile

@@ -23,6 +23,7 @@ from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.progress import JobProgress
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
+from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
@@ -30,7 +31,6 @@ from rightpool.planning.migration.ending import with_avoided
 from rightpool.planning.migration.unsaved import appended
 from rightpool.planning.migration.verification import verify
 from rightpool.profiles.steadiness import SPANS
-from rightpool.profiles.traits import ModelTraits, Parallelism
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
@@ -182,7 +182,7 @@ def measured() -> Job:
     profile = job.observed.profile
     assert profile is not None
     traits = ModelTraits(
-        "bf16", "fp32", 70_553_706_496, 282_214_825_984, 282_214_825_984, 4096, Parallelism(16, 16, 1, 1)
+        "bf16", "fp32", 70_553_706_496, 282_214_825_984, 282_214_825_984, 4096, None, Parallelism(16, 16, 1, 1)
     )
     return changed(job, profile=replace(profile, traits=traits), workload_hash=HASH)
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.profiles.traits import ModelTraits, Parallelism
 from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
 from tests.unit.telemetry.pages import Page, free_port, serving
@@ -267,7 +267,7 @@ def test_what_the_programs_say_of_the_model(fleet: Fleet) -> None:
             "rightpool_step_samples 32\nrightpool_step_flops 2e+17\nrightpool_steps_total 9\n"
         )
     expected = ModelTraits(
-        "bf16", "fp32", 110_000_000, 440_000_000, 900_000_000, 64, Parallelism(data=2, tensor=1), 4e17
+        "bf16", "fp32", 110_000_000, 440_000_000, 900_000_000, 64, 4e17, Parallelism(data=2, tensor=1)
     )
     assert fleet.read().samples[KEY].traits == expected
 

@@ -35,7 +35,6 @@ from rightpool.cli.calibrate.job import benchmark_job
 from rightpool.cli.calibrate.run import require_rights, run_job
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
-from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.number_range import whole_number
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.cli.view import ClusterView, FleetView
@@ -74,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"for chips to be free, the image to be pulled, and the measurement; default: {TIMEOUT}",
     )
-    add_operator_argument(parser)
     add_connection_arguments(parser)
 
 
@@ -172,7 +170,7 @@ def store_calibration(client: ClusterClient, name: str, stored: Any, found: Cali
         before = AcceleratorPoolStatus.model_validate({"conditions": kept}).conditions
     except ValidationError:
         before = []
-    conditions = [one.to_dict() for one in set_conditions(before, [made], found.measured_at.timestamp())]
+    conditions = [one.to_dict() for one in set_conditions(before, [made], found.measured_at)]
     body = {
         "metadata": {"name": name, "uid": meta(stored)["uid"]},
         "status": {"calibration": found.to_dict(), "conditions": conditions},

@@ -8,10 +8,12 @@ from typing import Final
 
 from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceMemory, TraceSpread
+from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
+from rightpool.cli.step_parts import StepPart, step_parts
+from rightpool.cli.timeline import Stretch, rate_now, stretches
 from rightpool.cli.trace_summary import traced_memory
-from rightpool.cli.ui.charts import Part, Stretch, rate_now, step_parts, stretches, with_kinds
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
 from rightpool.prediction.predictor import Origin
@@ -73,7 +75,7 @@ class Plot:
     """The fastest first."""
     unpriced: int
     """Placements of which throughput or price is not known."""
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     """Of a step; empty where that is not known."""
     spread: tuple[TraceSpread, ...]
     """How ranks differ, by the newest trace of all of them, the largest part first; empty without one."""
@@ -98,7 +100,7 @@ def plot_of(found: Explanation) -> Plot:
         sizes=sizes_of(everywhere),
         offers=offers,
         unpriced=unpriced,
-        parts=tuple(step_parts(job.observed.profile)),
+        parts=step_parts(job.observed.profile),
         spread=spread_of(job),
         memory=traced_memory(job.state.trace),
         stretches=tuple(

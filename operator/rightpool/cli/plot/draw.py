@@ -187,8 +187,8 @@ def _parts(axes: Any, shown: Plot) -> None:
         _empty(axes, "not known: no counter tells how long the chip works")
         return
     for row, part in enumerate(shown.parts):
-        axes.barh([row], [part.width / 10.0], color=_PARTS[part.kind])
-        axes.text(part.width / 10.0 + 1.0, row, part.text, va="center")
+        axes.barh([row], [100.0 * part.share], color=_PARTS[part.kind])
+        axes.text(100.0 * part.share + 1.0, row, part.text, va="center")
     axes.set_yticks(range(len(shown.parts)), [part.name for part in shown.parts])
     axes.invert_yaxis()
     axes.set_xlim(0.0, 110.0)

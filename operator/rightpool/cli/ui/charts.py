@@ -3,20 +3,18 @@ the height."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.api.ledger import MAX_HISTORY, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.table import NOTHING
+from rightpool.cli.timeline import Stretch
 from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.job import Job, unit_of
-from rightpool.profiles.profile import Profile, Steadiness
-from rightpool.profiles.shares import decompose
 from rightpool.reporting.rejection_texts import short_place
-from rightpool.reporting.wording import dollars, number, share, span
+from rightpool.reporting.wording import dollars, number, span
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 100.0
@@ -24,33 +22,9 @@ HEIGHT: Final = 100.0
 _THINNEST: Final = 3.0
 # Intervals are drawn up to so many times the lowest median; what is dearer is cut off there.
 _CUT: Final = 4.0
-# The job stayed where such a decision brought it.
-_STAYED: Final = frozenset({Outcome.VERIFIED, Outcome.FAILED, Outcome.CARRIED_OUT, Outcome.SUPERSEDED})
 
 
 # --- the timeline ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Time on one placement, or of one move with its verification. Unix seconds, units of work a second."""
-
-    start: float
-    """Of the time."""
-    end: float
-    """Of the time, later than start."""
-    placement: Placement
-    """Where the job was."""
-    rate: float | None
-    """None where it was not measured."""
-    what: str
-    """`ran`, or the decision with its outcome."""
-    moves: bool = False
-    """Whether it is of a move with its verification."""
-    promised: float | None = None
-    """Throughput, of a move."""
-    unit: WorkUnit = WorkUnit.SAMPLES
-    """What rate and promised count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,62 +49,6 @@ class Bar:
     """Throughput as it was predicted, with its unit; a dash where nothing was."""
     what: str
     """That it ran, or the decision with its outcome."""
-
-
-def rate_now(job: Job) -> float | None:
-    """Units of work a second where the job is; None where that is not measured now."""
-    profile = job.observed.profile
-    steady = profile is not None and profile.steadiness is Steadiness.STEADY
-    throughput = profile.throughput if profile is not None and steady else None
-    return None if throughput is None else throughput.value
-
-
-def stretches(job: Job, rate: float | None, now: float) -> list[Stretch]:
-    """What the ledger tells of, the oldest first, and what is now. rate: measured now, in the unit of the profile.
-
-    A status keeps the last ten decisions: of a job with so many the time before them is not told.
-    """
-    return [stretch for stretch in _recorded_stretches(job, rate, now) if stretch.end > stretch.start]
-
-
-def _recorded_stretches(job: Job, rate: float | None, now: float) -> Iterator[Stretch]:
-    done = [entry for entry in job.state.history if entry.outcome is not Outcome.HELD]
-    ref, migration = job.state.revision, job.state.migration
-    since: float | None = None
-    ran = "ran"
-    if len(job.state.history) >= MAX_HISTORY:
-        pass  # what was before the first entry is not known
-    elif done or migration is not None:
-        since, ran = job.created_at, "created, and ran"
-    elif ref is not None:
-        since = ref.since or ref.created_at
-    after: float | None = None  # the rate that the last decision has left the job with
-    counted = WorkUnit.SAMPLES  # by that rate
-    for entry in done:
-        before = entry.baseline_throughput
-        if since is not None:
-            level, unit = (after, counted) if before is None else (before, entry.unit)
-            yield Stretch(since, entry.started_at, entry.source, level, ran, unit=unit)
-        outcome = f"{entry.action.value} {entry.id}: {entry.outcome.value}"
-        realised = entry.realised_throughput
-        promised = entry.predicted_throughput
-        yield Stretch(entry.started_at, entry.finished_at, entry.target, realised, outcome, True, promised, entry.unit)
-        after, counted = (realised if entry.outcome in _STAYED else before), entry.unit
-        since, ran = entry.finished_at, "ran"
-    if ref is None or since is None:
-        return
-    if migration is not None:
-        yield Stretch(
-            since, migration.created_at, migration.source.placement, migration.baseline, ran, unit=migration.unit
-        )
-        what = f"{migration.action.value} {migration.id}: {migration.phase.value}"
-        promised = None if migration.predicted is None else migration.predicted.median
-        unit = unit_of(job)
-        if unit is not migration.unit:
-            promised = None
-        yield Stretch(migration.created_at, now, migration.target.placement, rate, what, True, promised, unit)
-    elif job.state.finished is None:
-        yield Stretch(since, now, ref.placement, rate, f"revision {ref.revision}, now", unit=unit_of(job))
 
 
 def bars(drawn: Sequence[Stretch], now: float) -> list[Bar]:
@@ -163,47 +81,6 @@ def _height(stretch: Stretch, unit: WorkUnit, fastest: float) -> float:
 
 def _rate(rate: float | None, unit: WorkUnit) -> str:
     return NOTHING if rate is None else f"{number(rate)} {unit.plural}/s"
-
-
-# --- a step ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the time of a step."""
-
-    name: str
-    """What the time goes to, for a reader."""
-    text: str
-    """Its share, for a reader."""
-    left: float
-    """In units of the drawing, as its width is."""
-    width: float
-    """As wide as its share is."""
-    kind: str
-    """compute, bandwidth, chip, communication, input or host."""
-
-
-def step_parts(profile: Profile | None) -> list[Part]:
-    """Where the time of a step goes; empty where that is not known."""
-    shares = None if profile is None else decompose(profile)
-    if shares is None:
-        return []
-    if shares.compute is None or shares.bandwidth is None:
-        work = [("work on the chip", shares.chip, "chip")]
-    else:
-        work = [("limited by compute", shares.compute, "compute"), ("by memory", shares.bandwidth, "bandwidth")]
-    work += [
-        ("exposed communication", shares.communication, "communication"),
-        ("waits for input", shares.input, "input"),
-        ("waits for the host", shares.host, "host"),
-    ]
-    parts: list[Part] = []
-    left = 0.0
-    for name, value, kind in work:
-        parts.append(Part(name, share(value), left, value * WIDTH, kind))
-        left += value * WIDTH
-    return [part for part in parts if part.width >= 0.5]
 
 
 # --- candidates ------------------------------------------------------------------------------------------------------
@@ -253,14 +130,3 @@ def intervals(current: Candidate | None, candidates: Sequence[Candidate], target
         )
         for kind, each, cost in priced
     ]
-
-
-def with_kinds(
-    current: Candidate | None, candidates: Sequence[Candidate], target: Placement | None
-) -> list[tuple[str, Candidate]]:
-    """Each with how it is drawn: now, target, eligible or rejected. The current one comes first."""
-    found = [] if current is None else [("now", current)]
-    for each in candidates:
-        kind = "target" if each.placement == target else "eligible" if each.eligible else "rejected"
-        found.append((kind, each))
-    return found

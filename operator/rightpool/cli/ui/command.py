@@ -13,7 +13,6 @@ import threading
 from typing import Final
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.heartbeat import add_operator_argument
 from rightpool.cli.number_range import whole_number
 
 PORT: Final = 8270
@@ -28,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=PORT,
         help=f"of this machine; 0 takes any free one; default: {PORT}",
     )
-    add_operator_argument(parser)
     add_connection_arguments(parser, outputs=("table",))
 
 

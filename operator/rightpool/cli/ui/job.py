@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.cli.explain import Explanation, explain
 from rightpool.cli.explanation import print_explanation
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.roofline import roofline_of
 from rightpool.cli.state import state_of
+from rightpool.cli.step_parts import StepPart, step_parts
 from rightpool.cli.table import Column
+from rightpool.cli.timeline import rate_now, stretches
 from rightpool.cli.trace_summary import show, show_ranks, traced_roof
-from rightpool.cli.ui.charts import Bar, Interval, Part, bars, intervals, rate_now, step_parts, stretches
+from rightpool.cli.ui.charts import Bar, Interval, bars, intervals
 from rightpool.cli.ui.roofline_chart import RooflineChart, roofline_chart
 from rightpool.cli.ui.sheet import Section, Sheet, Table
 from rightpool.cli.view import ClusterView
@@ -94,13 +96,9 @@ def event_rows(bodies: Sequence[dict[str, Any]], uid: str) -> tuple[EventRow, ..
 def _event_row(body: dict[str, Any]) -> EventRow:
     metadata = body.get("metadata") or {}
     last = body.get("lastTimestamp") or body.get("eventTime") or metadata.get("creationTimestamp")
-    try:
-        at = read_unix_time(str(last)) if last else None
-    except ValueError:
-        at = None
     count = body.get("count")
     return EventRow(
-        at=at,
+        at=unix_time_of(last),
         warning=body.get("type") == "Warning",
         reason=str(body.get("reason") or ""),
         count=count if isinstance(count, int) else 1,
@@ -125,7 +123,7 @@ class JobPage:
     """Those with headings, in the order of `rightpool explain`."""
     bars: tuple[Bar, ...]
     """Throughput over time; empty where nothing was measured."""
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     """Of the time of a step; empty where that is not known."""
     roofline: RooflineChart | None
     """In the same section; None where no chip has figures, or the job is over."""
@@ -157,7 +155,7 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         about=Section("", about.blocks[1:]),  # the first one is the title of the page
         sections=tuple(sections),
         bars=tuple(bars(stretches(found.job, rate_now(found.job), picture.at), picture.at)),
-        parts=tuple(step_parts(profile)),
+        parts=step_parts(profile),
         roofline=None
         if finished
         else roofline_chart(roofline_of(profile, assessment.current, assessment.candidates, found.pools)),

@@ -52,7 +52,7 @@ def outlook(job: Job, rate: float, now: float) -> Outlook:
         work_left=left,
         restart=restart_seconds(job),
         horizon=horizon,
-        time_left=math.nan if deadline is None else deadline.timestamp() - now,
+        time_left=math.nan if deadline is None else deadline - now,
         budget_left=math.nan if budget is None else float(budget) - job.state.account.spent_by(now),
     )
 

@@ -63,7 +63,7 @@ class PrecisionUnsupported(Rejection):
     chip: str
     """The catalog's key."""
     precision: str
-    """One of traits.PRECISIONS."""
+    """One of contract.MODEL_PRECISIONS."""
     offered: tuple[str, ...]
     """Those that the chip has."""
 

@@ -101,7 +101,7 @@ class Tracer:
             asked = self._asked.get(job.uid)
             if asked is None or (asked.answer.id, asked.answer.rank) != (command.id, command.rank):
                 return self._under_way() < MAX_AT_ONCE
-            return not _over(asked.answer) and self._clock() - asked.at >= ASK_SECONDS
+            return not asked.answer.state.over and self._clock() - asked.at >= ASK_SECONDS
 
     def request(self, job: Job, command: RequestTrace) -> bool:
         """Ask once. Whether the sidecars have answered. Raises Fenced."""
@@ -131,7 +131,7 @@ class Tracer:
     def _under_way(self) -> int:
         """Traces that are being taken. The lock is held."""
         now = self._clock()
-        return sum(not _over(one.answer) and now - one.at < _FORGOTTEN_SECONDS for one in self._asked.values())
+        return sum(not one.answer.state.over and now - one.at < _FORGOTTEN_SECONDS for one in self._asked.values())
 
     def _ask(self, job: Job, command: RequestTrace, before: _Asked) -> _Asked:
         alive = {pod.name: pod.ip for pod in self._store.pods(job.key, command.revision) if not pod.done}
@@ -166,10 +166,6 @@ class Tracer:
         }
         silent = {name: "no answer" if ip else "it has no address" for name, ip in pods.items() if name not in answers}
         return _Outcomes(answers, silent | outcomes.failures)
-
-
-def _over(answer: TraceAnswer) -> bool:
-    return answer.state in (TraceState.CAPTURED, TraceState.FAILED)
 
 
 # --- what the pods together say --------------------------------------------------------------------------------------
@@ -212,7 +208,7 @@ def _of_one(known: TraceAnswer, outcomes: _Outcomes) -> TraceAnswer:
 
 def _of_all(before: _Asked, alive: Collection[str], outcomes: _Outcomes, now: float) -> _Asked:
     """Of a request for all ranks: over when all pods are, without those that have long been silent."""
-    over = {name: answer for name, answer in outcomes.answers.items() if answer.over}
+    over = {name: answer for name, answer in outcomes.answers.items() if answer.state.over}
     working = {name for name in outcomes.answers if name not in over}
     pods, seen = {**before.pods, **over}, before.seen | outcomes.answers.keys()
     missing = {

@@ -7,19 +7,18 @@ heartbeat does not change them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.quantities import parse_count
 from rightpool.api.revision import MAX_REVISION
-from rightpool.api.units import read_unix_time
+from rightpool.api.units import unix_time_of
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.injection import OURS
-from rightpool.workloads.kinds.kind import ChildState, Kind, moment
+from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
@@ -217,7 +216,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         revision=revision,
         owner="" if revision is None else child_owning(metadata, child_name(job, revision)),
         done=done,
-        ready=not done and _is_true(status.get("conditions") or (), "Ready"),
+        ready=not done and condition_is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(metadata.get("deletionTimestamp")),
         ip=status.get("podIP"),
         node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
@@ -227,12 +226,12 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         failure=_failure(status) if phase == "Failed" else None,
         succeeded=phase == "Succeeded",
         bound_at=None if done else _bound_at(status),
-        end=None if _is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
+        end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
         restarts=sum(_restarts(container) for container in _users(status)),
         refused=refused,
-        disrupted=not done and _is_true(status.get("conditions") or (), "DisruptionTarget"),
+        disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
-        due=_moment(metadata.get("deletionTimestamp")),
+        due=unix_time_of(metadata.get("deletionTimestamp")),
     )
 
 
@@ -276,7 +275,7 @@ def node_facts(body: Mapping[str, Any]) -> NodeFacts:
         labels=dict(metadata.get("labels") or {}),
         taints=tuple(taints),
         chips={name: n for name, text in allocatable.items() if "/" in name and (n := parse_count(text)) is not None},
-        ready=_is_true(status.get("conditions") or (), "Ready"),
+        ready=condition_is_true(status.get("conditions") or (), "Ready"),
         unschedulable=bool(spec.get("unschedulable")),
     )
 
@@ -310,10 +309,6 @@ def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(chips.items()))
 
 
-def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
-
-
 def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Tolerations of NoExecute. Those with a time of grace do not let the pod stay."""
     return tuple(
@@ -326,10 +321,7 @@ def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def _bound_at(status: Mapping[str, Any]) -> float | None:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            try:
-                return read_unix_time(condition.get("lastTransitionTime"))
-            except ValueError:
-                return None
+            return unix_time_of(condition.get("lastTransitionTime"))
     return None
 
 
@@ -369,7 +361,7 @@ def _last_end(status: Mapping[str, Any]) -> ContainerEnd | None:
                         exit_code=int(ended["exitCode"]),
                         reason=sys.intern(str(ended.get("reason") or "Error")),
                         output=_tail(str(ended.get("message") or "")),
-                        at=moment(ended.get("finishedAt")) or 0.0,
+                        at=unix_time_of(ended.get("finishedAt")) or 0.0,
                     )
                 )
     return max(ends, key=lambda end: end.at, default=None)
@@ -398,16 +390,8 @@ def _unschedulable_since(status: Mapping[str, Any]) -> float | None:
     for condition in status.get("conditions") or ():
         # A gated pod waits for a queue, which is no reason to start elsewhere.
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return _moment(condition.get("lastTransitionTime"))
+            return unix_time_of(condition.get("lastTransitionTime"))
     return None
-
-
-def _moment(timestamp: Any) -> float | None:
-    """Unix seconds of what Kubernetes writes; None where it can't be read."""
-    try:
-        return datetime.fromisoformat(str(timestamp).replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
 
 
 def _failure(status: Mapping[str, Any]) -> str | None:

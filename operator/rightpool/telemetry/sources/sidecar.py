@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool import contract
+from rightpool.api.traits import ModelTraits, traits_of
 from rightpool.profiles.sample import Field
-from rightpool.profiles.traits import ModelTraits, traits_of
 from rightpool.telemetry.sources.source import Aggregate
 
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Protocol
 
+from rightpool.api.traits import ModelTraits
 from rightpool.profiles.sample import Field, RevisionKey
-from rightpool.profiles.traits import ModelTraits
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.sources.rows import Row
 

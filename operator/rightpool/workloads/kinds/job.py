@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.units import unix_time_of
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection, inject
-from rightpool.workloads.kinds.kind import ChildState, moment
+from rightpool.workloads.kinds.kind import ChildState, condition_is_true
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
@@ -82,14 +83,14 @@ class JobKind:
         spec, status = body.get("spec") or {}, body.get("status") or {}
         conditions = status.get("conditions") or ()
         failed = next((c for c in conditions if c.get("type") == "Failed" and c.get("status") == "True"), None)
-        succeeded = _is_true(conditions, "Complete")
-        decided = _is_true(conditions, "SuccessCriteriaMet") or _is_true(conditions, "FailureTarget")
+        succeeded = condition_is_true(conditions, "Complete")
+        decided = condition_is_true(conditions, "SuccessCriteriaMet") or condition_is_true(conditions, "FailureTarget")
         return ChildState(
             suspended=bool(spec.get("suspend")),
             succeeded=succeeded,
             failed=failed is not None,
             failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
-            started_at=moment(status.get("startTime")),
+            started_at=unix_time_of(status.get("startTime")),
             ending=decided and not succeeded and failed is None,
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=_count(status.get("failed")),
@@ -122,10 +123,6 @@ def _connect(template: dict[str, Any], chip_container: str | None, owner: Owner,
     subdomain = spec.setdefault("subdomain", service_name(child))
     variables = rendezvous_env(ref.placement, pool, child=child, subdomain=subdomain, namespace=owner.namespace)
     set_default_env(chip_container_of(template, chip_container), variables)
-
-
-def _is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
 
 
 def _count(value: object) -> int:

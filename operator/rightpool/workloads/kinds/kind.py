@@ -6,14 +6,13 @@ registry, its field in `api.workload.Workload` and its rights in the chart, whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.api.units import read_unix_time
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
@@ -106,6 +105,6 @@ class Kind(Protocol):
         ...
 
 
-def moment(timestamp: object) -> float | None:
-    """A time as the API server writes it, as Unix seconds."""
-    return read_unix_time(timestamp) if isinstance(timestamp, str) else None
+def condition_is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
+    """Whether an object of Kubernetes has this condition, and it is True."""
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)

@@ -13,7 +13,9 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import explain
-from rightpool.cli.ui.charts import HEIGHT, WIDTH, Stretch, bars, intervals, step_parts, stretches
+from rightpool.cli.step_parts import step_parts
+from rightpool.cli.timeline import Stretch, stretches
+from rightpool.cli.ui.charts import HEIGHT, WIDTH, bars, intervals
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import JobKey
 from rightpool.reporting.stored_job import read_job
@@ -114,15 +116,15 @@ def test_rates_in_another_unit_are_told_and_not_compared() -> None:
 def test_a_step_is_divided_completely() -> None:
     found = explain(view_of(fleet()), JobKey("vision", "moved"), NOW)
     parts = step_parts(found.job.observed.profile)
-    assert sum(part.width for part in parts) == pytest.approx(WIDTH)
+    assert sum(part.share for part in parts) == pytest.approx(1.0)
     assert {part.name: part.text for part in parts}["exposed communication"] == "10%"
-    assert [part.left for part in parts] == sorted(part.left for part in parts)
+    assert [part.start for part in parts] == sorted(part.start for part in parts)
 
 
 def test_a_step_of_which_too_little_was_measured_is_not_drawn() -> None:
     found = explain(view_of(fleet()), JobKey("vision", "resnet50"), NOW)
-    assert found.job.observed.profile is not None and step_parts(found.job.observed.profile) == []
-    assert step_parts(None) == []
+    assert found.job.observed.profile is not None and step_parts(found.job.observed.profile) == ()
+    assert step_parts(None) == ()
 
 
 def candidate(pool: str, median: float | None, sd: float = 0.1) -> Candidate:

@@ -14,12 +14,12 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.progress import JobProgress
 from rightpool.api.status import ProfiledJobStatus
+from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.errors import AlreadyExists, Conflict, Unavailable
 from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
-from rightpool.profiles.traits import ModelTraits
 from rightpool.reporting.chargeback_object import read_books
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status
