@@ -33,12 +33,13 @@ class Record:
     @classmethod
     def from_dict(cls, body: Any) -> Self:
         """What the wire form says. Raises ValueError, with the place, where that can't be."""
-        made: Self = _adapter(cls).validate_python(body)
+        made: Self = _ADAPTERS[cls].validator.validate_python(body)
         return made
 
     def to_dict(self) -> dict[str, Any]:
         """The wire form."""
-        body: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", by_alias=True, exclude_none=True)
+        writer = _ADAPTERS[type(self)].serializer
+        body: dict[str, Any] = writer.to_python(self, mode="json", by_alias=True, exclude_none=True)
         _spread(body, type(self))
         return body
 
@@ -68,14 +69,12 @@ class Record:
         return core_schema.no_info_before_validator_function(gather, inner, ref=name)
 
 
-_ADAPTERS: Final[dict[type[Any], TypeAdapter[Any]]] = {}
+class _Adapters(dict[type[Any], TypeAdapter[Any]]):
+    def __missing__(self, kind: type[Any]) -> TypeAdapter[Any]:
+        return self.setdefault(kind, TypeAdapter(kind))
 
 
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    adapter = _ADAPTERS.get(kind)
-    if adapter is None:
-        adapter = _ADAPTERS[kind] = TypeAdapter(kind)
-    return adapter
+_ADAPTERS: Final = _Adapters()
 
 
 def _read(data: dict[str, Any], name: str, kind: type[Record]) -> Record:
@@ -87,7 +86,7 @@ def _read(data: dict[str, Any], name: str, kind: type[Record]) -> Record:
 def _spread(body: dict[str, Any], kind: type[Record]) -> None:
     """Move what is inlined beside its owner's fields. After the whole is written, and not by a serializer: pydantic
     looks through all that a serializer returns once more, at each level."""
-    for name, nested, inline in _spreading(kind):
+    for name, nested, inline in _SPREADING[kind]:
         value = body.get(name)
         for part in value if isinstance(value, list) else (value,):
             if part is not None:
@@ -96,23 +95,18 @@ def _spread(body: dict[str, Any], kind: type[Record]) -> None:
             body |= body.pop(name)
 
 
-_SPREADING: Final[dict[type[Record], tuple[tuple[str, type[Record], bool], ...]]] = {}
-
-
-def _spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
+class _Spreading(dict[type[Record], tuple[tuple[str, type[Record], bool], ...]]):
     """The fields that are inlined, or hold what is: wire name, what they are, and whether they are inlined."""
-    if kind not in _SPREADING:
-        _SPREADING[kind] = _find_spreading(kind)
-    return _SPREADING[kind]
+
+    def __missing__(self, kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
+        inlined = dict(_inlined(kind))
+        hints = get_type_hints(kind, include_extras=True)
+        found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
+        spread = ((wire, nested, name in inlined) for name, wire, nested in found if name in inlined or self[nested])
+        return self.setdefault(kind, tuple(spread))
 
 
-def _find_spreading(kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
-    inlined = dict(_inlined(kind))
-    hints = get_type_hints(kind, include_extras=True)
-    found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
-    return tuple(
-        (wire, nested, name in inlined) for name, wire, nested in found if name in inlined or _spreading(nested)
-    )
+_SPREADING: Final = _Spreading()
 
 
 def _records(hint: Any) -> Iterator[type[Record]]:

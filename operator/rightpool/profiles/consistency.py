@@ -69,12 +69,11 @@ def inconsistencies(
     readings: Mapping[Field, _Valued], before: Collection[Field] = frozenset()
 ) -> dict[Field, Inconsistency]:
     """The readings to set aside, and why; each for the first reason that is found. before: those of the last window."""
-    found = {
-        field: Inconsistency.OUT_OF_RANGE
-        for field in _SHARES
-        if (reading := readings.get(field)) is not None and not -SLACK <= reading.value <= 1.0 + SLACK
-    }
-    values = {field: reading.value for field, reading in readings.items() if field not in found}
+    values = {field: reading.value for field, reading in readings.items()}
+    impossible = [field for field in _SHARES if not -SLACK <= values.get(field, 0.0) <= 1.0 + SLACK]
+    found = dict.fromkeys(impossible, Inconsistency.OUT_OF_RANGE)
+    for field in found:
+        del values[field]
     for lower, upper, reason in _NOT_ABOVE:
         least, most = values.get(lower), values.get(upper)
         if least is not None and most is not None and least > most + _slack(lower, upper, before):

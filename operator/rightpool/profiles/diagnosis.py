@@ -27,7 +27,7 @@ def diagnose(profile: Profile, accelerator: Accelerator, before: Bottleneck | No
     found = _once(Case(profile, accelerator, before))
     # A class that is new changes the thresholds for the next window. What holds under its own is taken.
     for _ in Bottleneck:
-        if found.bottleneck is before:
+        if found.bottleneck is before or profile.steadiness is not Steadiness.STEADY:
             break
         before = found.bottleneck
         found = _once(Case(profile, accelerator, before))

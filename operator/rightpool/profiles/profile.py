@@ -241,8 +241,7 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
     pods = samples.column(Field.PODS, start)
     derived = samples.derived(start)
     readings: dict[Field, Reading] = {}
-    for name in samples.fields:
-        values = samples.column(name, start).tolist()
+    for name, values in samples.columns(start):
         if name in _SUMS:
             values = [value for value, count in zip(values, pods, strict=True) if not count < expected_pods]
         if (total := sum(values)) != total:  # one is missing

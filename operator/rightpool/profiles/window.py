@@ -142,10 +142,12 @@ class Window:
         """Unix seconds of each sample, ascending."""
         return self._cells[:: self._layout.width]
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """Fields of which any sample may have a value; the others are missing in all."""
-        return self._layout.fields
+    def columns(self, start: int = 0) -> Iterator[tuple[Field, list[float]]]:
+        """Each field of which any sample may have a value, in all samples from index `start` on; NaN if missing. In
+        one pass, because most profiles need them all."""
+        cells, width = self._cells.tolist(), self._layout.width
+        for column, one in enumerate(self._layout.fields, start * width + 1):
+            yield one, cells[column::width]
 
     def column(self, field: Field, start: int = 0) -> array[float]:
         """One field of all samples from index `start` on; NaN if missing."""

@@ -199,10 +199,10 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         return None
     if job.state.revision is not None and profile.key.revision != job.state.revision.revision:
         return None
-    values: dict[str, Any] = {name: profile.value(field) for name, field in FIELDS.items()}
-    if throttling(profile) != NOT_THROTTLED:
-        values |= {name: profile.value(field) for name, field in FAULTS.items()}
-    memory = values.pop("memory_used_bytes")
+    shown = FIELDS if throttling(profile) == NOT_THROTTLED else {**FIELDS, **FAULTS}
+    readings = profile.readings
+    values: dict[str, Any] = {name: readings[field].value for name, field in shown.items() if field in readings}
+    memory = values.pop("memory_used_bytes", None)
     current = None if assessment is None else assessment.current
     return ProfileStatus(
         window=format_duration(timedelta(seconds=profile.window)),
@@ -218,7 +218,7 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         derived=tuple(
             field.value
             for field in FIELDS.values()
-            if (reading := profile.readings.get(field)) is not None and reading.quality is Quality.DERIVED
+            if (reading := readings.get(field)) is not None and reading.quality is Quality.DERIVED
         ),
         **values,
     )

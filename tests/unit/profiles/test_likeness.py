@@ -49,7 +49,7 @@ def test_absent_profiles_are_alike() -> None:
 
 def test_a_field_that_was_missing_is_outside_the_range() -> None:
     samples = window(31, 10.0, 1000.0, samples_per_second=10.0)
-    bounds = samples.bounds(dict.fromkeys(samples.fields, (-math.inf, math.inf)))
+    bounds = samples.bounds(dict.fromkeys(dict(samples.columns()), (-math.inf, math.inf)))
     assert samples.within(bounds)
     samples.append(Sample(1310.0, {Field.STEPS: 131.0, Field.SAMPLES_PER_SECOND: 10.0, Field.TEMPERATURE: 60.0}))
     assert not samples.within(bounds)

@@ -123,7 +123,10 @@ def test_a_field_that_appears_later_is_missing_before() -> None:
     assert [dict(one.values) for one in window.samples()] == [{Field.POWER: 300.0}, {Field.STEPS: 5, Field.CLOCK: 0.5}]
     assert window.derived() == {Field.POWER, Field.CLOCK} and window.derived(1) == {Field.CLOCK}
     assert math.isnan(window.column(Field.CLOCK)[0]) and len(window.column(Field.XID, 1)) == 1
-    assert set(window.fields) == {Field.POWER, Field.STEPS, Field.CLOCK}
+    columns = dict(window.columns())
+    assert columns.keys() == {Field.POWER, Field.STEPS, Field.CLOCK}
+    assert columns[Field.STEPS][1] == 5.0 and math.isnan(columns[Field.STEPS][0])
+    assert all(math.isnan(value) or value in (5.0, 0.5) for [value] in dict(window.columns(1)).values())
 
 
 samples = st.builds(

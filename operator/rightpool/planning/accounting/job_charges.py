@@ -34,7 +34,7 @@ class JobCharges:
             for earlier in self.rows:
                 self.rows[earlier] = _bounded(self.rows[earlier])
         rows = self.rows.setdefault(day, {})
-        rows[job] = rows.get(job, Charge()).plus(charge)
+        rows[job] = rows[job].plus(charge) if job in rows else charge
 
     def age(self, oldest: str) -> None:
         """Days before `oldest` become one."""

@@ -1,6 +1,7 @@
 """How far a job is: work that its Revisions have counted, without what restarts repeat."""
 
 from dataclasses import replace
+from typing import Final
 
 from rightpool.api.account import Account
 from rightpool.api.altered import altered
@@ -9,6 +10,8 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.profiles.track import Track
 
+_NOTHING_DONE: Final = JobProgress()
+
 
 def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgress:
     """The job's progress up to the newest reading. Time in a queue, suspended and loading adds nothing.
@@ -16,7 +19,7 @@ def progress_of(job: Job, now: float, *, held: bool | None = None) -> JobProgres
     Where no counter is read, the rate of the last Profile stands for it while chips are held. held: whether they were,
     where not what is seen now tells.
     """
-    known, revision = job.state.progress or JobProgress(), job.state.revision
+    known, revision = job.state.progress or _NOTHING_DONE, job.state.revision
     if revision is None:
         return known
     number, track = revision.revision, job.observed.track

@@ -35,10 +35,4 @@ def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
     for kind, function in _NAMED:
         statement = function(job, context)
         if statement is not None:
-            yield Condition(
-                type=kind,
-                status=statement.status,
-                reason=str(statement.reason),
-                message=statement.message,
-                observed_generation=job.generation,
-            )
+            yield Condition(kind, statement.status, str(statement.reason), statement.message, job.generation)
