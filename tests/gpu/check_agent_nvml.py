@@ -35,7 +35,7 @@ WIDTH, LAYERS, BATCH, PASSES = 4096, 16, 2048, 3
 
 class Noise(Dataset):
     def __len__(self): return 10**9
-    def __getitem__(self, i): return torch.randn(BATCH, 8)
+    def __getitems__(self, indexes): return torch.randn(len(indexes), 8)  # a row for each index, made at once
 
 rank, local, world = (int(os.environ.get(n, d)) for n, d in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")))
 seconds, how = float(sys.argv[1]), sys.argv[2]
@@ -45,7 +45,9 @@ if world > 1:
     dist.init_process_group("nccl", device_id=torch.device("cuda", local))
     net = DistributedDataParallel(net, device_ids=[local])
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)
-batches = iter(DataLoader(Noise(), batch_size=None, num_workers=2, prefetch_factor=16))
+batches = iter(
+    DataLoader(Noise(), batch_size=BATCH, collate_fn=lambda rows: rows, num_workers=2, prefetch_factor=16)
+)
 widen = torch.randn(8, WIDTH, device="cuda", dtype=torch.bfloat16)
 x = torch.empty(BATCH, 8, device="cuda")
 
@@ -186,18 +188,34 @@ def compare_chips(checks: Checks, own: Page, page: Page, seen: list[list[machine
 
 
 def compare_shares(checks: Checks, bare: Page, page: Page, gpus: int) -> None:
-    """One process is not traced, and its only share is the wait for input."""
+    """One process is not traced, and its only share is the wait for input. Of several, each rank has its own."""
     prefix = f'{contract.STEP_SHARE}{{{contract.LABEL_PART}="'
-    shares = {name[len(prefix) : -2]: value for name, value in page.items() if name.startswith(prefix)}
-    print(f"     shares of a step: { {part: round(value, 3) for part, value in shares.items()} }")
+    ranks: dict[str, Page] = {}
+    for name, value in page.items():
+        if name.startswith(prefix):
+            part, _, rank = name[len(prefix) : -2].partition(f'",{contract.LABEL_RANK}="')
+            ranks.setdefault(rank, {})[part] = value
+    for rank, shares in ranks.items():
+        print(f"     shares of a step, rank {rank or 0}: { {part: round(value, 3) for part, value in shares.items()} }")
     if gpus == 1:
-        checks.true("not traced", set(shares) <= {contract.PART_INPUT}, "one process has no communication")
+        checks.true(
+            "not traced", all(set(one) <= {contract.PART_INPUT} for one in ranks.values()), f"{len(ranks)} rank"
+        )
         return
-    checks.near("sum of the shares", 1.0, sum(shares.values()), 0.01)
+    checks.true("ranks with shares", len(ranks) == gpus, f"of {len(ranks)} ranks")
+    for shares in ranks.values():
+        checks.near("sum of the shares", 1.0, sum(shares.values()), 0.01)
     # Synchronising costs a step what is exposed of it, and of what is overlapped at most all: it takes from the rest.
+    # What the slowest rank has exposed is no wait for another one.
     lost = 1 - bare["unsynchronised"] / bare["step"]
-    exposed = shares.get(contract.PART_EXPOSED_COMMUNICATION, 2.0)
-    most = exposed + shares.get(contract.PART_OVERLAPPED_COMMUNICATION, 0.0)
+    exposed = min((one.get(contract.PART_EXPOSED_COMMUNICATION, 2.0) for one in ranks.values()), default=2.0)
+    most = max(
+        (
+            one.get(contract.PART_EXPOSED_COMMUNICATION, 0.0) + one.get(contract.PART_OVERLAPPED_COMMUNICATION, 0.0)
+            for one in ranks.values()
+        ),
+        default=0.0,
+    )
     words = f"lost by synchronising {lost:.3f}, exposed {exposed:.3f}, all communication {most:.3f}"
     checks.true("exposed communication", exposed - 0.03 <= lost <= most + 0.03, words)
 

@@ -14,6 +14,7 @@ from rightpool.api.ledger import LedgerEntry
 from tests.gpu.move_pools import Case
 
 GOES_ON: Final = "goes on from step "
+_RECENT: Final = 10  # lines that tell the slope and the roughness of a curve
 LOSS_JUMPS: Final = 0.05  # of a loss that is no more of the same curve, where the curve itself is smoother
 
 
@@ -57,7 +58,7 @@ def result(case: Case, profile: dict[str, Any], entry: dict[str, Any], before: s
     went_on = [int(line.split()[-1]) for line in after.splitlines() if line.startswith(GOES_ON)]
     ledger, curve = LedgerEntry.from_dict(entry), _printed(before)
     [(step, last), *_] = curve[-1:] or [(0, math.nan)]
-    [(_, first), *_] = _printed(after)[:1] or [(0, math.nan)]
+    [(later, first), *_] = _printed(after)[:1] or [(0, math.nan)]
     made = Result(
         case=case.name,
         source=f"{entry['from']['chips']} × {entry['from']['pool']}",
@@ -77,7 +78,7 @@ def result(case: Case, profile: dict[str, Any], entry: dict[str, Any], before: s
     complaint = "" if made.outcome == wanted else f"{made.outcome} instead of {wanted}"
     if not went_on or went_on[-1] < step:
         complaint += f" the program began anew: at step {step} before, went on from {went_on}"
-    elif not abs(first - last) <= max(LOSS_JUMPS * abs(last), 2.0 * _roughness([loss for _, loss in curve])):
+    elif not _goes_on(curve, later, first):
         complaint += f" the loss jumped from {last} to {first}"
     return dataclasses.replace(made, complaint=complaint.strip())
 
@@ -93,9 +94,19 @@ def _printed(log: str) -> list[tuple[int, float]]:
     return [(int(step), float(loss)) for _, step, _, loss, *_ in words]
 
 
-def _roughness(losses: Sequence[float]) -> float:
-    """The largest change from one printed loss to the next, of the last ten."""
-    return max((abs(after - before) for before, after in pairwise(losses[-10:])), default=0.0)
+def _goes_on(curve: Sequence[tuple[int, float]], step: int, loss: float) -> bool:
+    """Whether a loss at a step is of the same curve: from the last one to what it comes to by its slope until there,
+    give or take LOSS_JUMPS or twice the largest change from one line to the next. A faster chip makes more steps from
+    one line to the next."""
+    recent = curve[-_RECENT:]
+    if not recent:
+        return False
+    (early, former), (late, last) = recent[0], recent[-1]
+    slope = (last - former) / (late - early) if late > early else 0.0
+    trend = last + slope * (step - late)
+    rough = max((abs(after - before) for (_, before), (_, after) in pairwise(recent)), default=0.0)
+    room = max(LOSS_JUMPS * abs(last), 2.0 * rough)
+    return min(last, trend) - room <= loss <= max(last, trend) + room
 
 
 def table(results: Iterable[Result]) -> str:

@@ -19,8 +19,11 @@ from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_profiles import Labelled, read
 from tests.gpu.labelled_programs import PROGRAMS
 
-RUNS = tuple(read(Path(__file__).with_name("recorded") / "labelled_gpu_runs.jsonl"))
-
+_RECORDED = Path(__file__).with_name("recorded")
+RUNS = tuple(read(_RECORDED / "labelled_gpu_runs.jsonl"))
+# Two or three at a time beside a cluster that ran jobs, all on one host: the pace of those that wait for their
+# processor changed, and more of them are left undecided.
+SIDE_BY_SIDE = tuple(read(_RECORDED / "labelled_gpu_runs_side_by_side.jsonl"))
 
 RIGHT = 0.95  # of all runs, at least; the others are left undecided
 
@@ -29,7 +32,7 @@ def named(run: Labelled) -> bool:
     return diagnose(run.profile, load_catalog().get(run.chip)).bottleneck.value in run.labels
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.name}-{run.chip}")
+@pytest.mark.parametrize("run", RUNS + SIDE_BY_SIDE, ids=lambda run: f"{run.name}-{run.chip}")
 def test_the_bottleneck_is_named_or_the_program_is_not_steady_yet(run: Labelled) -> None:
     diagnosis = diagnose(run.profile, load_catalog().get(run.chip))
     undecided = diagnosis.bottleneck is Bottleneck.UNKNOWN and run.profile.steadiness is Steadiness.WARMING_UP
