@@ -20,6 +20,7 @@ from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.slow_start import windows_after_start
 from rightpool.profiles.steadiness import pace
 
 if TYPE_CHECKING:
@@ -179,7 +180,10 @@ def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tup
     if slowed and (migration.action is Action.UPDATE or migration.healthy_baseline is None):
         return None, ()
     # What was before a fault that throttles its chips is not what it leaves.
-    recent = pace(variation, migration.moving.revision, unit, 1 if slowed else MOST_WINDOWS)
+    # Nor is a slow start, which the first windows there are not compared with.
+    window = job.spec.profiling.window.total_seconds()
+    most = MOST_WINDOWS if variation is None else windows_after_start(variation, migration.moving.since, window)
+    recent = pace(variation, migration.moving.revision, unit, 1 if slowed else most)
     if variation is None or recent is None:
         return None, ()
     level = Level(recent.rate, now, recent.windows, unit)
