@@ -23,8 +23,22 @@ from rightpool.simulation.noise import NOISES
 
 # Jobs of one seed, by story, and its noises where not all. A simulated day of a job costs a CPU second or two, less
 # where there are many in a fleet.
-JOBS = {"saving": 48, "worse": 16, "bad pool": 8, "in time": 24, "late": 24, "crowded": 24, "mixed": 200}
-ONLY = {"bad pool": ("quiet",), "crowded": ("quiet", "blocks-10m"), "mixed": ("ar-10m",)}
+JOBS = {
+    "saving": 48,
+    "worse": 16,
+    "slow start": 8,
+    "bad pool": 8,
+    "in time": 24,
+    "late": 24,
+    "crowded": 24,
+    "mixed": 200,
+}
+ONLY = {
+    "slow start": ("quiet", "ar-10m"),
+    "bad pool": ("quiet",),
+    "crowded": ("quiet", "blocks-10m"),
+    "mixed": ("ar-10m",),
+}
 WORKERS = 2
 
 

@@ -40,6 +40,8 @@ BARS: Final = {
     "right moves made within 2 h": Bar(least=0.95),
     "right moves undone": Bar(most=0.02),
     "wrong moves undone within 6 h": Bar(least=0.95),
+    "moves of slow starters made": Bar(least=0.95),
+    "moves of slow starters undone": Bar(most=0.02),
     # At most five before their verdicts make a pattern, then one after 1, 2, 4, 8, 16 and 32 hours.
     "jobs moved to a bad pool in three days": Bar(most=11.0, share=False),
     # A trial comes after twice as long as the last one.

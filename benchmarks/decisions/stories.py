@@ -95,6 +95,37 @@ def worse(noise: str, seed: int, count: int) -> Counts:
     return {"wrong moves undone within 6 h": [(back, max(len(moved), 1))]}
 
 
+def slow_start(noise: str, seed: int, count: int) -> Counts:
+    """Half a day. Wherever a job starts it is half as fast for three quarters of an hour, as with a cache that is cold
+    then. After four hours the price of another pool falls by 25%."""
+    pools = [pool("base", A100, 3.00), pool("turns", A100, 3.00)]
+    maker = Maker(seed, noise, pools, DAY)
+    trace, simulator = Trace(), world(pools)
+    simulator.watch = trace
+    jobs = [maker.job("base", 4, adaptation=OFTEN) for _ in range(count)]
+    for job in jobs:
+        usual = job.rate
+        job.rate = lambda place, job=job, usual=usual: (  # type: ignore[misc]
+            usual(place) * (0.5 if _worked(job, place, simulator.now) < 0.75 * HOUR else 1.0)
+        )
+    simulator.add(jobs)
+    simulator.run(BEGAN + 4.0 * HOUR)
+    simulator.pools["turns"].priced(2.25)
+    simulator.run(BEGAN + 12.0 * HOUR)
+    moved = [job for job in jobs if trace.left[job.job.key]]
+    undone = sum(any(moved.rolled_back for moved in trace.left[job.job.key]) for job in moved)
+    return {
+        "moves of slow starters made": [(len(moved), count)],
+        "moves of slow starters undone": [(undone, max(len(moved), 1))],
+    }
+
+
+def _worked(job: SimulatedJob, place: Placement, now: float) -> float:
+    """Seconds since its first step where it is."""
+    child = next(child for child in job.children.values() if child.placement == place)
+    return now - child.works_from(job.delays)
+
+
 def bad_pool(noise: str, seed: int, count: int) -> Counts:
     """A week with the limits that a fleet has by default. A pool delivers 40% less than it promises, and is mended
     after three days. Readings are a minute apart, which this is not about."""
@@ -290,6 +321,7 @@ def _truly_saved(simulator: Simulator, job: SimulatedJob, home: Placement, price
 STORIES: Final[Mapping[str, Story]] = {
     "saving": saving,
     "worse": worse,
+    "slow start": slow_start,
     "bad pool": bad_pool,
     "in time": in_time,
     "late": late,

@@ -32,6 +32,20 @@ class SpanDifference(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class SlowStart(Record):
+    """How the job is slower at first wherever it starts, as with a cache that is cold then."""
+
+    windows: Count
+    """How long, in windows."""
+
+    lost_seconds: Quantity
+    """Time at its usual rate that does the work which is missing then, seconds."""
+
+    revision: Count
+    """The first of the Revisions since which every start that was looked at was slow."""
+
+
+@dataclass(frozen=True, slots=True)
 class Variation(Record):
     """What the newest windows of a Revision were measured at, and how much such measurements differ by themselves."""
 
@@ -52,3 +66,6 @@ class Variation(Record):
 
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips in all windows of `recent`. Absent: in none of them."""
+
+    slow_start: SlowStart | None = None
+    """How slowly the job starts. Absent: it does not, or it has not run for two hours anywhere."""

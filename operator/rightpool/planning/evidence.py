@@ -166,6 +166,8 @@ class SaveMissing(Limit):
     """How often in a row."""
     next_at: float
     """Unix seconds when one is asked for again."""
+    late: float | None = None
+    """Seconds from when the last one was given up until one was complete; None where none was soon."""
 
 
 @dataclass(frozen=True, slots=True)

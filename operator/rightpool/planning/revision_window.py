@@ -17,6 +17,7 @@ from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.likeness import alike, expected_range
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import Field, RevisionKey, Sample
+from rightpool.profiles.slow_start import with_start_seen
 from rightpool.profiles.steadiness import counted
 from rightpool.profiles.step_count import Basis, StepCount
 from rightpool.profiles.track import Track
@@ -188,8 +189,9 @@ class RevisionWindow:
             self.track.throttled_at = now
         throughput = profile.throughput
         if profile.complete and throughput is not None and now >= self.passes_at:
-            self.variation = counted(
-                self.variation,
+            earlier = self.variation
+            variation = counted(
+                earlier,
                 self.key.revision,
                 throughput.value,
                 now,
@@ -197,6 +199,8 @@ class RevisionWindow:
                 profile.unit,
                 throttled=throttled,
             )
+            since = _since(job, self.key.revision)
+            self.variation = with_start_seen(earlier, variation, since, spec.window.total_seconds())
             self.windows += 1
             self.passes_at = self._passes_at(job)
         self.rebuild_at = now + min(REBUILD_SECONDS, spec.window.total_seconds()) * self._spread(job)
@@ -229,10 +233,14 @@ def observed_revision(job: Job) -> int | None:
 
 def _long_there(job: Job, number: int, now: float) -> bool:
     """Whether the Revision has run for so long that nothing can be its warm-up any more."""
+    since = _since(job, number)
+    return since is not None and now - since >= LONGEST_WARM_UP * job.spec.profiling.window.total_seconds()
+
+
+def _since(job: Job, number: int) -> float | None:
+    """Unix seconds since when all pods of the Revision have run; None where it is another one, or they have not."""
     ref = job.state.revision
-    if ref is None or ref.revision != number or ref.since is None:
-        return False
-    return now - ref.since >= LONGEST_WARM_UP * job.spec.profiling.window.total_seconds()
+    return None if ref is None or ref.revision != number else ref.since
 
 
 def _placement(job: Job, number: int) -> tuple[int, int]:

@@ -89,7 +89,8 @@ def counted(
         late, early = _mean(recent[-length:]), _mean(recent[-2 * length : -length])
         if late > 0.0 or early > 0.0:
             kept[length] = _added(kept.get(length), length, _difference(late, early))
-    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit, throttled)
+    slow = None if variation is None else variation.slow_start
+    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit, throttled, slow)
 
 
 def variance_of_difference(

@@ -334,9 +334,15 @@ def limit_text(limit: Limit, now: float) -> str:
                 f"no job of this size has moved to {pool} with success yet. The first moves are under way, and other "
                 "jobs wait for their verdict"
             )
-        case SaveMissing(attempts, next_at):
+        case SaveMissing(attempts, next_at, late):
             times = "once" if attempts == 1 else f"{attempts} times in a row"
-            return f"no save came when one was asked for, {times}; it is asked for again at {instant(next_at)}"
+            again = f"it is asked for again at {instant(next_at)}"
+            if late is None:
+                return f"no save came when one was asked for, {times}; {again}"
+            return (
+                f"no save came in time when one was asked for, {times}; one was complete {span(late)} after it was "
+                f"given up: if saves take so long, set checkpoint.timeout to more. {again[0].upper()}{again[1:]}"
+            )
         case SaveFailed(attempts, next_at):
             times = "once" if attempts == 1 else f"{attempts} times in a row"
             return (

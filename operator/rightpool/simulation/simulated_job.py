@@ -143,7 +143,9 @@ class SimulatedJob:
         job, number = self.job, observed_revision(self.job)
         revisions = {number: child.seen(now, self.delays) for number, child in self.children.items()}
         observed = NOT_OBSERVED
-        if number is not None and self.window is not None and self.window.key.revision == number:
+        if number is not None:
+            if self.window is None or self.window.key.revision != number:
+                self.window = RevisionWindow.of(job, number)  # heard from now on, whether it counts already or not
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
             observed = self.window.observe(job, None if pool is None else pool.accelerator, now)

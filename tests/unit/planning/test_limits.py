@@ -25,6 +25,7 @@ from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
 from rightpool.planning.job import Job
 from rightpool.planning.migration.transitions import advance
+from rightpool.planning.migration.unsaved import late_save
 from rightpool.profiles.steadiness import counted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -290,6 +291,21 @@ def test_a_save_that_is_seen_ends_the_wait() -> None:
     assert save_limit(world.observed(), world.now) is None
     periodic = changed(world.observed(), spec=world_module.spec(checkpoint={"mode": "Periodic"}))
     assert save_limit(periodic, world.now) is not None
+
+
+def test_a_save_that_comes_too_late_each_time_ends_no_wait_once_it_is_old() -> None:
+    world = unsaved(6000.0)
+    asked_at = world.job.state.history[-1].finished_at
+    assert world.job.state.history[-1].attempts > 1
+    world.now = world.saves = asked_at + 200.0
+    timeout = world.job.spec.checkpoint.timeout.total_seconds()
+    assert late_save(world.observed(), world.now + timeout) == world.saves
+    assert save_limit(world.observed(), world.now + timeout) is None
+    assert late_save(world.observed(), world.now + timeout + 1.0) is None
+    limit = save_limit(world.observed(), world.now + timeout + 1.0)
+    assert limit is not None
+    text = limit_text(limit, world.now)
+    assert "one was complete 3 min after it was given up" in text and "set checkpoint.timeout to more" in text
 
 
 def test_a_job_that_has_to_leave_is_not_asked_without_a_pause_either() -> None:

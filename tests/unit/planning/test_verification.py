@@ -15,7 +15,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
-from rightpool.api.variation import Variation
+from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.migration.verification import (
     MOST_WINDOWS,
     Verdict,
@@ -325,3 +325,33 @@ def test_the_noisier_the_job_the_longer_a_move_is_looked_at() -> None:
     spreads = [0.01, 0.05, 0.2, 0.5, 1.0]
     waits = [windows_until_settled(variation(1, 100.0, 100.0, spread), 3, 0.15) for spread in spreads]
     assert waits == sorted(waits) and waits[0] == 1 and waits[-1] == MOST_WINDOWS
+
+
+STARTS_SLOWLY = SlowStart(6, 900.0, 1)
+
+
+@pytest.mark.parametrize("windows", [3, 6, 8])
+def test_a_job_that_starts_slowly_anywhere_is_not_judged_by_its_start(windows: int) -> None:
+    rates = (75.0,) * min(windows, 6) + (400.0,) * max(windows - 6, 0)
+    known = replace(variation(2, 400.0, 100.0, windows=windows), recent=rates)
+    profile = complete_profile(2, rates[-1], 100.0)
+    assert verify(MOVE, profile, spec(), known).verdict is Verdict.WORSE
+    result = verify(MOVE, profile, spec(), replace(known, slow_start=STARTS_SLOWLY))
+    assert not (result.settled and result.verdict is Verdict.WORSE)
+    if windows > 6:
+        assert result.throughput == 400.0
+
+
+def test_where_a_slow_start_is_better_already_or_time_is_over_it_is_judged() -> None:
+    known = replace(variation(2, 400.0, 100.0), slow_start=STARTS_SLOWLY)
+    result = verify(MOVE, complete_profile(2, 400.0, 100.0), spec(), known)
+    assert (result.verdict, result.settled) == (Verdict.BETTER, True)
+    bad = replace(variation(2, 75.0, 100.0), slow_start=STARTS_SLOWLY)
+    result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), bad, last=True)
+    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+
+
+def test_a_place_that_stays_slow_after_a_slow_start_is_left() -> None:
+    known = replace(variation(2, 75.0, 100.0, windows=9), slow_start=STARTS_SLOWLY)
+    result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), known)
+    assert (result.verdict, result.settled) == (Verdict.WORSE, True)

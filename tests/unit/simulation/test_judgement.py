@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.decisions.attainable import off
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.stories import _truly_saved, in_time, late, saving
+from benchmarks.decisions.stories import _truly_saved, in_time, late, saving, slow_start
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -57,3 +57,9 @@ def test_what_neighbours_do_later_where_a_job_was_is_not_known_to_any_account() 
     """A day has eight turns of a neighbour that takes 25% for a third of the time: its mean is off by 3%, of which a
     saving of 15% makes six times as much."""
     assert off(np.random.default_rng(1), 200) == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_right_move_of_a_job_that_starts_slowly_is_kept() -> None:
+    counts = slow_start("quiet", 1, 2)
+    assert counts["moves of slow starters made"] == [(2, 2)]
+    assert counts["moves of slow starters undone"] == [(0, 2)]

@@ -6,6 +6,7 @@ from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.simulation.child import Delays
 from rightpool.simulation.simulator import Simulator
 
 CHIP = "A100-SXM4-80GB"
@@ -43,6 +44,17 @@ def test_a_move_saves_first_and_pays_for_one_place_at_a_time() -> None:
     assert job.truth.done == job.truth.worked or job.truth.worked - job.truth.done < job.rate(HERE) * 120.0
     hours_there = 3.0 - (moved.at - BEGAN) / HOUR
     assert job.truth.spent == pytest.approx(4 * (3.0 * (3.0 - hours_there) + 2.0 * hours_there), rel=0.02)
+
+
+def test_what_a_program_needs_to_load_is_lost() -> None:
+    """Not only until its containers run."""
+    simulator, maker, _ = fleet()
+    job = maker.job("here", 4, adaptation=AUTO)
+    job.delays = Delays(start=30.0, load=600.0)
+    simulator.add([job])
+    simulator.run(BEGAN + 3.0 * HOUR)
+    (moved,) = job.job.state.history
+    assert 600.0 < moved.lost_seconds < 800.0
 
 
 def test_nothing_moves_where_nothing_is_saved() -> None:

@@ -30,6 +30,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
+from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import (
     PRIOR_SD,
     doubt_between_places,
@@ -113,7 +114,8 @@ def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
     unknown = there.speed is None
     if track is not None and track.began is not None:
         whole = max(track.began, _begun(job)) <= there.since + window
-        level = _over(job, track, there.since, there.since + AFTER_SECONDS) if whole or unknown else None
+        end = max(there.since, _started(job)) + AFTER_SECONDS
+        level = _over(job, track, there.since, end) if whole or unknown else None
         if level is not None:
             return level
     return _of_profile(job, now) if unknown else known
@@ -219,7 +221,7 @@ def _over(job: Job, track: Track, start: float, end: float) -> Level | None:
     """The rate from Unix seconds `start` to `end`, as far as it was seen; None where that is less than a window."""
     if track.began is None or track.newest is None:
         return None
-    start, end = max(start, track.began, _begun(job)), min(end, track.newest)
+    start, end = max(start, track.began, _begun(job), _started(job)), min(end, track.newest)
     mean, profile = track.mean(start, end), _complete(job)
     if not mean or (profile is not None and end - start < _SHORTEST * profile.window):
         return None
@@ -231,3 +233,13 @@ def _begun(job: Job) -> float:
     """Unix seconds when Kubernetes last began to run what is seen now: while it was suspended it did nothing."""
     began = None if job.child is None else job.child.started_at
     return -math.inf if began is None else began
+
+
+def _started(job: Job) -> float:
+    """Unix seconds when the job is past its slow start, where it is known to have one; -inf where it has none."""
+    revision = job.state.revision
+    if revision is None or revision.since is None:
+        return -math.inf
+    slow = known_before(job.observed.variation, revision.revision)
+    window = job.spec.profiling.window.total_seconds()
+    return -math.inf if slow is None else revision.since + slow.windows * window

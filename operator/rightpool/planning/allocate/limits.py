@@ -36,7 +36,7 @@ from rightpool.planning.evidence import (
     TooManyAtOnce,
 )
 from rightpool.planning.job import Job
-from rightpool.planning.migration.unsaved import unsaved
+from rightpool.planning.migration.unsaved import late_save, unsaved
 from rightpool.profiles.steadiness import HOURS_SD, SPANS, doubt_of_ratio
 
 HOUR: Final = 3600.0
@@ -139,8 +139,10 @@ def asks_first(job: Job) -> bool:
 def save_limit(job: Job, now: float) -> Limit | None:
     """Why a job that did not save is not asked again yet; None where it is.
 
-    A save that was seen since, which the program can do after all, and an edit end the wait. In mode Periodic saves
-    come by themselves, and say nothing of how soon the next one will. Who has failed in a save that was asked for may
+    A save that was seen since, which the program can do after all, and an edit end the wait. After the second request
+    only a save that just came does, with which the job can leave: a save that takes longer than it is waited for comes
+    after each request, and would bring about the next one. In mode Periodic saves come by themselves, and say nothing
+    of how soon the next one will. Who has failed in a save that was asked for may
     save by itself and yet fail again: each time costs work and one of the failures that its Job may have, so that it is
     asked after a day, and each further time after twice as long.
     """
@@ -155,11 +157,13 @@ def save_limit(job: Job, now: float) -> Limit | None:
             return SaveFailed(times, next_at)
     attempts, asked_at = sum(entry.attempts for entry in held), held[-1].finished_at
     saved = job.observed.checkpoint_at
-    if saved is not None and saved > asked_at and job.spec.checkpoint.mode is CheckpointMode.SIGNAL:
+    since = saved is not None and saved > asked_at and job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+    if (since and attempts == 1) or late_save(job, now) is not None:
         return None
     first = max(FIRST_RETRY_SECONDS, job.spec.adaptation.cooldown.total_seconds())
     wait = min(first * 2.0 ** min(attempts - 1, 16), max(first, LONGEST_RETRY_SECONDS))
-    return SaveMissing(attempts, asked_at + wait) if now < asked_at + wait else None
+    late = saved - asked_at if since and saved is not None and saved - asked_at <= first else None
+    return SaveMissing(attempts, asked_at + wait, late) if now < asked_at + wait else None
 
 
 def job_limit(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float, *, met: bool = True) -> Limit | None:

@@ -84,7 +84,15 @@ def age_class(job: Job, now: float) -> int:
 
 
 def restart_seconds(job: Job) -> float:
-    """Seconds without progress that moving this job costs: what its last move took, else a typical start and a save."""
+    """Seconds of work that moving this job costs: what its last move took, else a typical start and a save; and what is
+    missing while it starts slowly."""
+    variation = job.observed.variation or job.state.variation
+    slow = None if variation is None else variation.slow_start
+    return _pause_seconds(job) + (0.0 if slow is None else slow.lost_seconds)
+
+
+def _pause_seconds(job: Job) -> float:
+    """Seconds without any progress."""
     for entry in reversed(job.state.history):
         if entry.lost_seconds > 0.0:
             return entry.lost_seconds

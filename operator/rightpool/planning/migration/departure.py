@@ -18,8 +18,10 @@ from rightpool.planning.migration.ending import end_migration, with_avoided, wit
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
+from rightpool.planning.migration.unsaved import late_save
 from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.slow_start import windows_after_start
 from rightpool.profiles.steadiness import pace
 
 if TYPE_CHECKING:
@@ -63,7 +65,9 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
         return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
-    return with_phase(job, replace(migration, saved_before=job.observed.checkpoint_at), Phase.CHECKPOINTING, now)
+    # The save that came too late for the last attempt is one to leave with.
+    before = job.observed.checkpoint_at if late_save(job, now) is None else job.state.history[-1].finished_at
+    return with_phase(job, replace(migration, saved_before=before), Phase.CHECKPOINTING, now)
 
 
 def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
@@ -179,7 +183,10 @@ def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tup
     if slowed and (migration.action is Action.UPDATE or migration.healthy_baseline is None):
         return None, ()
     # What was before a fault that throttles its chips is not what it leaves.
-    recent = pace(variation, migration.moving.revision, unit, 1 if slowed else MOST_WINDOWS)
+    # Nor is a slow start, which the first windows there are not compared with.
+    window = job.spec.profiling.window.total_seconds()
+    most = MOST_WINDOWS if variation is None else windows_after_start(variation, migration.moving.since, window)
+    recent = pace(variation, migration.moving.revision, unit, 1 if slowed else most)
     if variation is None or recent is None:
         return None, ()
     level = Level(recent.rate, now, recent.windows, unit)

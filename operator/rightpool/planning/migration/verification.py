@@ -17,6 +17,7 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import promise_of
 from rightpool.profiles.profile import Profile
+from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import SPANS, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
 
 if TYPE_CHECKING:
@@ -174,6 +175,12 @@ def verify(
         about = f"{migration.id} to r{migration.target.revision}"
         raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
     seen = pace(variation, migration.target.revision, profile.unit)
+    last = last or (seen is not None and seen.windows >= MOST_WINDOWS)
+    # What the job does at first wherever it starts says nothing of the place.
+    start = known_before(variation, migration.target.revision)
+    starts = start is not None and (seen is None or seen.windows <= start.windows)
+    if start is not None and seen is not None and not starts:
+        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - start.windows)
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
@@ -190,7 +197,6 @@ def verify(
     step = None if seen is None else _step(migration, spec, variation, windows)
     if step is not None:
         measured, sd, freedom = step.log, step.sd, step.freedom
-    last = last or windows >= MOST_WINDOWS
     promise, believed, weight, short = promise_of(migration), measured, 1.0, False
     if promise is not None:
         broken = promise.broken(measured, sd)
@@ -211,6 +217,7 @@ def verify(
 
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
+        settled = settled and (last or not starts or verdict is Verdict.BETTER)
         return Verification(
             verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
         )
