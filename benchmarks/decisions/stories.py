@@ -243,7 +243,7 @@ def _idle_since(job: SimulatedJob, first: float) -> float:
     return sum(end - begin for begin, end in job.truth.gaps if begin >= first - 60.0)
 
 
-def mixed(noise: str, seed: int, count: int) -> Counts:
+def mixed(noise: str, seed: int, count: int, hours: float = DAY) -> Counts:
     """A day of a fleet whose jobs begin anywhere, on chips of which the model is as wrong as it says it may be."""
     pools = [
         pool("a100", A100, 3.43),
@@ -252,7 +252,7 @@ def mixed(noise: str, seed: int, count: int) -> Counts:
         pool("l40s", L40S, 1.86),
         pool("a10g", A10G, 1.006),
     ]
-    maker = Maker(seed, noise, pools, DAY, error=1.0)
+    maker = Maker(seed, noise, pools, hours, error=1.0)
     simulator = world(pools)
     draw = np.random.default_rng([seed, 7])
     jobs = []
@@ -260,9 +260,10 @@ def mixed(noise: str, seed: int, count: int) -> Counts:
         name, chips = str(draw.choice(["a100", "a100", "h100", "l40s", "a10g"])), int(draw.choice([1, 2, 4, 8]))
         jobs.append((Placement(name, chips, 1), maker.job(name, chips, adaptation={"mode": "Auto"})))
     simulator.add(job for _, job in jobs)
-    simulator.run(BEGAN + DAY * HOUR)
+    simulator.run(BEGAN + hours * HOUR)
     prices = {made.pool.name: made.pool.price.on_demand or 0.0 for made in pools}
-    stay = oracle = paid = 0.0
+    saved: list[tuple[float, float]] = []
+    spent: list[tuple[float, float]] = []
     for home, job in jobs:
         worked = job.truth.done
         factor = float(np.mean(job.noise(home.pool)))
@@ -270,13 +271,10 @@ def mixed(noise: str, seed: int, count: int) -> Counts:
             name: prices[name] * home.chips / (job.rate(Placement(name, home.chips, 1)) * factor) / HOUR
             for name in prices
         }
-        stay += costs[home.pool] * worked
-        oracle += min(costs.values()) * worked
-        paid += job.truth.spent
-    return {
-        "share of the oracle's saving": [(stay - paid, stay - oracle)],
-        "cost against staying": [(paid, stay)],
-    }
+        stay, oracle, paid = costs[home.pool] * worked, min(costs.values()) * worked, job.truth.spent
+        saved.append((stay - paid, stay - oracle))
+        spent.append((paid, stay))
+    return {"share of the oracle's saving": saved, "cost against staying": spent}
 
 
 def _nodes(chips: float) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.decisions.attainable import off
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.stories import _truly_saved, in_time, late, saving, slow_start
+from benchmarks.decisions.stories import _truly_saved, in_time, late, mixed, saving, slow_start
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -26,6 +26,13 @@ def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:
     counts = in_time("blocks-10m", 1, 2, work=5.0)
     assert counts["moved for a deadline in time, slack 30%"] == [(0, 2)]
     assert late("blocks-10m", 1, 2, work=5.0)["true misses repaired in time"] == [(2, 2)]
+
+
+def test_one_fleet_tells_how_surely_it_tells_its_saving() -> None:
+    """A few large jobs make up most of it."""
+    for measure, counts in mixed("quiet", 1, 4, hours=0.5).items():
+        found = row("quiet", measure, counts)
+        assert len(counts) == 4 and found.low < found.value < found.high
 
 
 def test_what_a_job_could_not_have_done_at_home_counts_in_the_truth() -> None:
