@@ -203,16 +203,20 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             # Outside of compiled functions a loop along data may be one over time, as in the first call of a recurrent
             # network: what it carries has to come in again to be parameters.
             doubtful = alone and any(len(shape) > 1 for shape in turns.scanned)
-            track = Track(layout.weight, rows is not batch.none, layout.trains, opaque=steps is None)
+            changed = max(0.0, layout.state - turns.handed_on)
+            trains = layout.trains and (changed > 0.0 or not turns.handed_on)
+            track = Track(layout.weight, rows is not batch.none, trains, opaque=steps is None)
+            # An evaluation may hand parameters back, and with them statistics that it has changed.
+            track.keeps = turns.handed_on > changed and turns.parameters is None
             if alone:
                 track = _alone.setdefault(layout.state, track)
                 track.has_rows = track.has_rows and rows is not batch.none
             track.doubtful = track.doubtful or doubtful
-            track.recurs = track.recurs or (steps != 1 and layout.trains and not doubtful)
+            track.recurs = track.recurs or (steps != 1 and trains and not doubtful)
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products, track.parameters = turns.products, None if mapped else turns.parameters
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
-            track.probes, track.state = _PROBES, max(0.0, layout.state - turns.handed_on)
+            track.probes, track.state = _PROBES, changed
             track.constant, track.alike = _reference(layout.batch), layout.alike
             entry = track, rows, steps or 0
             platform = layout.platform or platform
@@ -333,7 +337,7 @@ def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
     leaves = sys.modules["jax"].tree_util.tree_leaves
     track.probes -= 1
     given = {id(leaf) for leaf in leaves((args, kwargs))}
-    if _comes_in(track.returned, given, track):
+    if not track.keeps and _comes_in(track.returned, given, track):
         track.recurs = track.feeds_itself = True
     if _newest is not None and _newest[0] is not track:
         if _comes_in(_newest[1], given, track):
@@ -372,6 +376,8 @@ def _join(track: Track, other: Track) -> None:
         return
     if max(track.probes, other.probes) > _PROBES - 2 or not (track.trains and other.trains and other.fed_by is track):
         return  # the first call can't show what is its own
+    if track.keeps or other.keeps:
+        return
     main, lesser = (track, other) if track.weight >= other.weight else (other, track)
     main.recurs, lesser.joins = True, main
 

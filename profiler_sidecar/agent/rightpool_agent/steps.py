@@ -69,6 +69,7 @@ class Track:
         "has_rows",
         "joined",
         "joins",
+        "keeps",
         "last",
         "missed",
         "opaque",
@@ -105,6 +106,7 @@ class Track:
         self.constant: Any = None  # weak reference to what may be the batch, while it has been the same in each call
         self.alike: Any = ()  # arguments with the batch, where its shapes are those of parameters
         self.recurs = False  # what it returned was given to it again: parameters
+        self.keeps = False  # most of its state is merely handed on, and it trains nothing of it as far as is seen
         self.doubtful = False  # it is a step only if it recurs
         self.feeds_itself = False  # the same, and the very arrays
         self.fed_by: Track | None = None  # what another had returned was given to it

@@ -17,8 +17,10 @@ from . import torch_loader
 
 _MAX_SCANS = 8
 _MAX_CALLS = 4096
+_MAX_PARTS = 64
 
 _watched: dict[int, Root] = {}  # id(module) → what is known of it
+_made_of: dict[int, list[int]] = {}  # id(module without a forward pass) → ids of its parts
 _owners: dict[int, list[Any]] = {}  # id(parameter) → [weak reference to it, id(module), …] up to the root
 _patched: dict[Any, Any] = {}  # class → its own `__call__`, or None where it inherits one
 _scans = 0
@@ -34,11 +36,23 @@ optimizers = 0  # groups of parameters that optimizers of PyTorch's were given
 class Root:
     """A module that is called with the batch."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, part: bool = False) -> None:
+        self.part = part  # of a module that is never called itself
         self.calls: list[tuple[int | None, Any]] = []  # (rows, weak reference to the first array)
         self.total = 0  # calls so far
         self.again = False  # was it called with the batch of the call before?
         self.first = self._time_first(module)
+
+    def called(self, args: Any, kwargs: Any) -> None:
+        """Remember the rows of a forward pass that trains."""
+        rows, first = _rows(args, kwargs, self.first)
+        if len(self.calls) >= _MAX_CALLS:
+            del self.calls[: _MAX_CALLS // 2]
+        if self.calls and first is not None and _same(self.calls[-1][1], first):
+            self.again = True
+        else:
+            self.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
+            self.total += 1
 
     @staticmethod
     def _time_first(module: Any) -> bool:
@@ -115,8 +129,44 @@ def watch(parameters: list[Any]) -> None:
         _scans += 1
         _scan()
     keys = set(chain(parameters))
-    for module in _modules(keys):
+    for key in keys.intersection(_watched):
+        _watched[key].part = False
+    found = _modules(keys)
+    for module in found:
         _watch(module)
+    if found and all(_has_no_forward(one) for one in found):
+        trained = {id(one) for one in parameters}
+        parts = {id(part): part for one in found for part in _parts(one, trained)}
+        for part in list(parts.values())[:_MAX_PARTS]:
+            if id(part) not in _watched:
+                _watch(part, part=True)
+        for module in found:
+            _made_of[id(module)] = list(parts)
+            weakref.finalize(module, _made_of.pop, id(module), None).atexit = False
+
+
+def made_of(keys: list[int]) -> list[int]:
+    """Ids of the parts that are called in place of these modules, which have no forward pass; empty where they have."""
+    found = {one for key in keys for one in _made_of.get(key, ())}
+    return list(found) if all(one in _watched for one in found) else []
+
+
+def _has_no_forward(module: Any) -> bool:
+    base = sys.modules["torch.nn.modules.module"].Module
+    return type(module).forward is base.forward and "forward" not in module.__dict__
+
+
+def _parts(module: Any, trained: set[int]) -> list[Any]:
+    """The outermost modules inside with a forward pass of their own that have some of these parameters."""
+    found: list[Any] = []
+    for child in module.__dict__.get("_modules", {}).values():
+        if child is None:
+            continue
+        if _has_no_forward(child):
+            found += _parts(child, trained)
+        elif any(id(one) in trained for one in child.parameters()):
+            found.append(child)
+    return found
 
 
 def _all_modules() -> list[Any]:
@@ -148,10 +198,10 @@ def _modules(keys: set[int]) -> list[Any]:
     return [one for one in _all_modules() if id(one) in keys and id(one) not in _watched] if keys else []
 
 
-def _watch(module: Any) -> None:
+def _watch(module: Any, part: bool = False) -> None:
     if "ScriptModule" in {base.__name__ for base in type(module).__mro__}:
         return
-    _watched[id(module)] = Root(module)
+    _watched[id(module)] = Root(module, part)
     weakref.finalize(module, _watched.pop, id(module), None).atexit = False
     kind = type(module)
     if kind.__name__ != "OptimizedModule":
@@ -237,24 +287,21 @@ def _note(module: Any, args: Any, kwargs: Any) -> bool:
     global _busy, seen, forwards
     if _busy or in_backward:
         return False
+    root = _watched[id(module)]
+    if root.part:  # several make one forward pass, so that they tell nothing of how many there were
+        if _is_grad_enabled():
+            root.called(args, kwargs)
+        return False
     if not _is_grad_enabled():
         torch_loader.evaluated()
         return False
     _busy = True
     if module.training or not seen:
-        root = _watched[id(module)]
         if module.training:
             seen = True
         forwards += 1
         torch_loader.forward()
-        rows, first = _rows(args, kwargs, root.first)
-        if len(root.calls) >= _MAX_CALLS:
-            del root.calls[: _MAX_CALLS // 2]
-        if root.calls and first is not None and _same(root.calls[-1][1], first):
-            root.again = True
-        else:
-            root.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
-            root.total += 1
+        root.called(args, kwargs)
     else:
         torch_loader.evaluated()
     return True

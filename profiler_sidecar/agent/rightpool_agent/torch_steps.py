@@ -72,6 +72,7 @@ class Optimizer:
         self.device = parameters[0].device.type if parameters else None
         self.split = any(_is_split(one) for one in parameters)
         self.chain = torch_roots.chain(parameters)
+        self.parts = torch_roots.made_of(self.chain)
 
 
 def install(module: Any) -> None:
@@ -253,11 +254,32 @@ def _take_calls(known: Optimizer) -> bool:
             rows = sum(found)  # gradients of several passes, of a module that all optimizers train
         else:
             known.known = False
+    if not fresh and not again:
+        rows = _take_parts(known, passes)
     if rows is None:
         known.known = False
     else:
         known.rows += rows
     return again and not fresh
+
+
+def _take_parts(known: Optimizer, passes: int) -> int | None:
+    """The same of the parts of a module that is not called itself: those that were called must agree."""
+    totals: set[int | None] = set()
+    for key in known.parts:
+        root = torch_roots.watched(key)
+        if root is None:
+            return None
+        new = root.total - known.taken.get(key, 0)
+        known.taken[key] = root.total
+        again, root.again = root.again, False
+        found = [one for one, _ in root.calls[-new:]] if new else []
+        single = new == 1 or (new == passes == _in_a_row and len(_optimizers) == 1)
+        if new and single and not again and len(found) == new and None not in found:
+            totals.add(sum(one or 0 for one in found))
+        elif new or again:
+            totals.add(None)
+    return totals.pop() if len(totals) == 1 else None
 
 
 def _meet(optimizer: Any) -> Optimizer | None:

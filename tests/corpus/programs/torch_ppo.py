@@ -1,5 +1,5 @@
 # CleanRL ppo: a rollout without gradients, then epochs of minibatches; the agent is never called itself
-# torch+torch._dynamo
+# torch+torch._dynamo quick
 import torch
 
 torch.manual_seed(0)
