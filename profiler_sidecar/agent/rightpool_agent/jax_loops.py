@@ -64,6 +64,8 @@ def find(closed: Any) -> Turns:
     handed_on = sum(_bytes(var) for var in jaxpr.outvars if _is_float(var) and _hashable(var) in given)
     try:
         trained = jax_parameters.trained(walk.body or jaxpr)
+        if walk.body is not None and jax_parameters.trained(jaxpr, outside=True) is not None:
+            trained = None  # the loop does not train all of them
     except Exception:
         trained = None  # steps are known all the same
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on, trained)

@@ -6,6 +6,10 @@ depend on each of them. Momentum changes what it belongs to and nothing else, as
 of a normalization. A target network is used for gradients as well, but its new values are made from new parameters,
 element by element, and not the other way round.
 
+Where one function updates two networks in a row, and the second one learns from the first one's new parameters, as in a
+GAN, the first one's momentum acts on both. It does so by these new parameters alone: they are followed on as if they
+were the old ones.
+
 Nothing is told where that is not clear: where a state of another kind (of a recurrent network, of an environment)
 comes back, and where gradients are made in another function.
 """
@@ -53,6 +57,7 @@ _REFERENCES = ("get", "swap", "addupdate", "ref_get", "ref_swap", "ref_addupdate
 # What is known of a value, as sets of arrays that came in, one bit for each: (those that it depends on, those that it
 # is made from element by element).
 Sources = tuple[int, int]
+Changed = list[tuple[Any, Sources]]  # what comes out
 _NONE: Sources = (0, 0)
 
 
@@ -73,29 +78,41 @@ class Parameters:
     __hash__ = None  # type: ignore[assignment]
 
 
-def trained(closed: Any) -> Parameters | None:
+def trained(closed: Any, outside: bool = False) -> Parameters | None:
     """The parameters among what goes into this step, or into the body of a loop of steps; None if that is not clear.
-    Raises whatever an unknown form of it leads to."""
+    outside: only those that no loop in it trains. Raises whatever an unknown form of it leads to."""
     jaxpr = jaxprs.opened(closed)
     kinds = {jaxprs.kind(var) for var in jaxpr.outvars}
     leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds]
     bits = {var: 1 << index for index, var in enumerate(leaves)}
-    known = {var: (bits.get(var, 0), bits.get(var, 0)) for var in jaxpr.invars}
-    ends = _Walk().through(jaxpr, [known[var] for var in jaxpr.invars])
-    changed = [
-        (var, sources)
-        for var, sources in zip(jaxpr.outvars, ends)
-        if _is_float(var) and not jaxprs.is_literal(var) and var not in bits
-    ]
-    return _judge(leaves, changed)
+    given = [(bits.get(var, 0), bits.get(var, 0)) for var in jaxpr.invars]
+
+    def changed(instead: dict[Any, Sources], walk: _Walk) -> Changed:
+        ends = zip(jaxpr.outvars, walk.through(jaxpr, given, instead))
+        return [(var, made) for var, made in ends if _is_float(var) and not jaxprs.is_literal(var) and var not in bits]
+
+    walk = _Walk()
+    found = changed({}, walk)
+    beside = _beside(found, len(leaves))
+    wide = _wide(beside)
+    renewed = {var: index for index, (var, _) in _pairs(leaves, found, wide).items() if index in wide}
+    if _used(jaxpr, set(renewed)):
+        # Not passed on, new values show what is used for gradients itself: state of the optimizer is not.
+        direct = {
+            index for index, n in enumerate(_beside(changed(dict.fromkeys(renewed, _NONE), _Walk()), len(leaves))) if n
+        }
+        pairs = _pairs(leaves, found, direct)
+        instead = {pairs[one][0]: (1 << one, 1 << one) for one in wide & direct if one in pairs}
+        wide &= _wide(_beside(changed(instead, _Walk()), len(leaves)))
+    if not outside and _trained_in_loop(leaves, found, {one for one in wide if walk.carried >> one & 1}, wide):
+        return None
+    return _judge(leaves, found, wide, max(beside, default=0))
 
 
-def _judge(leaves: list[Any], changed: list[tuple[Any, Sources]]) -> Parameters | None:
-    """leaves: arrays that may be parameters. changed: arrays that come out, and what they are made of."""
-    beside = _columns([reached & ~made for _, (reached, made) in changed], len(leaves))
-    most = max(beside, default=0)
-    wide = {index for index, count in enumerate(beside) if count and (count > _MANY or count >= _SHARE * most)}
-    own = _pairs(leaves, changed, wide)
+def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Parameters | None:
+    """leaves: arrays that may be parameters. changed: arrays that come out, and what they are made of. wide: leaves
+    that act on many others. most: on how many the one acts that acts on most."""
+    own = {index: sources for index, (_, sources) in _pairs(leaves, changed, wide).items()}
     if len(leaves) == len(own) == 1 and not most:
         return Parameters(leaves)  # there is nothing else
     found = wide.intersection(own)
@@ -112,7 +129,47 @@ def _judge(leaves: list[Any], changed: list[tuple[Any, Sources]]) -> Parameters 
         alone = to[one] & ~on[one]
         if alone and any(both[between] & alone for between in found if both[one] >> between & 1):
             return None  # it goes into gradients and has none itself, as what a recurrent network remembers
+    alike = {one: _alike(one, leaves, own, found) for one in found | targets}
+    if any(jaxprs.shape(leaves[one]) and alike[one] for one in found) or any(len(alike[one]) > 1 for one in targets):
+        return None  # momentum goes into gradients, as where one function makes several updates of the same arrays
     return Parameters([leaves[index] for index in sorted(found)]) if found else None
+
+
+def _beside(changed: Changed, width: int) -> list[int]:
+    """On how many arrays each one that comes in acts, beside those that are made from it element by element."""
+    return _columns([reached & ~made for _, (reached, made) in changed], width)
+
+
+def _wide(beside: list[int]) -> set[int]:
+    most = max(beside, default=0)
+    return {index for index, count in enumerate(beside) if count and (count > _MANY or count >= _SHARE * most)}
+
+
+def _used(jaxpr: Any, results: set[Any]) -> bool:
+    """Whether any of these results is used in the function that makes it."""
+    jaxpr = jaxprs.opened(jaxpr)
+    for equation in jaxpr.eqns:
+        if any(not jaxprs.is_literal(var) and var in results for var in equation.invars):
+            return True
+        inner = _called(equation)
+        if inner is not None and _used(inner, set(_inside(inner, equation, results))):
+            return True
+    return False
+
+
+def _called(equation: Any) -> Any:
+    """The jaxpr that this equation calls with all of its arguments; None if it calls none."""
+    for key in _CALLS:
+        inner = jaxprs.opened(equation.params.get(key))
+        if inner is not None and len(inner.invars) == len(equation.invars):
+            return inner
+    return None
+
+
+def _inside(inner: Any, equation: Any, results: set[Any]) -> dict[Any, Any]:
+    """These results of a call as the called jaxpr names them."""
+    pairs = zip(inner.outvars, equation.outvars)
+    return {var: out for var, out in pairs if out in results and not jaxprs.is_literal(var)}
 
 
 def _columns(rows: list[int], width: int) -> list[int]:
@@ -128,35 +185,62 @@ def _is_target(one: int, own: dict[int, Sources], among: int) -> bool:
     return any(others >> other & 1 and not own[other][1] >> one & 1 for other in own if others)
 
 
-def _pairs(leaves: list[Any], changed: list[tuple[Any, Sources]], wide: set[int]) -> dict[int, Sources]:
-    """Of each array that comes in: what its new value is made of. New values of fewest arrays are told first."""
-    found: dict[int, Sources] = {}
+def _trained_in_loop(leaves: list[Any], changed: Changed, carried: set[int], wide: set[int]) -> bool:
+    """Whether a loop inside the step trains any of these arrays, which it carries: all parameters that they act on act
+    on what comes out of it. What a recurrent network remembers does not depend on the layers that read it."""
+    own = _pairs(leaves, changed, wide)
+    for one in carried - set(own):
+        on = sum(1 << other for other in wide & set(own) if own[other][1][0] >> one & 1)
+        kind, paired = jaxprs.kind(leaves[one]), {var for var, _ in own.values()}
+        rest = [reached for var, (reached, _) in changed if jaxprs.kind(var) == kind and var not in paired]
+        if on and any(reached >> one & 1 and not on & ~reached for reached in rest):
+            return True
+    return False
+
+
+def _alike(one: int, leaves: list[Any], own: dict[int, Sources], among: set[int]) -> set[int]:
+    """Other arrays of the same shape and dtype that its new value is made from."""
+    kind, made = jaxprs.kind(leaves[one]), own[one][1]
+    return {other for other in among - {one} if made >> other & 1 and jaxprs.kind(leaves[other]) == kind}
+
+
+def _pairs(leaves: list[Any], changed: Changed, wide: set[int]) -> dict[int, tuple[Any, Sources]]:
+    """Of each array that comes in: its new value and what that is made of. Those of fewest arrays are told first."""
+    found: dict[int, tuple[Any, Sources]] = {}
     for var, sources in sorted(changed, key=lambda one: bin(one[1][1]).count("1")):
         kind, made = jaxprs.kind(var), sources[1]
         fitting = [index for index in range(len(leaves)) if made >> index & 1 and index not in found]
         fitting = [index for index in fitting if jaxprs.kind(leaves[index]) == kind]
         if fitting:
-            found[min(fitting, key=lambda index: (index in wide, index))] = sources
+            found[min(fitting, key=lambda index: (index in wide, index))] = var, sources
     return found
 
 
 class _Walk:
     def __init__(self) -> None:
         self._left = _MAX_EQUATIONS
+        self.carried = 0  # arrays that loops begin with, one bit for each
 
-    def through(self, jaxpr: Any, given: list[Sources]) -> list[Sources]:
-        """What the results of a jaxpr are made of. given: what its arguments are made of."""
+    def through(self, jaxpr: Any, given: list[Sources], instead: dict[Any, Sources] | None = None) -> list[Sources]:
+        """What the results of a jaxpr are made of. given: what its arguments are made of. instead: what is told of
+        some results to the equations that use them."""
         jaxpr = jaxprs.opened(jaxpr)
         known: dict[Any, Sources] = dict(zip(jaxpr.invars, given))
+        instead = instead or {}
+        visible = known if not instead else dict(known)
         for equation in jaxpr.eqns:
             self._left -= 1
             if self._left <= 0:
                 raise OverflowError
-            taken = [_NONE if jaxprs.is_literal(var) else known.get(var, _NONE) for var in equation.invars]
-            known.update(zip(equation.outvars, self._results(equation, taken)))
+            taken = [_NONE if jaxprs.is_literal(var) else visible.get(var, _NONE) for var in equation.invars]
+            within = {var: instead[var] for var in equation.outvars if var in instead}
+            results = self._results(equation, taken, within)
+            known.update(zip(equation.outvars, results))
+            if instead:
+                visible.update({**dict(zip(equation.outvars, results)), **within})
         return [_NONE if jaxprs.is_literal(var) else known.get(var, _NONE) for var in jaxpr.outvars]
 
-    def _results(self, equation: Any, taken: list[Sources]) -> list[Sources]:
+    def _results(self, equation: Any, taken: list[Sources], instead: dict[Any, Sources]) -> list[Sources]:
         name, params = equation.primitive.name, equation.params
         if name in _REFERENCES:
             raise NotImplementedError(name)
@@ -172,10 +256,10 @@ class _Walk:
         if name == "cond":
             ends = [self.through(branch, taken[1:]) for branch in params["branches"]]
             return [_united(ways) for ways in zip(*ends)]
-        for key in _CALLS:
-            inner = jaxprs.opened(params.get(key))
-            if inner is not None and len(inner.invars) == len(taken):
-                return self.through(inner, taken)
+        inner = _called(equation)
+        if inner is not None:
+            within = {var: instead[out] for var, out in _inside(inner, equation, set(instead)).items()}
+            return self.through(inner, taken, within)
         return [self._plain(equation, var, taken) for var in equation.outvars]
 
     def _plain(self, equation: Any, out: Any, taken: list[Sources]) -> Sources:
@@ -184,7 +268,7 @@ class _Walk:
             taken, invars = taken[1:], equation.invars[1:]  # what is chosen, not by what
         else:
             invars = equation.invars
-        if not shape and any(jaxprs.shape(var) for var in invars):
+        if not shape and any(jaxprs.elements(var) > 1 for var in invars):
             return _NONE  # a norm of many arrays, by which each is scaled, does not make one of the others
         reached = made = 0
         for var, (depends, elements) in zip(invars, taken):
@@ -196,6 +280,8 @@ class _Walk:
     def _repeated(self, body: Any, taken: list[Sources], consts: int, carried: int) -> list[Sources]:
         """A loop: what is carried goes in again. Nothing in it takes the place of an array from outside."""
         state = taken[consts : consts + carried]
+        for _, made in state:
+            self.carried |= made
         ends: list[Sources] = []
         for _ in range(_MAX_ROUNDS):
             ends = self.through(body, [*taken[:consts], *state, *taken[consts + carried :]])
