@@ -197,13 +197,20 @@ def worth_keeping(stored: Variation | None, now: Variation | None) -> bool:
     """Whether enough has been counted since the stored numbers to store them for their own sake.
 
     From an hour of windows on with every doubling, until as many are counted as are remembered: a fleet in which
-    nothing happens comes to rest. With any other write they are stored anyway.
+    nothing happens comes to rest. What a start has shown is stored at once: another process can't look at it again.
+    With any other write they are stored anyway.
     """
     if now is None or (stored is not None and stored.as_of >= now.as_of):
         return False
     if _pairs(now) < FIRST_KEPT:
         return False
-    return stored is None or _pairs(now) >= 2.0 * max(_pairs(stored), FIRST_KEPT / 2.0)
+    if stored is None or _slow_windows(stored) != _slow_windows(now):
+        return True
+    return _pairs(now) >= 2.0 * max(_pairs(stored), FIRST_KEPT / 2.0)
+
+
+def _slow_windows(variation: Variation) -> int:
+    return 0 if variation.slow_start is None else variation.slow_start.windows
 
 
 def _pairs(variation: Variation) -> float:

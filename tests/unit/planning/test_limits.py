@@ -24,6 +24,7 @@ from rightpool.planning.allocate.limits import (
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.evaluate.outlook import Outlook
 from rightpool.planning.job import Job
+from rightpool.planning.migration.commands import RequestCheckpoint, commands
 from rightpool.planning.migration.transitions import advance
 from rightpool.planning.migration.unsaved import late_save
 from rightpool.profiles.steadiness import counted
@@ -306,6 +307,19 @@ def test_a_save_that_comes_too_late_each_time_ends_no_wait_once_it_is_old() -> N
     assert limit is not None
     text = limit_text(limit, world.now)
     assert "one was complete 3 min after it was given up" in text and "set checkpoint.timeout to more" in text
+
+
+def test_a_job_that_leaves_with_a_late_save_is_not_asked_for_another_one() -> None:
+    world = unsaved(6000.0)
+    world.now = world.saves = world.job.state.history[-1].finished_at + 20.0
+    asked = decide(Action.MOVE, world_module.A10G, 2000.0)
+    job, phases = world.observed(), []
+    while not phases or phases[-1] not in (Phase.DRAINING, None):
+        job = advance(job, asked, world.policy, world.now, MigrationTexts())
+        phases.append(job.state.migration and job.state.migration.phase)
+        assert not any(isinstance(one, RequestCheckpoint) for one in commands(job)), "it would be ended while it saves"
+    assert phases[-2:] == [Phase.CHECKPOINTING, Phase.DRAINING]
+    assert job.state.migration is not None and job.state.migration.saved_at == world.saves
 
 
 def test_a_job_that_has_to_leave_is_not_asked_without_a_pause_either() -> None:

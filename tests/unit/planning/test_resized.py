@@ -10,6 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise, PremiseKind
+from rightpool.api.variation import SlowStart
 from rightpool.planning.evaluate.experience import measured_before
 from rightpool.planning.job import Job
 from rightpool.planning.migration.arrival import with_size_measured
@@ -55,6 +56,18 @@ def resized(windows: int, **fields: object) -> Job:
 def test_one_window_may_be_an_evaluation() -> None:
     assert with_size_measured(job := resized(2)) is job
     assert with_size_measured(resized(3)).state.history[-1].realised_throughput == 1000.0
+
+
+def test_a_slow_start_says_nothing_of_the_size() -> None:
+    def started(*rates: float) -> Job:
+        job = resized(3)
+        known = variation(1, 1000.0, NOW)
+        known = replace(known, recent=rates, slow_start=SlowStart(4, 600.0, 0))
+        return changed(job, variation=known)
+
+    assert with_size_measured(job := started(*[500.0] * 4, 1000.0, 1000.0)) is job
+    found = with_size_measured(started(*[500.0] * 4, 1000.0, 1000.0, 1000.0))
+    assert found.state.history[-1].realised_throughput == 1000.0
 
 
 def test_what_was_given_up_in_between_changes_nothing_and_what_moved_does() -> None:

@@ -1,13 +1,14 @@
 """How windows of a job differ by themselves, and what that says of means of them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
+from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.steadiness import (
@@ -157,6 +158,18 @@ def test_a_thousand_windows_are_five_writes() -> None:
             stored = variation
             written.append(number)
     assert written == [12, 24, 48, 96, 192]
+
+
+def test_what_is_learned_of_a_start_is_written_at_once() -> None:
+    plain = None
+    for number in range(400):
+        plain = counted(plain, 1, 1000.0, number * WINDOW, WINDOW)
+    assert plain is not None
+    slow = replace(plain, as_of=plain.as_of + WINDOW, slow_start=SlowStart(9, 1234.56789, 1))
+    assert worth_keeping(plain, slow)
+    stored = Variation.from_dict(slow.to_dict())
+    assert not worth_keeping(stored, replace(slow, as_of=slow.as_of + WINDOW)), "what is stored has fewer digits"
+    assert worth_keeping(stored, replace(plain, as_of=slow.as_of + WINDOW)), "else a restart would bring it back"
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=80))

@@ -24,6 +24,7 @@ from rightpool.planning.migration.verification import (
     verify,
 )
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
 # Without a complete Profile after this long on the target, nothing can be proven and the job stays where it is.
@@ -98,10 +99,16 @@ def with_size_measured(job: Job) -> Job:
     last = next((entry for entry in reversed(history) if entry.outcome is not Outcome.HELD), None)
     if revision is None or last is None or not last.resized or last.realised_throughput is not None:
         return job
-    seen = pace(job.observed.variation, revision.revision, last.unit)
+    variation = job.observed.variation
+    seen = pace(variation, revision.revision, last.unit)
     if last.outcome is not Outcome.CARRIED_OUT or last.target != revision.placement or seen is None:
         return job
-    if seen.windows < FEWEST_WINDOWS:
+    start = known_before(variation, revision.revision)  # it is slow then at any size
+    windows = seen.windows - (0 if start is None else start.windows)
+    if windows < FEWEST_WINDOWS:
+        return job
+    seen = pace(variation, revision.revision, last.unit, windows)
+    if seen is None:
         return job
     measured = replace(last, realised_throughput=seen.rate, throttled=throttled_now(job))
     return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))

@@ -65,9 +65,9 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
         return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
-    # The save that came too late for the last attempt is one to leave with.
-    before = job.observed.checkpoint_at if late_save(job, now) is None else job.state.history[-1].finished_at
-    return with_phase(job, replace(migration, saved_before=before), Phase.CHECKPOINTING, now)
+    # With the save that came too late for the last attempt it leaves: asked for another one, it would be ended in that.
+    migration = replace(migration, saved_before=job.observed.checkpoint_at, saved_at=late_save(job, now))
+    return with_phase(job, migration, Phase.CHECKPOINTING, now)
 
 
 def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
@@ -88,6 +88,8 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     # Who demands the move does not wait for the next save of a program that fails by itself.
     waits = failed and (asked or not migration.demanded)
     if (nothing_to_save and not waits) or job.spec.checkpoint.mode is CheckpointMode.NONE:
+        return _leaving(job, migration, now)
+    if migration.saved_at is not None:
         return _leaving(job, migration, now)
     saved = job.observed.checkpoint_at
     # Where no save was known when one was asked for, an old one may only have been heard of since.
