@@ -142,9 +142,9 @@ def save_limit(job: Job, now: float) -> Limit | None:
     A save that was seen since, which the program can do after all, and an edit end the wait. After the second request
     only a save that just came does, with which the job can leave: a save that takes longer than it is waited for comes
     after each request, and would bring about the next one. In mode Periodic saves come by themselves, and say nothing
-    of how soon the next one will. Who has failed in a save that was asked for may
-    save by itself and yet fail again: each time costs work and one of the failures that its Job may have, so that it is
-    asked after a day, and each further time after twice as long.
+    of how soon the next one will. Who has failed in a save that was asked for may save by itself and yet fail again:
+    each time costs work and one of the failures that its Job may have, so that it is asked after a day, and each
+    further time after twice as long.
     """
     held = unsaved(job.state.history)
     if not held or job.edited:
