@@ -83,11 +83,16 @@ def processes(cluster: Cluster) -> list[Identity]:
 def _in_cgroups(cluster: Cluster) -> Iterable[int]:
     """Processes in containers, which have separate network namespaces and may have lost their shim."""
     for folder in node.cgroup_folders(cluster):
-        for path in folder.rglob("cgroup.procs") if folder.exists() else ():
+        for group in _groups(folder):
             try:
-                yield from (int(line) for line in path.read_text().split())
+                yield from (int(line) for line in (group / "cgroup.procs").read_text().split())
             except OSError:
                 continue  # the group was removed meanwhile
+
+
+def _groups(top: Path) -> Iterable[Path]:
+    """A cgroup and all inside, innermost first. Without those that go meanwhile, of which `Path.rglob` raises."""
+    return (Path(folder) for folder, _, _ in os.walk(top, topdown=False))
 
 
 def _shims(cluster: Cluster) -> Iterable[int]:
@@ -113,10 +118,9 @@ def _remove_cgroups(cluster: Cluster) -> None:
     deadline = time.monotonic() + _SECONDS
     for top in node.cgroup_folders(cluster):
         while top.exists() and time.monotonic() < deadline:
-            folders = [path for path in top.rglob("*") if path.is_dir()]
-            for folder in (*sorted(folders, key=lambda path: len(path.parts), reverse=True), top):
+            for group in _groups(top):
                 try:
-                    folder.rmdir()
+                    group.rmdir()
                 except OSError:
                     pass
             if top.exists():
