@@ -16,6 +16,7 @@ from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
 from rightpool.planning.job import JobKey
+from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.simulated_job import SimulatedJob
 from rightpool.simulation.simulator import Simulator
 
@@ -81,10 +82,7 @@ def saving(noise: str, seed: int, count: int, hours: float = DAY) -> Counts:
 def worse(noise: str, seed: int, count: int) -> Counts:
     """Half a day. A pool that promises 25% delivers 30% less than it promised: the move is to be undone."""
     pools = [pool("base", A100, 3.00), pool("lame", A100, 2.25)]
-    maker = Maker(seed, noise, pools, DAY)
-    trace, simulator = Trace(), world(pools)
-    simulator.watch = trace
-    jobs = [maker.job("base", 4, adaptation=OFTEN) for _ in range(count)]
+    trace, simulator, jobs = _movable(noise, seed, count, pools)
     for job in jobs:
         usual = job.rate
         job.rate = lambda place, usual=usual: usual(place) * (0.6 if place.pool == "lame" else 1.0)  # type: ignore[misc]
@@ -99,10 +97,7 @@ def slow_start(noise: str, seed: int, count: int) -> Counts:
     """Half a day. Wherever a job starts it is half as fast for three quarters of an hour, as with a cache that is cold
     then. After four hours the price of another pool falls by 25%."""
     pools = [pool("base", A100, 3.00), pool("turns", A100, 3.00)]
-    maker = Maker(seed, noise, pools, DAY)
-    trace, simulator = Trace(), world(pools)
-    simulator.watch = trace
-    jobs = [maker.job("base", 4, adaptation=OFTEN) for _ in range(count)]
+    trace, simulator, jobs = _movable(noise, seed, count, pools)
     for job in jobs:
         usual = job.rate
         job.rate = lambda place, job=job, usual=usual: (  # type: ignore[misc]
@@ -118,6 +113,15 @@ def slow_start(noise: str, seed: int, count: int) -> Counts:
         "moves of slow starters made": [(len(moved), count)],
         "moves of slow starters undone": [(undone, max(len(moved), 1))],
     }
+
+
+def _movable(
+    noise: str, seed: int, count: int, pools: list[SimulatedPool]
+) -> tuple[Trace, Simulator, list[SimulatedJob]]:
+    """Where jobs will have been, a day, and so many jobs of four chips of the first pool that may move at any time."""
+    maker, trace, simulator = Maker(seed, noise, pools, DAY), Trace(), world(pools)
+    simulator.watch = trace
+    return trace, simulator, [maker.job(pools[0].pool.name, 4, adaptation=OFTEN) for _ in range(count)]
 
 
 def _worked(job: SimulatedJob, place: Placement, now: float) -> float:

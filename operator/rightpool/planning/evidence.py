@@ -84,7 +84,7 @@ class Bill:
     cost: float
     """Dollars, of the restart."""
     restart: float
-    """Seconds without progress."""
+    """Seconds of work that it costs: the pause, and what is missing while the job starts slowly."""
     horizon: float
     """Seconds that the gain is counted for."""
 

@@ -222,8 +222,8 @@ def _uncertain(job: Job, assessment: Assessment, decision: Decision) -> str:
 def _bill(bill: Bill) -> str:
     """Better, and not for long enough."""
     return (
-        f"a restart of {span(bill.restart)} costs {dollars(bill.cost)}, more than the {dollars(bill.gain)} that it "
-        f"would bring in the {span(bill.horizon)} looked at"
+        f"a restart loses {span(bill.restart)} of work, worth {dollars(bill.cost)}, more than the {dollars(bill.gain)} "
+        f"that it would bring in the {span(bill.horizon)} looked at"
     )
 
 
