@@ -231,7 +231,8 @@ def profile_of(pages: list[tuple[float, str]], chips: int) -> Any:
     # Rates over ten readings, as a Prometheus has them over its horizon.
     for number, page in enumerate(parsed):
         before = parsed[number - 10] if number >= 10 else None
-        sample = sample_of((reading_of([(before, page)], page.at, 60.0),))
+        span = 0.0 if before is None else page.at - before.at
+        sample = sample_of((reading_of([(before, page)], page.at, 60.0),), span)
         if sample is not None:
             window.append(sample)
     return build_profile(

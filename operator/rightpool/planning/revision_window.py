@@ -28,7 +28,7 @@ REBUILD_SECONDS: Final = 60.0
 # How long samples are kept, in windows. Older ones are not used, and would be most of the memory. More than 1, because
 # samples are dated by another clock.
 KEPT_WINDOWS: Final = 1.25
-# After so many windows a rate that still shifts does so for another reason than warming up: evaluation, epochs,
+# After so many windows a rate that still rises does so for another reason than warming up: evaluation, epochs,
 # neighbours. Waiting for it to hold still would be waiting for ever.
 LONGEST_WARM_UP: Final = 3.0
 

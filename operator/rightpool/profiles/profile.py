@@ -52,7 +52,7 @@ class Steadiness(StrEnum):
     """Whether decisions may use the window, and otherwise why not."""
 
     STEADY = "Steady"
-    WARMING_UP = "WarmingUp"  # too few steps, or the step time still shifts
+    WARMING_UP = "WarmingUp"  # too few steps, or the step time still falls
     STALE = "Stale"  # the newest reading is too old
     ABSENT = "Absent"  # there was no reading yet
 
@@ -163,7 +163,7 @@ def build_profile(
     The warm-up is excluded: the first steps, and all samples before the step time is stationary. A reading covers the
     time since the previous one, up to the age at which it would be stale. The profile is steady if readings cover
     enough of the window; otherwise it has the readings too. `before` is the previous profile, for hysteresis.
-    `warm`: the warm-up is known to be over, so that a step time that shifts is the job's own.
+    `warm`: the warm-up is known to be over, so that a step time that falls is the job's own.
     """
     was_steady = before is not None and before.steadiness is Steadiness.STEADY
     times = samples.times
@@ -208,9 +208,9 @@ def _after_warm_up(samples: Window, first: int, *, warm: bool) -> int | None:
     while first < len(steps) and steps[first] < WARM_UP_STEPS:  # False where missing
         first += 1
     series = samples.column(Field.STEP_SECONDS, first)
-    present = [index for index, value in enumerate(series) if value == value]
+    sign, present = 1.0, [index for index, value in enumerate(series) if value == value]
     if not present:
-        series = samples.column(Field.SAMPLES_PER_SECOND, first)
+        sign, series = -1.0, samples.column(Field.SAMPLES_PER_SECOND, first)  # rises as steps become faster
         present = [index for index, value in enumerate(series) if value == value]
     if not present:
         return first if len(steps) - first >= MIN_READINGS else None
@@ -222,7 +222,9 @@ def _after_warm_up(samples: Window, first: int, *, warm: bool) -> int | None:
         return first if slow else None
     if warm:
         return first
-    start = stationary_from([series[index] for index in present])
+    times = samples.times[first:]
+    apart = (times[present[-1]] - times[present[0]]) / (len(present) - 1)
+    start = stationary_from([sign * series[index] for index in present], max(1.0, samples.span / apart))
     if start is None:
         return None
     return first + present[start] if start else first

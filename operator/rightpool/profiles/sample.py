@@ -115,3 +115,5 @@ class Sample:
     """Fields that their source marks as derived instead of measured."""
     traits: ModelTraits | None = None
     """What the program says of its model; None where it says nothing."""
+    span: float = 0.0
+    """Seconds that its rates are taken over; 0 where they begin with the sample before."""

@@ -1,4 +1,10 @@
-"""Robust statistics of a few dozen readings, and a test for a shift. Quantiles are interpolated linearly."""
+"""Robust statistics of a few dozen readings, and a test for a warm-up. Quantiles are interpolated linearly.
+
+The test is of times, which a warm-up makes longer: a series that rises does so for another reason. Readings may
+overlap, as rates do that are taken over longer than readings are apart. Then neighbours are alike by what they share,
+and a series of them wanders where there is nothing but noise. So each half of it counts as so many readings as fit into
+its time side by side.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +17,10 @@ from typing import Final
 # standard error of the mean.
 _MAD_TO_SD: Final = 1.4826
 _MEDIAN_ERROR: Final = 1.2533
-# A shift must be both significant (in standard errors) and large enough to matter (relative).
+# A fall must be both significant (in standard errors) and large enough to matter (relative).
 _SIGNIFICANT: Final = 3.0
 _MATERIAL: Final = 0.05
-_MIN_HALF: Final = 3  # readings in each half
+_MIN_HALF: Final = 3  # readings in each half, side by side
 # The same of a few readings, whose spread says little: less in one of them shifts their mean by some percent.
 _MATERIAL_OF_FEW: Final = 0.2
 
@@ -41,50 +47,56 @@ def median(values: Sequence[float]) -> float:
     return quantile(sorted(values), 0.5)
 
 
-def shifted(values: Sequence[float]) -> bool:
-    """Whether the later half of a series has another level than the earlier half.
+def fell(values: Sequence[float], overlap: float = 1.0) -> bool:
+    """Whether the later half of a series is lower than the earlier half. overlap: see `stationary_from`.
 
     Compares the halves' medians with their standard error from the median absolute deviation within halves, so that
-    single slow readings (a checkpoint, a garbage collection) are no shift. False for too few values.
+    single slow readings (a checkpoint, a garbage collection) are no fall. False for too few values.
     """
     half = len(values) // 2
-    if half < _MIN_HALF:
+    if _side_by_side(half, overlap) < _MIN_HALF:
         return False
     early, late = values[:half], values[half:]
     before, after = median(early), median(late)
-    change = abs(after - before)
+    change = before - after
     if change <= _MATERIAL * max(abs(before), abs(after)):
         return False
     residuals = [abs(value - before) for value in early] + [abs(value - after) for value in late]
     sd = _MAD_TO_SD * median(residuals)
-    error = _MEDIAN_ERROR * sd * math.sqrt(1.0 / len(early) + 1.0 / len(late))
+    error = _MEDIAN_ERROR * sd * math.sqrt(sum(1.0 / _side_by_side(len(part), overlap) for part in (early, late)))
     return change > _SIGNIFICANT * error
 
 
-def stationary_from(values: Sequence[float]) -> int | None:
-    """Index from which a series is stationary; None if even its last readings shift.
+def _side_by_side(count: int, overlap: float) -> float:
+    """How many readings without an overlap fit into the time of so many in a row."""
+    return (count - 1) / overlap + 1.0
 
-    The start advances by eighths until no shift is left, and then past leading readings that differ from the rest: a
-    short ramp changes means but not medians. The part before is the warm-up.
+
+def stationary_from(values: Sequence[float], overlap: float = 1.0) -> int | None:
+    """Index from which a series falls no more; None if even its last readings do.
+
+    The start advances by eighths until no fall is left, and then past leading readings that are higher than the rest: a
+    short ramp changes means but not medians. The part before is the warm-up. overlap: the time that a reading is taken
+    over, in times between readings; at least 1.
     """
     count = len(values)
-    if count < 2 * _MIN_HALF:
+    if _side_by_side(count // 2, overlap) < _MIN_HALF:
         return _past_ramp(values, 0, _MATERIAL_OF_FEW) if count else 0
     step = max(1, count // 8)
     start = 0
-    while count - start >= 2 * _MIN_HALF:
-        if not shifted(values[start:]):
+    while _side_by_side((count - start) // 2, overlap) >= _MIN_HALF:
+        if not fell(values[start:], overlap):
             return _past_ramp(values, start)
         start += step
     return None if start else 0
 
 
 def _past_ramp(values: Sequence[float], start: int, material: float = _MATERIAL) -> int:
-    """The index after the leading readings that differ significantly from the median of the later half."""
+    """The index after the leading readings that are significantly higher than the median of the later half."""
     rest = values[start + (len(values) - start) // 2 :]
     level = median(rest)
     spread = _MAD_TO_SD * median([abs(value - level) for value in rest])
     limit = max(material * abs(level), _SIGNIFICANT * spread)
-    while start < len(values) - len(rest) and abs(values[start] - level) > limit:
+    while start < len(values) - len(rest) and values[start] - level > limit:
         start += 1
     return start

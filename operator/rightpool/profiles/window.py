@@ -62,10 +62,10 @@ class Window:
     """At most `capacity` samples of one Revision, in order of time.
 
     There is one writer. `version` grows with every change, so that callers can cache what they compute. `traits` is
-    what the program said last of its model.
+    what the program said last of its model, `span` that of the newest sample.
     """
 
-    __slots__ = ("_cells", "_layout", "capacity", "traits", "version")
+    __slots__ = ("_cells", "_layout", "capacity", "span", "traits", "version")
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         if capacity < 1:
@@ -75,6 +75,7 @@ class Window:
         self.capacity = capacity
         self.version = 0
         self.traits = UNKNOWN_TRAITS
+        self.span = 0.0
 
     def __len__(self) -> int:
         return len(self._cells) // self._layout.width
@@ -105,6 +106,7 @@ class Window:
         self._cells.extend(row)
         if sample.traits is not None and sample.traits != self.traits:
             self.traits = sample.traits
+        self.span = sample.span
         if len(self) > self.capacity:
             del self._cells[: (len(self) - self.capacity) * self._layout.width]
         self.version += 1

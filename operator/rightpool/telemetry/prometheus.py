@@ -46,7 +46,7 @@ class PrometheusReader:
         self._prometheus: Any = PrometheusConnect(
             url=url.rstrip("/"), session=session, retry=Retry(total=0, read=False)
         )
-        horizon = math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON))
+        self._horizon = horizon = math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON))
         chosen = registry.SOURCES if sources is None else sources
         self._queries = [(source, source.queries(horizon)) for source in chosen]
         self._timeout = timeout
@@ -74,7 +74,7 @@ class PrometheusReader:
         samples = {}
         for target in targets:
             own = [reading for readings in found if (reading := readings.get(target.key)) is not None]
-            sample = sample_of(own)
+            sample = sample_of(own, self._horizon)
             if sample is not None:
                 samples[target.key] = sample
         return TelemetryReading(samples, tuple(cycle.failures))

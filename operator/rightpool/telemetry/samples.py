@@ -48,8 +48,8 @@ def admissible(field: Field, value: float) -> float | None:
     return value
 
 
-def sample_of(readings: Iterable[SourceReading]) -> Sample | None:
-    """A Sample of what the sources say of one Revision.
+def sample_of(readings: Iterable[SourceReading], span: float = 0.0) -> Sample | None:
+    """A Sample of what the sources say of one Revision. span: that of the Sample.
 
     Each field is that of the first that measures it admissibly, else of the first that derives it: a utilization that
     counts any kernel must not hide a better counter. None where nothing is left, or no source knows when its values
@@ -71,4 +71,4 @@ def sample_of(readings: Iterable[SourceReading]) -> Sample | None:
         values.update(found)
         derived.difference_update(found)
         derived.update(found.keys() & reading.derived)
-    return Sample(at, values, frozenset(derived), traits) if at is not None and values else None
+    return Sample(at, values, frozenset(derived), traits, span) if at is not None and values else None

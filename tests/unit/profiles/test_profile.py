@@ -117,6 +117,33 @@ def test_a_step_time_that_drifts_is_not_believed() -> None:
     assert build(samples).steadiness is Steadiness.WARMING_UP
 
 
+def test_a_step_time_that_rises_is_no_warm_up() -> None:
+    """It has another reason, and waiting does not take it away: the window has both paces until the old one is gone."""
+    samples, rates = Window(), Window()
+    for number in range(31):
+        seconds = 0.2 if number < 16 else 0.25
+        samples.append(Sample(1000.0 + 10 * number, {Field.STEP_SECONDS: seconds}))
+        rates.append(Sample(1000.0 + 10 * number, {Field.SAMPLES_PER_SECOND: 64.0 / seconds}))
+    assert build(samples).steadiness is Steadiness.STEADY
+    assert build(rates).steadiness is Steadiness.STEADY
+
+
+# Steps a second of a program with tiny batches, alone on an H100, from one second to the next.
+TINY_BATCHES = [
+    *[192, 191, 207, 227, 208, 211, 200, 223, 216, 175, 181, 198, 185, 177],
+    *[217, 210, 225, 223, 250, 210, 210, 230, 223, 194, 226, 205, 183],
+]
+
+
+def test_a_pace_that_goes_up_and_down_is_steady_although_rates_overlap() -> None:
+    samples = Window()
+    for number in range(10, len(TINY_BATCHES)):
+        rate = sum(TINY_BATCHES[number - 9 : number + 1]) / 10
+        samples.append(Sample(1000.0 + number, {Field.STEP_SECONDS: 1.0 / rate}, span=10.0))
+    newest = samples.newest or 0.0
+    assert build(samples, window=14.0, interval=1.0, now=newest).steadiness is Steadiness.STEADY
+
+
 def test_a_shift_starts_the_profile_over() -> None:
     samples = Window()
     for number in range(31):

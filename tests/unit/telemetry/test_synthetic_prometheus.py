@@ -32,6 +32,7 @@ def test_every_reading_of_every_job_is_read(series: FleetSeries, reader: Prometh
     targets = [Target(job.revision_key, ((f"{job.key.name}-0", "10.0.0.1"),), 10.0) for job in JOBS]
     before = reader.read(targets, time.time())
     assert not before.failures and len(before.samples) == len(JOBS)
+    assert {sample.span for sample in before.samples.values()} == {40.0}, "what the queries' rates are taken over"
     for job in JOBS:
         assert before.samples[job.revision_key].values.keys() >= job.reading(0.0).keys()
     series.slow_down(3)
