@@ -54,6 +54,12 @@ def look(track: Track, args: Any, kwargs: Any, output: Any) -> None:
     track.returned = returned if track.probes else []
 
 
+def again(tracks: list[Track]) -> None:
+    """A training loop is new: what is called next may get from it what it trains, also after many calls."""
+    for one in tracks:
+        one.probes = max(1, one.probes)
+
+
 def _given(returned: list[Any], given: set[int]) -> list[Any]:
     """What was returned and is given."""
     arrays = [reference() for reference in returned]

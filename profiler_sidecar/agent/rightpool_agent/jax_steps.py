@@ -215,6 +215,8 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
             track.probes, track.state, track.loops = jax_handover.PROBES, changed, turns.trains and trains
             track.constant, track.alike = _reference(layout.batch), layout.alike
+            if track.loops:
+                jax_handover.again([one[0] for one in list(_known.values()) if one is not None])
             entry = track, rows, steps or 0
             platform = layout.platform or platform
             reporter.start()

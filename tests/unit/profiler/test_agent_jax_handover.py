@@ -57,6 +57,19 @@ def test_a_loop_of_steps_and_single_ones_are_one_training(loop_first: bool, call
     assert together(loop, step)
 
 
+def test_a_loop_that_comes_after_many_steps_is_a_part_of_their_training() -> None:
+    """They are no more looked at by then, but for the call after it."""
+    loop, step = track(loops=True), track()
+    state = arrays()
+    for _ in range(9):
+        state = called(step, state) if step.probes else arrays()
+    state = called(loop, state)
+    assert not together(loop, step)
+    jax_handover.again([loop, step])
+    called(step, state)
+    assert together(loop, step) and step.probes == 0
+
+
 def test_where_the_parameters_are_not_told_a_step_shows_by_getting_its_own_back() -> None:
     loop, step = track(loops=True), track(parameters=None)
     state = called(step, called(loop, arrays()))
