@@ -29,12 +29,16 @@ class Turns:
         products: tuple[jax_traits.Products, bool] | None = None,
         handed_on: float = 0.0,
         parameters: jax_parameters.Parameters | None = None,
+        trains: bool = False,
+        others: float = 0.0,
     ) -> None:
         self.steps = steps  # 1 without a training loop; None: a loop of unknown length
         self.rows = rows  # consumed by such a loop; None: unknown, or no such loop
         self.loops = loops  # whether there is any loop at all
         self.scanned = scanned  # shapes of arguments whose first dimension loops go along
         self.handed_on = handed_on  # bytes of floating point numbers that come out as they went in
+        self.trains = trains  # whether there is a training loop, also one of a single turn or of unknown length
+        self.others = others  # bytes of the arguments that other turns of it take than the first
         self.parameters = parameters  # that it trains; None where they can't be told
         self.products, whole = products or ({}, False)  # FLOPs of its matrix products by arithmetic
         self.flops = sum(self.products.values()) if whole else None  # None: there are others
@@ -68,7 +72,8 @@ def find(closed: Any) -> Turns:
             trained = None  # the loop does not train all of them
     except Exception:
         trained = None  # steps are known all the same
-    return Turns(known, rows, walk.loops, frozenset(walk.scanned), jax_traits.products(jaxpr), handed_on, trained)
+    products, trains = jax_traits.products(jaxpr), walk.unknown or walk.body is not None
+    return Turns(known, rows, walk.loops, frozenset(walk.scanned), products, handed_on, trained, trains, walk.others)
 
 
 def is_scan(closed: Any) -> bool:
@@ -82,6 +87,7 @@ class _Walk:
         self._state = state
         self._needed = _STATE_SHARE * sum(state.values())
         self.scanned: set[Any] = set()
+        self.others = 0.0
         self._left = _MAX_EQUATIONS
         self.unknown = False
         self.loops = False
@@ -167,6 +173,8 @@ class _Walk:
         if steps:
             return length * steps, None
         self.body = body
+        scanned = {origin.get(_hashable(var)) for var in equation.invars[consts + carries :]} - {None, *self._state}
+        self.others += sum(_bytes(var) for var in scanned) * max(0, length - 1) / max(1, length)
         leading = {
             tuple(var.aval.shape)[1]
             for var in equation.invars[consts + carries :]

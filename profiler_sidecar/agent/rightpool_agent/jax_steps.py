@@ -17,7 +17,7 @@ import time
 import weakref
 from typing import Any
 
-from . import batch, jax_ahead, jax_hook, jax_loops, jax_traits, reporter
+from . import batch, jax_ahead, jax_handover, jax_hook, jax_loops, jax_traits, reporter
 from .steps import StepLog, Track
 
 _MAX_FUNCTIONS = 4096
@@ -26,9 +26,7 @@ _MAPPED = ("jax._src.pmap", "jax._src.linear_util")  # modules of the functions 
 _ALONE = "jax._src.dispatch"  # module of the functions that run one operation outside of any compiled function
 _PATIENCE = 10.0  # seconds from the third compiled function on in which the hook must have been called
 _FUNCTIONS = 3
-_PROBES = 4  # calls in which a function is looked at more closely
 _SAME_FLOPS = 0.01  # by which two forms of a function may differ for each row
-_RECURS = 0.5  # of a function's state: that much is given to it again if it updates parameters
 
 # id(function) → (whose step a call is, where its batch is, steps of one call). `None` marks functions that are no step:
 # JAX's own operations. Compiled functions and those that they are made of are both keys.
@@ -43,7 +41,6 @@ _called = False  # has the post hook ever been?
 _shortcuts = 0  # functions of the program that JAX calls without Python from now on
 _shortcut_at = 0.0
 _closed = False  # whether that is prevented
-_newest: tuple[Track, list[Any]] | None = None  # what the last call that was looked at has returned
 state = "ok"  # of the self-test; else what failed
 platform: str | None = None  # where the dominant work runs: cpu, gpu, tpu
 between: Any = None  # told of each call, with whose step it is, while a trace is wanted that the program's thread takes
@@ -142,7 +139,7 @@ def _hook(following: Any) -> Any:
             if entry is not None:
                 append((entry[0], now, entry[1](args, kwargs), entry[2]))
                 if entry[0].probes:
-                    _probe(entry[0], args, kwargs, output)
+                    jax_handover.look(entry[0], args, kwargs, output)
             if between is not None:
                 between(None if entry is None else entry[0])
         except Exception:
@@ -205,7 +202,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             doubtful = alone and any(len(shape) > 1 for shape in turns.scanned)
             changed = max(0.0, layout.state - turns.handed_on)
             trains = layout.trains and (changed > 0.0 or not turns.handed_on)
-            track = Track(layout.weight, rows is not batch.none, trains, opaque=steps is None)
+            track = Track(layout.weight - turns.others, rows is not batch.none, trains, opaque=steps is None)
             # An evaluation may hand parameters back, and with them statistics that it has changed.
             track.keeps = turns.handed_on > changed and turns.parameters is None
             if alone:
@@ -216,8 +213,10 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             track.function, track.each = str(getattr(function, "__name__", ""))[:80], steps or 0
             track.products, track.parameters = turns.products, None if mapped else turns.parameters
             track.flops, track.flops_rows = _flops(turns, output), rows(args, kwargs)
-            track.probes, track.state = _PROBES, changed
+            track.probes, track.state, track.loops = jax_handover.PROBES, changed, turns.trains and trains
             track.constant, track.alike = _reference(layout.batch), layout.alike
+            if track.loops:
+                jax_handover.again([one[0] for one in list(_known.values()) if one is not None])
             entry = track, rows, steps or 0
             platform = layout.platform or platform
             reporter.start()
@@ -326,60 +325,9 @@ def _note(function: Any, args: Any, kwargs: Any, result: Any, turns: Any = None)
     if entry is not None and _log is not None:
         _log.append((entry[0], now, entry[1](args, kwargs), entry[2]))
         if entry[0].probes:
-            _probe(entry[0], args, kwargs, result[0])
+            jax_handover.look(entry[0], args, kwargs, result[0])
         if between is not None:
             between(entry[0])
-
-
-def _probe(track: Track, args: Any, kwargs: Any, output: Any) -> None:
-    """In the first calls: does what the function has returned come in again, or what another one has?"""
-    global _newest
-    leaves = sys.modules["jax"].tree_util.tree_leaves
-    track.probes -= 1
-    given = {id(leaf) for leaf in leaves((args, kwargs))}
-    if not track.keeps and _comes_in(track.returned, given, track):
-        track.recurs = track.feeds_itself = True
-    if _newest is not None and _newest[0] is not track:
-        if _comes_in(_newest[1], given, track):
-            track.fed_by = _newest[0]
-            _join(track, _newest[0])
-        held = [args[where] if isinstance(where, int) else kwargs[where] for where in track.alike]
-        if _given(_newest[1], {id(leaf) for leaf in leaves(held)}):
-            track.has_rows = False  # another function has made it: gradients
-    if track.constant is not None:
-        first = track.constant()
-        if first is None or id(first) not in given:
-            track.constant = None
-        elif not track.probes:
-            track.missed = True  # the same array each time: parameters that are only read, or all there is
-    returned = [weakref.ref(leaf) for leaf in leaves(output) if _float(leaf)]
-    _newest = track, returned
-    track.returned = returned if track.probes else []
-
-
-def _given(returned: list[Any], given: set[int]) -> list[Any]:
-    """What was returned and is given."""
-    arrays = [reference() for reference in returned]
-    return [leaf for leaf in arrays if leaf is not None and id(leaf) in given]
-
-
-def _comes_in(returned: list[Any], given: set[int], track: Track) -> bool:
-    """Whether most of the state of `track` is what was returned."""
-    size = sum(leaf.nbytes for leaf in _given(returned, given))
-    return bool(size) and size >= _RECURS * track.state
-
-
-def _join(track: Track, other: Track) -> None:
-    """Two functions that hand the same parameters to each other make steps in turn, as an epoch of whole batches and
-    the rows that are left. Who gets its own again is another thing: an update of what gradients are made for."""
-    if track.feeds_itself or other.feeds_itself or track.joins is not None or other.joins is not None:
-        return
-    if max(track.probes, other.probes) > _PROBES - 2 or not (track.trains and other.trains and other.fed_by is track):
-        return  # the first call can't show what is its own
-    if track.keeps or other.keeps:
-        return
-    main, lesser = (track, other) if track.weight >= other.weight else (other, track)
-    main.recurs, lesser.joins = True, main
 
 
 def _reference(leaf: Any) -> Any:
@@ -387,10 +335,6 @@ def _reference(leaf: Any) -> Any:
         return weakref.ref(leaf)
     except TypeError:
         return None
-
-
-def _float(leaf: Any) -> bool:
-    return "float" in str(getattr(leaf, "dtype", ""))
 
 
 def _look_for_loops(function: Any, jaxpr: Any) -> Any:

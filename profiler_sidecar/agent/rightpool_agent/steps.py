@@ -71,6 +71,7 @@ class Track:
         "joins",
         "keeps",
         "last",
+        "loops",
         "missed",
         "opaque",
         "parameters",
@@ -107,6 +108,7 @@ class Track:
         self.alike: Any = ()  # arguments with the batch, where its shapes are those of parameters
         self.recurs = False  # what it returned was given to it again: parameters
         self.keeps = False  # most of its state is merely handed on, and it trains nothing of it as far as is seen
+        self.loops = False  # a call is a loop of steps, of one or of many
         self.doubtful = False  # it is a step only if it recurs
         self.feeds_itself = False  # the same, and the very arrays
         self.fed_by: Track | None = None  # what another had returned was given to it
@@ -217,11 +219,14 @@ class StepLog:
         interrupted = sorted(self.interruptions)
         newest = interrupted[-1] if interrupted else 0.0
         usual = pace = self.median()
+        for one in list(self._tracks):
+            if one.joins is not None:
+                self._joined(one, one.joins)
         take, dominant = self._events.popleft, self.dominant
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):
             track, at, rows, steps = take()
-            if track.joins is not None:
+            while track.joins is not None:
                 track = self._joined(track, track.joins)
                 dominant = self.dominant
             if track is not before and track not in self._tracks:
@@ -276,13 +281,19 @@ class StepLog:
         """The track whose steps those of `track` are, with what was counted of it before that was known."""
         if track in self._tracks:
             self._tracks.remove(track)
+        calls, rows = other.taken[0] + track.taken[0], other.rows_taken + track.rows_taken
         other.calls += track.calls
         other.rows += track.rows
+        other.rows_taken, other.rows_before = rows, other.rows_before + track.rows_before
         other.missed = other.missed or track.missed
         other.joined = True
         other.has_rows = other.has_rows and track.has_rows
-        if self.dominant is track:  # its calls are in the totals, and the times of both would be too long together
-            self.dominant, other.taken = other, (track.taken[0], other.seconds, list(other.counts))
+        other.then = (None, 0, 0, 0, 0.0)
+        other.taken = calls, *other.taken[1:]
+        if self.dominant is track:  # the times of both would be too long together
+            self.dominant, other.taken = other, (calls, other.seconds, list(other.counts))
+        track.taken = 0, track.seconds, list(track.counts)
+        track.rows_taken = track.rows_before = 0
         track.calls = track.rows = 0
         return other
 
@@ -302,6 +313,8 @@ class StepLog:
         if rank == 0 and not final and time.perf_counter() - self._began < _NO_TRAINER:
             return
         ready = [track for track in ready if track.rank == rank]
+        if any(track.products for track in ready):  # averages of the parameters come in again as well
+            ready = [track for track in ready if track.products]
         heaviest = max(track.weight for track in ready)
         ready = [track for track in ready if track.weight >= _LIGHT * heaviest]
         most = max(track.state for track in ready)
@@ -311,7 +324,7 @@ class StepLog:
         if current is None:
             self.dominant = best
             return
-        lesser = rank > current.rank or current.state < _LIGHT * most
+        lesser = rank > current.rank or current.state < _LIGHT * most or bool(best.products and not current.products)
         if best is not current and (lesser or best.carried > _SWITCH * current.carried):
             # Both were called for a while, and one of them alone was the step. Totals never decrease.
             self.dominant = best

@@ -362,3 +362,4 @@ def forget() -> None:
     forwards = 0
     for root in _watched.values():
         root.calls.clear()
+        root.total, root.again = 0, False

@@ -1,0 +1,136 @@
+"""Functions that train the same parameters count together; what is merely given parameters does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+from rightpool_agent import jax_handover  # type: ignore[import-not-found]  # noqa: E402
+from rightpool_agent.steps import StepLog, Track  # type: ignore[import-not-found]  # noqa: E402
+
+jnp = jax.numpy
+STATE = 400.0  # bytes of what `arrays` makes
+
+
+@pytest.fixture(autouse=True)
+def nothing_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_handover, "_newest", None)
+
+
+def arrays() -> dict[str, Any]:
+    """Parameters, as a new object each time."""
+    return {"w": jnp.ones((10, 8)), "b": jnp.ones(20)}
+
+
+def track(*, loops: bool = False, parameters: Any = 100, **traits: Any) -> Track:
+    made = Track(STATE, True)
+    made.probes, made.state, made.loops, made.recurs = jax_handover.PROBES, STATE, loops, loops
+    made.parameters, made.products = parameters, {"float32": 1.0}
+    for name, value in traits.items():
+        setattr(made, name, value)
+    return made
+
+
+def called(one: Track, state: Any, *more: Any) -> Any:
+    """What it returns: state in the same shapes."""
+    output = arrays()
+    jax_handover.look(one, (state, *more), {}, output)
+    return output
+
+
+def together(one: Track, other: Track) -> bool:
+    return one.joins is other or other.joins is one
+
+
+@pytest.mark.parametrize("loop_first", [True, False])
+@pytest.mark.parametrize("calls", [1, 9])
+def test_a_loop_of_steps_and_single_ones_are_one_training(loop_first: bool, calls: int) -> None:
+    """Also where the loop was called more often than others are looked at."""
+    loop, step = track(loops=True), track()
+    first, second = (loop, step) if loop_first else (step, loop)
+    state = arrays()
+    for _ in range(calls if loop_first else 1):
+        state = called(first, state)
+    called(second, state)
+    assert together(loop, step)
+
+
+def test_a_loop_that_comes_after_many_steps_is_a_part_of_their_training() -> None:
+    """They are no more looked at by then, but for the call after it."""
+    loop, step = track(loops=True), track()
+    state = arrays()
+    for _ in range(9):
+        state = called(step, state) if step.probes else arrays()
+    state = called(loop, state)
+    assert not together(loop, step)
+    jax_handover.again([loop, step])
+    called(step, state)
+    assert together(loop, step) and step.probes == 0
+
+
+def test_where_the_parameters_are_not_told_a_step_shows_by_getting_its_own_back() -> None:
+    loop, step = track(loops=True), track(parameters=None)
+    state = called(step, called(loop, arrays()))
+    assert not together(loop, step), "it may return gradients"
+    called(step, state)
+    assert together(loop, step)
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"trains": False},
+        {"keeps": True},
+        {"parameters": 50},
+        {"parameters": None, "products": {}},  # averages them
+        {"parameters": None, "state": 10 * STATE},
+        {"doubtful": True},
+    ],
+)
+def test_what_else_is_given_parameters_counts_apart(traits: dict[str, Any]) -> None:
+    loop, other = track(loops=True), track(**traits)
+    state, own = arrays(), arrays()
+    for _ in range(3):
+        state = called(loop, state)
+        own = called(other, own, state)
+    assert not together(loop, other)
+
+
+def test_a_generator_that_is_given_its_critic_counts_apart() -> None:
+    """The critic's arrays come in, but not out again."""
+    critic, generator = track(loops=True), track()
+    for _ in range(3):
+        state = called(critic, arrays())
+        jax_handover.look(generator, ({"g": jnp.ones((5, 20))}, state), {}, {"g": jnp.ones((5, 20))})
+    assert not together(critic, generator)
+
+
+def test_nothing_is_said_of_steps_with_a_loop_of_unknown_length() -> None:
+    loop, step = track(loops=True, opaque=True), track()
+    called(step, called(loop, arrays()))
+    assert (loop.joins or step.joins).opaque
+
+
+def test_three_functions_of_one_training_and_nothing_counts_twice() -> None:
+    """Whenever the agent looks: each of them was the step for a while."""
+    log, at, state = StepLog(), 0.0, arrays()
+    first, step, second = track(loops=True), track(), track(loops=True, weight=2 * STATE)
+    for one, steps in [(first, 10), (step, 1), (step, 1), (second, 5), (first, 10), (step, 1)]:
+        at += 0.1 * steps
+        log.add(one, at, 4 * steps, steps)
+        log.drain()
+        state = called(one, state)
+    log.drain(final=True)
+    assert (log.steps, log.samples) == (28, 112)
+    assert log.dominant is second and log.has_samples
+
+
+def test_averages_of_parameters_are_not_the_step_however_long_they_take() -> None:
+    log, loop, average = StepLog(), track(loops=True), track(products={}, recurs=True)
+    for call in range(4):
+        log.add(average, 2.0 * call, 0)
+        log.add(loop, 2.0 * call + 0.5, 40, 10)
+    log.drain(final=True)
+    assert (log.dominant, log.steps) == (loop, 40)
