@@ -200,6 +200,8 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             # Outside of compiled functions a loop along data may be one over time, as in the first call of a recurrent
             # network: what it carries has to come in again to be parameters.
             doubtful = alone and any(len(shape) > 1 for shape in turns.scanned)
+            # Without a product it may be a helper of a step that is not compiled, such as Adam's bias correction.
+            doubtful = doubtful or (steps == 1 and turns.flops == 0.0)
             changed = max(0.0, layout.state - turns.handed_on)
             trains = layout.trains and (changed > 0.0 or not turns.handed_on)
             track = Track(layout.weight - turns.others, rows is not batch.none, trains, opaque=steps is None)

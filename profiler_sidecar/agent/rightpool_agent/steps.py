@@ -140,7 +140,8 @@ class Track:
             self.rank == other.rank
             and self.trains
             and other.trains
-            and not (self.opaque or other.opaque or self.doubtful)
+            and not (self.opaque or other.opaque)
+            and (not self.doubtful or (self.recurs and self.each == 1))
             and all(less >= _LIGHT * more for less, more in sizes)
             and bool(self.products or not other.products)
         )

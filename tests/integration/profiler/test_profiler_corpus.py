@@ -12,7 +12,9 @@ BY_PARTS = ("torch_ppo", "torch_ppo_shared", "torch_parts_loader")  # their mode
 @pytest.mark.jax
 def test_jax_programs() -> None:
     pytest.importorskip("jax")
-    assert judge(run(one for one in read() if one.modules == "jax"))
+    found = run(one for one in read() if one.modules == "jax")
+    assert judge(found)
+    assert [one.recipe.name for one in found if not one.steps_ok] == []
 
 
 @pytest.mark.torch

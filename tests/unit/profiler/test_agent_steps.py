@@ -131,6 +131,18 @@ def test_what_is_unlike_the_step_begins_no_phase(unlike: str) -> None:
     assert (log.dominant, log.steps, log.samples) == (step, 40, 160)
 
 
+@pytest.mark.parametrize("recurs", [True, False])
+def test_what_may_be_a_helper_is_the_step_once_it_gets_its_own_state_back(recurs: bool) -> None:
+    log, update = StepLog(), Track(10.0, False)
+    update.doubtful, update.recurs, update.each = True, recurs, 1
+    at = play(log, update, steps=10)
+    assert log.steps == (10 if recurs else 0)
+    later = Track(10.0, False)
+    later.doubtful, later.recurs, later.each = True, recurs, 1
+    play(log, later, steps=10, start=at)
+    assert log.steps == (20 if recurs else 0), "a phase with an update of its own"
+
+
 def test_a_helper_that_was_counted_too_early() -> None:
     """Looked at before the first step had ended, the helper was all there was."""
     log, helper, step = StepLog(), Track(1.0, False), Track(1000.0, True)
