@@ -32,12 +32,18 @@ JOBS = {
     "late": 24,
     "crowded": 24,
     "mixed": 200,
+    "hourly prices": 2,
+    "daily tariffs": 2,
+    "cheaper for good": 2,
 }
 ONLY = {
     "slow start": ("quiet", "ar-10m"),
     "bad pool": ("quiet",),
     "crowded": ("quiet", "blocks-10m"),
     "mixed": ("ar-10m",),
+    "hourly prices": ("quiet", "ar-10m"),
+    "daily tariffs": ("quiet", "ar-10m"),
+    "cheaper for good": ("quiet", "ar-10m"),
 }
 WORKERS = 2
 

@@ -53,6 +53,16 @@ BARS: Final = {
     "hours without a pod beyond the moves' need": Bar(most=0.0, share=False),
     "share of the oracle's saving": Bar(least=0.80, share=False),
     "cost against staying": Bar(share=False),
+    "moves a day, hourly prices, restart 1 min": Bar(share=False),
+    # Half of those without doubt about prices.
+    "moves a day, hourly prices, restart 10 min": Bar(most=4.5, share=False),
+    "cost against staying, hourly prices, restart 1 min": Bar(most=1.0, share=False),
+    "cost against staying, hourly prices, restart 10 min": Bar(most=1.0, share=False),
+    # Four days begin and end by night.
+    "moves a day, daily tariffs": Bar(most=2.25, share=False),
+    "cost against staying, daily tariffs": Bar(most=0.95, share=False),
+    "at a pool 2 h after its price fell": Bar(least=0.95),
+    "at a pool 8 h after its price fell, in a market": Bar(least=0.95),
 }
 
 

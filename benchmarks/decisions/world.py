@@ -111,6 +111,8 @@ class Maker:
     error: float = 0.0
     """How far true rates on other chips are from the model's: in standard deviations of the model's own doubt."""
     count: int = field(default=0)
+    step: float = STEP
+    """Seconds between readings."""
 
     def job(
         self,
@@ -141,7 +143,7 @@ class Maker:
             rate=self._rates(base, start, pools, draw),
             noise=self._noises(number),
             began=BEGAN,
-            step=STEP,
+            step=self.step,
             readings=SHOWN,
             total=np.inf if total is None else total,
         )
@@ -169,7 +171,7 @@ class Maker:
         return lambda placement: rates[placement.pool] * placement.chips / home.chips
 
     def _noises(self, number: int) -> Callable[[str], Floats]:
-        count = int(self.hours * HOUR / STEP) + 1
+        count = int(self.hours * HOUR / self.step) + 1
         made: dict[str, Floats] = {}
         process = NOISES[self.noise]
 
@@ -177,7 +179,7 @@ class Maker:
             where = sum(map(ord, name)) if self.noise in BY_POOL else 0
             key = name if where else ""
             if key not in made:
-                made[key] = process(np.random.default_rng([self.seed, number, 1, where]), count, STEP)
+                made[key] = process(np.random.default_rng([self.seed, number, 1, where]), count, self.step)
             return made[key]
 
         return noise

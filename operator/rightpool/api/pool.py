@@ -11,6 +11,7 @@ from rightpool.api.conditions import LIST_OF_CONDITIONS, MAX_MESSAGE, Condition,
 from rightpool.api.labels import Labels
 from rightpool.api.model import ATOMIC, ApiModel
 from rightpool.api.outcome import MAX_OUTCOMES, MoveOutcome
+from rightpool.api.past_price import MAX_PRICES, PastPrice
 from rightpool.api.quantities import Frequency, Memory, Money, Rate
 from rightpool.api.rules import Rule, validations
 from rightpool.api.units import WORD, UnixTime
@@ -313,6 +314,11 @@ class AcceleratorPoolStatus(ApiModel):
         default_factory=list
     )
     """How the last moves to the pool ended. They stand until newer ones take their place."""
+
+    prices: Annotated[list[PastPrice], Field(max_length=MAX_PRICES, json_schema_extra=ATOMIC)] = Field(
+        default_factory=list
+    )
+    """What a chip has cost, the newest last. What differs by less than 5% is the same price."""
 
     calibration: Calibration | None = None
     """What its chips were measured to do. It stands before the catalog and spec.chip."""

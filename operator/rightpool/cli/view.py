@@ -48,6 +48,7 @@ from rightpool.runtime.observe.pool_inventory import (
     is_discovered,
     kept_calibrations,
     kept_outcomes,
+    kept_prices,
     take_inventory,
 )
 from rightpool.runtime.observe.store import Store
@@ -231,13 +232,15 @@ class ClusterView:
                 specs.pop(name, None)
                 problems.append(PoolProblem(name, f"spec: {first_problem(problem)}"))
         labels = {str(meta(body)["name"]): meta(body).get("labels") or {} for body in objects}
+        stored = {str(meta(body)["name"]): body for body in objects}
         inventory: Inventory = build_pools(
             specs,
             (),
             {},
             self.catalog,
             labels=labels,
-            calibrations=kept_calibrations({str(meta(body)["name"]): body for body in objects}),
+            calibrations=kept_calibrations(stored),
+            prices=kept_prices(stored),
         )
         discovered = {str(meta(body)["name"]) for body in objects if is_discovered(body)}
         pools = {

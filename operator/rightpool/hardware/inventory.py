@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
 from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
@@ -84,12 +85,14 @@ def build_pools(
     discovered: Collection[str] = (),
     labels: Mapping[str, Mapping[str, str]] | None = None,
     calibrations: Mapping[str, Calibration] | None = None,
+    prices: Mapping[str, tuple[PastPrice, ...]] | None = None,
 ) -> Inventory:
     """Pools with what is there, free, and could be added.
 
     usage: chips that pods request, by node and resource; absent is none. discovered: names of the specs that discovery
     wrote; one of them whose nodes all belong to other pools is dropped without a problem. labels: of the
     AcceleratorPools that are stored, by name. calibrations: what was measured last in each pool, by its name.
+    prices: what each has cost so far.
     """
     measured = calibrations or {}
     problems: list[Problem] = []
@@ -129,7 +132,12 @@ def build_pools(
             problems.append(Problem(name, ProblemKind.UNCALIBRATED, uncalibrated(name, accelerator)))
         pool, found = _pool(name, specs[name], accelerator, own, usage, catalog)
         pool = replace(pool, intra_link=calibrated_link(pool, measured.get(name)))
-        pools[name] = replace(pool, labels=dict((labels or {}).get(name, {})), discovered=name in discovered)
+        pools[name] = replace(
+            pool,
+            labels=dict((labels or {}).get(name, {})),
+            discovered=name in discovered,
+            prices=(prices or {}).get(name, ()),
+        )
         problems += found
     return Inventory(
         pools=pools,

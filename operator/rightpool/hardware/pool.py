@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 
@@ -80,6 +81,9 @@ class Pool:
 
     open_nodes: tuple[OpenNode, ...] = ()
     """Where the free chips are. Empty where that is not known: then they are taken to be on as few nodes as can be."""
+
+    prices: tuple[PastPrice, ...] = ()
+    """What a chip has cost so far, the newest last."""
 
     @property
     def reach(self) -> int:

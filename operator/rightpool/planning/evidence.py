@@ -87,6 +87,8 @@ class Bill:
     """Seconds of work that it costs: the pause, and what is missing while the job starts slowly."""
     horizon: float
     """Seconds that the gain is counted for."""
+    fades: bool = False
+    """Whether it is less than the saving of now, since prices there, or where the job is, do not last for so long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from rightpool.api.placement import Placement
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.pool import OpenNode, Pool
+from rightpool.hardware.price_history import with_price
 
 
 @dataclass(slots=True)
@@ -25,6 +26,12 @@ class SimulatedPool:
     def priced(self, dollars: float) -> None:
         """A chip-hour costs this from now on."""
         self.pool, self._seen = replace(self.pool, price=Price(dollars)), None
+
+    def remember(self, now: float) -> None:
+        """The present price counts as one that the pool has had, as in its status. now: Unix seconds."""
+        prices = with_price(self.pool.prices, self.pool.price, now)
+        if prices != self.pool.prices:
+            self.pool, self._seen = replace(self.pool, prices=prices), None
 
     def seen(self) -> Pool:
         """The pool as the operator sees it now."""

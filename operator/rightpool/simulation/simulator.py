@@ -76,6 +76,8 @@ class Simulator:
         for key, job in jobs.items():
             self._step(self.jobs[key], job)
         self.outcomes = outcomes_of(jobs.values(), self.outcomes, now)
+        for pool in self.pools.values():
+            pool.remember(now)
 
     def restart_operator(self) -> None:
         """All that the operator has in memory is gone."""

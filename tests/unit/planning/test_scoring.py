@@ -1,5 +1,6 @@
 """The value of time: one score for every objective."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from rightpool.planning.evaluate.scores import (
     payback,
     saving,
+    saving_over,
     score,
     value_for_deadline,
     value_for_time,
@@ -94,6 +96,20 @@ def test_payback() -> None:
     assert float(paid) == pytest.approx(4.0 / 60)
     gain, paid = payback(*map(floats, (0.0, 8.0, 4.0, 0.5, 30.0, 60.0)))
     assert gain < paid
+
+
+def test_prices_that_do_not_last_save_less_over_the_horizon() -> None:
+    def share(now: float, usually: float, lasts: float, other: float) -> float:
+        return float(saving_over(*map(floats, (now, usually, lasts, other, 36_000.0, 0.10))))
+
+    with np.errstate(divide="ignore"):
+        assert share(0.25, 0.0, math.inf, math.inf) == 0.25, "they have never changed"
+        assert share(0.25, 0.0, 3600.0, math.inf) == pytest.approx(0.025)
+        assert share(0.25, 0.0, 3600.0, 3600.0) == pytest.approx(0.0125), "whichever changes first"
+        assert share(0.25, 0.20, 3600.0, math.inf) == pytest.approx(0.205), "the better chip stays better"
+        assert share(0.25, 0.09, 3600.0, math.inf) == pytest.approx(0.025), "nobody would move for that"
+        assert share(0.25, -0.30, 3600.0, math.inf) == pytest.approx(0.025), "nobody has to stay for that"
+        assert share(0.25, 0.0, 0.0, 3600.0) == 0.0
 
 
 @pytest.mark.parametrize(

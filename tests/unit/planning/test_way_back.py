@@ -11,12 +11,15 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
+from rightpool.api.variation import SlowStart, Variation
+from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.evidence import SourceNotHeld
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import RevisionState
 from tests.unit.planning.jobs import NOW, changed, decided_text, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE, reasons
 from tests.unit.planning.test_restart import judged, stuck
+from tests.unit.planning.test_verification import quiet
 from tests.unit.planning.world import A10G as SLOWER
 from tests.unit.planning.world import A100 as FASTER
 from tests.unit.planning.world import World, candidate, decide
@@ -72,6 +75,23 @@ def test_nobody_is_held_off_for_a_way_back_that_is_not_worth_it() -> None:
     assert "without a way back, because another job waits for the chips that it leaves" in decided_text(made)
     alone = plan(fleet([job], {"a100": full, "a10g": cheap}, FREE)).assessments[job.key]
     assert alone.decision.action is Action.MOVE and alone.decision.evidence is None
+
+
+def test_chips_are_held_until_after_a_slow_start() -> None:
+    """No verdict comes before. The work that is missing meanwhile is another matter: it is no time of the clock."""
+    job = running(EIGHT, 1000.0, "mover", spec(8, **FIXED))
+    made = plan(fleet([job], {"a100": ONE_NODE, "a10g": A10G}, FREE)).assessments[job.key]
+    assert made.evaluated is not None
+    known = quiet(1000.0)
+    target = candidate(Placement("a10g", 8, 2), 900.0)
+
+    def seconds(variation: Variation) -> float:
+        assert made.evaluated is not None
+        return price_of_return(changed(job, variation=variation), made.evaluated, target)[2]
+
+    window = job.spec.profiling.window.total_seconds()
+    slow = replace(known, slow_start=SlowStart(6, 3.0 * window, 0))
+    assert seconds(slow) - seconds(known) == pytest.approx(6 * window)
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------

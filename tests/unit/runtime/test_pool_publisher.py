@@ -23,7 +23,7 @@ from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
 from rightpool.runtime.act.pool_publisher import PoolPublisher, pool_status
 from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.facts import pod_facts
-from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
+from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, kept_prices, take_inventory
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from tests.unit.runtime.makers import Body, pod
@@ -136,6 +136,26 @@ def test_outcomes_of_moves_are_kept_in_the_status_and_read_back() -> None:
     assert kept_outcomes(again.objects) == {"a100": outcomes}
     assert pool_status("a100", again, NOW + 10, outcomes) == status, "nothing to write"
     assert kept_outcomes({"a100": {"status": {"outcomes": [{"undone": "maybe"}]}}}) == {}
+
+
+def test_prices_are_kept_in_the_status_and_a_change_is_added() -> None:
+    def after(status: Mapping[str, Any], dollars: str, now: float) -> Mapping[str, Any]:
+        stored = {
+            "metadata": {"name": "a100", "uid": "u", "generation": 3},
+            "spec": {**SPEC, "price": {"perChipHour": dollars}},
+            "status": status,
+        }
+        fleet = take_inventory([stored], NODES, [], ChipUsage(Lister({None: []}), interval=0.0), load_catalog())
+        return pool_status("a100", fleet, now)
+
+    first = after({}, "3.50", NOW)
+    assert [price["perChipHour"] for price in first["prices"]] == ["3.50"]
+    assert after(first, "3.50", NOW + 10) == first, "nothing to write"
+    assert after(first, "3.60", NOW + 10)["prices"] == first["prices"], "the same price"
+    second = after(first, "2.50", NOW + 20)
+    assert [price["perChipHour"] for price in second["prices"]] == ["3.50", "2.50"]
+    assert kept_prices({"a100": {"status": second}})["a100"][1].since == NOW + 20
+    assert kept_prices({"a100": {"status": {"prices": [{"since": "yesterday"}]}}}) == {}
 
 
 def figures(spec: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ import math
 
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.evaluation import Evaluated
-from rightpool.planning.evaluate.outlook import restart_seconds
+from rightpool.planning.evaluate.outlook import pause_seconds
 from rightpool.planning.job import Job, unit_of
 from rightpool.planning.migration.verification import windows_until_settled
 from rightpool.prediction.cost import HOUR
@@ -19,10 +19,10 @@ _HALF_NORMAL = math.sqrt(2.0 / math.pi)
 def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tuple[float, float, float]:
     """Dollars that holding the chips costs, dollars that a way back is worth, and seconds until the verdict.
 
-    Held are the chips that the target does not take over, for a restart, a warm-up of a window, and as many windows as
-    it takes to judge a move of a job that varies like this one. A return is worth what a bad outcome would lose over
-    the horizon of the job: its probability, times its mean size by the spread of the prediction, times what the job's
-    hours are worth.
+    Held are the chips that the target does not take over, for a restart, a warm-up of a window, the slow start that the
+    job is known to have, and as many windows as it takes to judge a move of a job that varies like this one. A return
+    is worth what a bad outcome would lose over the horizon of the job: its probability, times its mean size by the
+    spread of the prediction, times what the job's hours are worth.
     """
     revision, number = job.state.revision, evaluated.number
     assert revision is not None
@@ -32,7 +32,9 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     seen = pace(job.observed.variation, revision.revision, unit_of(job))
     before = 1 if seen is None else seen.windows
     windows = windows_until_settled(job.observed.variation, before, candidate.saving or 0.0)
-    seconds = restart_seconds(job) + (1 + windows) * job.spec.profiling.window.total_seconds()
+    variation = job.observed.variation
+    slow = 0 if variation is None or variation.slow_start is None else variation.slow_start.windows
+    seconds = pause_seconds(job) + (1 + slow + windows) * job.spec.profiling.window.total_seconds()
     current = evaluated.current()
     hourly = None if current is None else current.cost_per_hour
     if number < 0 or kept <= 0 or hourly is None or candidate.throughput is None:

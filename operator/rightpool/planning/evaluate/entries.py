@@ -29,6 +29,8 @@ class Entries:
     """Share of the current score that moving saves."""
     probability: Floats
     """That it is better at all."""
+    lasting: Floats
+    """Share that moving saves over the horizon, where prices of today may not last."""
 
 
 @dataclass(frozen=True, slots=True)

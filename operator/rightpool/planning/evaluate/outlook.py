@@ -88,11 +88,11 @@ def restart_seconds(job: Job) -> float:
     missing while it starts slowly."""
     variation = job.observed.variation or job.state.variation
     slow = None if variation is None else variation.slow_start
-    return _pause_seconds(job) + (0.0 if slow is None else slow.lost_seconds)
+    return pause_seconds(job) + (0.0 if slow is None else slow.lost_seconds)
 
 
-def _pause_seconds(job: Job) -> float:
-    """Seconds without any progress."""
+def pause_seconds(job: Job) -> float:
+    """Seconds without any progress that moving this job costs."""
     for entry in reversed(job.state.history):
         if entry.lost_seconds > 0.0:
             return entry.lost_seconds

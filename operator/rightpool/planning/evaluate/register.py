@@ -10,6 +10,7 @@ import numpy as np
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
+from rightpool.hardware.price_history import lasts, usual_price
 from rightpool.planning.evaluate.gates import GATES
 from rightpool.planning.evaluate.rejection import (
     BelowMinSavings,
@@ -47,6 +48,12 @@ class Options:
     """Dollars an hour; NaN where not known."""
     interruptions: Floats
     """How often a day it is taken away; 0 of what is bought on demand."""
+    lasts: Floats
+    """Seconds for which the price is likely to last."""
+    usual: Floats
+    """Dollars an hour in the time that is known; NaN where the price is not known."""
+    varies: Floats
+    """Standard deviation of the log of that."""
 
 
 @dataclass(slots=True)
@@ -86,14 +93,19 @@ class Register:
             self.rejections.append(rejection)
         return code
 
-    def options(self) -> Options:
-        """All placements so far."""
+    def options(self, now: float) -> Options:
+        """All placements so far. now: Unix seconds."""
         pools = [self.machines.index[placement.pool] for placement in self.placements]
-        layouts, prices, taken = [], [], []
+        layouts, prices, taken, lasting, usual, varies = [], [], [], [], [], []
+        seen = {key: self._prices_of(*key, now) for key in {(p.pool, p.capacity) for p in self.placements}}
         for placement, pool in zip(self.placements, pools, strict=True):
             layouts.append(Layout.of(placement, self.machines.pools[pool]))
             price = hourly_cost(placement, self.machines.pools[pool].price)
             prices.append(math.nan if price is None else price)
+            seconds, per_chip, doubt = seen[placement.pool, placement.capacity]
+            lasting.append(seconds)
+            usual.append(math.nan if per_chip is None else per_chip * placement.chips)
+            varies.append(doubt)
             taken.append(self.interruptions_of(placement, self.machines.pools[pool]))
         return Options(
             pool=np.array(pools, dtype=np.int64),
@@ -102,7 +114,16 @@ class Register:
             groups=np.array([layout.groups for layout in layouts], dtype=np.int64),
             price=floats(prices),
             interruptions=floats(taken),
+            lasts=floats(lasting),
+            usual=floats(usual),
+            varies=floats(varies),
         )
+
+    def _prices_of(self, name: str, capacity: CapacityType, now: float) -> tuple[float, float | None, float]:
+        """Seconds for which the price of a pool lasts; what is usual, dollars for a chip-hour, and its doubt."""
+        pool, spot = self.machines.pools[self.machines.index[name]], capacity is CapacityType.SPOT
+        price = pool.price.spot if spot else pool.price.on_demand
+        return lasts(pool.prices, price, now, spot=spot), *usual_price(pool.prices, price, now, spot=spot)
 
     def interruptions_of(self, placement: Placement, pool: Pool) -> float:
         """How often a day a placement is taken away."""

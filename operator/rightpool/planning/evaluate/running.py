@@ -24,6 +24,7 @@ from rightpool.planning.evaluate.rows import Numbers, Rows, numbers_of
 from rightpool.planning.evaluate.scores import (
     payback,
     saving,
+    saving_over,
     score,
     useful_share,
     value_for_deadline,
@@ -40,6 +41,8 @@ from rightpool.prediction.predictor import Predictor
 
 # A move must be better at all with this probability.
 MIN_PROBABILITY = 0.8
+# Standard deviations beyond which something is that likely.
+_SURE = 0.84
 # What was decided and waits, for approval or a save, is dropped only when clearly less of it is left: no flapping.
 WAITING_SHARE = 0.5
 
@@ -69,7 +72,7 @@ class _Columns:
         self.seen = {place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now))}
         index = row_index_of(shapes, origins, register)
         self.job, self.option, self.gate = index.job, index.option, index.gate
-        self.options = register.options()
+        self.options = register.options(now)
         rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
@@ -241,6 +244,7 @@ class _Columns:
             score=scores[order],
             saving=savings[order],
             probability=probability[order],
+            lasting=self._lasting(value, savings)[order],
         )
         self.strict = self.strict[order]
         nan = np.full(count, np.nan)
@@ -252,6 +256,7 @@ class _Columns:
             score=np.where(unpriced, np.nan, current_score),
             saving=np.where(unpriced, np.nan, 0.0),
             probability=nan,
+            lasting=nan,
         )
         intents = self._intents(unpriced)
         return self._chosen(entries, current, intents, unpriced, value, here)
@@ -282,6 +287,21 @@ class _Columns:
             )
         return value
 
+    def _lasting(self, value: Floats, savings: Floats) -> Floats:
+        """What each row saves over the horizon, where it saves `savings` now."""
+        options, numbers, job, rows = self.options, self.numbers, self.job, self.rows
+        doubt = np.hypot(options.varies[self.option], options.varies[self.here][job])
+        usual = score(value[job], options.usual[self.option], rows.rate) * np.exp(_SURE * doubt)
+        usual_here = score(value, options.usual[self.here], self.useful_rates)
+        return saving_over(
+            savings,
+            saving(usual, usual_here[job]),
+            options.lasts[self.option],
+            options.lasts[self.here][job],
+            numbers.horizon[job],
+            numbers.savings[job] * np.where(self.option == self.waiting[job], WAITING_SHARE, 1.0),
+        )
+
     def _intents(self, unpriced: Bools) -> list[Intent]:
         gate = self.relaxed.current
         numbers = np.where(gate == NONE, 0, np.where(gate < FIRST_KEPT, 1, 2))
@@ -310,7 +330,7 @@ class _Columns:
         leaves = np.array([intent is Intent.LEAVE for intent in intents], dtype=np.bool_)[job]
         repairs = np.array([intent is Intent.REPAIR for intent in intents], dtype=np.bool_)[job]
         paid = np.where(price > 0.0, price, here[job])
-        gain, cost = payback(value[job], here[job], paid, entries.saving, numbers.horizon[job], numbers.restart[job])
+        gain, cost = payback(value[job], here[job], paid, entries.lasting, numbers.horizon[job], numbers.restart[job])
         least = numbers.savings[job]
         pays = (
             (entries.saving >= least * slack)

@@ -56,6 +56,20 @@ def saving(candidate_score: Floats, current_score: Floats) -> Floats:
     return np.where(costs, 1.0 - candidate_score / np.where(costs, current_score, 1.0), 0.0)
 
 
+def saving_over(
+    now: Floats, usually: Floats, lasts: Floats, other_lasts: Floats, horizon: Floats, least: Floats
+) -> Floats:
+    """Share that a move saves over the horizon, seconds, where prices change.
+
+    now, usually: shares saved at the present and at usual prices; lasts, other_lasts: seconds for which the prices of
+    both placements last. Their difference ends when either changes, and changes that have nothing to do with each
+    other add up: 1 / (1 / a + 1 / b). From then on a usual saving counts, if it is one to move for: at least `least`.
+    """
+    together = 1.0 / (1.0 / lasts + 1.0 / other_lasts)
+    share = np.minimum(together / horizon, 1.0)
+    return now * share + np.where(usually >= least, usually, 0.0) * (1.0 - share)
+
+
 def payback(
     value: Floats, now: Floats, there: Floats, saved_share: Floats, horizon: Floats, restart: Floats
 ) -> tuple[Floats, Floats]:

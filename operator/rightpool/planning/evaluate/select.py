@@ -188,8 +188,9 @@ def _bill(evaluated: Evaluated, entry: int) -> Bill:
         floats(running.value[number]),
         floats(now),
         floats(candidate.cost_per_hour or 0.0),
-        floats(evaluated.saving(entry)),
+        floats(running.entries.lasting[entry]),
         floats(horizon),
         floats(restart),
     )
-    return Bill(float(gain), float(cost), restart, horizon)
+    fades = float(running.entries.lasting[entry]) < evaluated.saving(entry)
+    return Bill(float(gain), float(cost), restart, horizon, fades=fades)

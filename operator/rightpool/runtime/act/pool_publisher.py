@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
 from rightpool.api.outcome import MoveOutcome
+from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
@@ -17,13 +18,15 @@ from rightpool.hardware.accelerator import Figures, FigureSource
 from rightpool.hardware.calibration import uncalibrated, verdict
 from rightpool.hardware.chart_values import VALUES
 from rightpool.hardware.inventory import ProblemKind
+from rightpool.hardware.pool import Pool
+from rightpool.hardware.price_history import with_price
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import Limit
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
-from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations
+from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations, kept_prices
 from rightpool.runtime.observe.store import Store
 
 _UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVALID_SLICE})
@@ -145,8 +148,14 @@ def pool_status(
         nodes=0 if pool is None else pool.nodes,
         chips=chips,
         outcomes=list(outcomes),
+        prices=list(_prices(pool, stored, now)),
         conditions=conditions,
     ).to_dict()
+
+
+def _prices(pool: Pool | None, stored: Mapping[str, Any], now: float) -> tuple[PastPrice, ...]:
+    """What the pool has cost, the present price included; what is stored while the pool can't be used."""
+    return kept_prices({"": stored}).get("", ()) if pool is None else with_price(pool.prices, pool.price, now)
 
 
 def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:

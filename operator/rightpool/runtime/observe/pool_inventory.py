@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rightpool.api.outcome import MoveOutcome
+from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
@@ -84,6 +85,7 @@ def take_inventory(
         discovered=discovered,
         labels={name: meta(body).get("labels") or {} for name, body in stored.items()},
         calibrations=kept_calibrations(stored),
+        prices=kept_prices(stored),
     )
     return PoolInventory(inventory, specs, frozenset(discovered), stored, unreadable, discovery, usage.whole)
 
@@ -125,6 +127,18 @@ def kept_calibrations(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, Cal
             found[name] = Calibration.model_validate(kept)
         except ValidationError:
             continue  # the condition Calibrated says so
+    return found
+
+
+def kept_prices(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[PastPrice, ...]]:
+    """What each pool has cost so far, by the status of the pool; what can't be read begins anew."""
+    found: dict[str, tuple[PastPrice, ...]] = {}
+    for name, body in objects.items():
+        kept = (body.get("status") or {}).get("prices") or ()
+        try:
+            found[name] = tuple(PastPrice.from_dict(price) for price in kept)
+        except ValueError as error:
+            logger.warning("status.prices of AcceleratorPool %s can't be read: %s", name, error)
     return found
 
 

@@ -1,0 +1,87 @@
+"""Price history: how long prices of a pool last, and what is usual there.
+
+A spot market has other prices every hour, a tariff every night, and a contract never. The present price says what the
+next minutes cost. What the rest of a job costs depends on how long it lasts, and what came before is all that is known
+of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median_low
+from typing import Final
+
+from rightpool.api.past_price import MAX_PRICES, PastPrice
+from rightpool.hardware.accelerator import Price
+
+# What changes by less is the same price: half of what a move must save by default. Prices that creep count whenever
+# they have come as far.
+SAME_PRICE: Final = 0.05
+
+
+def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[PastPrice, ...]:
+    """The history with the present price of both capacity types, if it is another one; the oldest are dropped. now:
+    Unix seconds."""
+    present = PastPrice(now, price.on_demand, price.spot)
+    if present.per_chip_hour is None and present.spot_per_chip_hour is None:
+        return tuple(history)
+    if history and not any(
+        _differs(before, after)
+        for before, after in (
+            (history[-1].per_chip_hour, price.on_demand),
+            (history[-1].spot_per_chip_hour, price.spot),
+        )
+    ):
+        return tuple(history)
+    return (*history, present)[-MAX_PRICES:]
+
+
+def lasts(history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool) -> float:
+    """Seconds for which the present price is likely to last; infinite where it has never changed.
+
+    The median of how long the ones before have lasted, of two the shorter; or the time that it has lasted by now, if
+    that is more. price: dollars for a chip-hour, None if not known.
+    """
+    prices = _prices(history, price, now, spot=spot)
+    spells = [end - begin for (begin, _), (end, _) in pairwise(prices)]
+    if not spells:
+        return math.inf
+    return max(median_low(spells), now - prices[-1][0])
+
+
+def usual_price(
+    history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool
+) -> tuple[float | None, float]:
+    """Dollars for a chip-hour in the mean of the time that is known, and the standard deviation of its log: that of the
+    prices, over the root of how many they were. The present price, surely, where it has never changed."""
+    prices = _prices(history, price, now, spot=spot)
+    known = now - prices[0][0] if prices else 0.0
+    if len(prices) < 2 or known <= 0.0:
+        return price, 0.0
+    ends = [begin for begin, _ in prices[1:]] + [now]
+    spells = [(dollars, (end - begin) / known) for (begin, dollars), end in zip(prices, ends, strict=True)]
+    mean = sum(dollars * share for dollars, share in spells)
+    if mean <= 0.0:
+        return price, 0.0
+    variance = sum(share * (dollars / mean - 1.0) ** 2 for dollars, share in spells)
+    return mean, math.sqrt(variance / len(spells))
+
+
+def _prices(history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool) -> list[tuple[float, float]]:
+    """When each price of a capacity type began, the present one last. Of the time without one nothing is known."""
+    found: list[tuple[float, float]] = []
+    for past in history:
+        dollars = past.spot_per_chip_hour if spot else past.per_chip_hour
+        if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
+            found.append((past.since, dollars))
+    if price is not None and (not found or _differs(found[-1][1], price)):
+        found.append((now, price))
+    return found
+
+
+def _differs(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs(after - before) >= SAME_PRICE * max(before, after) and before != after

@@ -1,0 +1,83 @@
+"""What a pool has cost: kept while it changes, and what that says of how long a price lasts."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from rightpool.api.past_price import MAX_PRICES, PastPrice
+from rightpool.hardware.accelerator import Price
+from rightpool.hardware.price_history import lasts, usual_price, with_price
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+
+
+def seen(*prices: float, every: float = HOUR) -> tuple[PastPrice, ...]:
+    """These prices on demand, of so many seconds each; the last one began now."""
+    count = len(prices)
+    return tuple(PastPrice(NOW - (count - 1 - at) * every, price) for at, price in enumerate(prices))
+
+
+def test_a_price_that_never_changed_is_certain() -> None:
+    for history in ((), seen(3.0)):
+        assert lasts(history, 3.0, NOW + HOUR, spot=False) == math.inf
+        assert usual_price(history, 3.0, NOW + HOUR, spot=False) == (3.0, 0.0)
+        assert lasts(history, None, NOW, spot=True) == math.inf
+        assert usual_price(history, None, NOW, spot=True) == (None, 0.0)
+
+
+def test_a_price_lasts_as_long_as_those_before_or_as_it_has_lasted() -> None:
+    hourly = seen(3.0, 2.5, 3.2, 2.7)
+    assert lasts(hourly, 2.7, NOW + 60.0, spot=False) == HOUR
+    assert lasts(hourly, 2.7, NOW + 5 * HOUR, spot=False) == 5 * HOUR
+    once = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.25))
+    assert lasts(once, 2.25, NOW, spot=False) == 9 * HOUR
+    nights = [PastPrice(NOW - at * HOUR, dollars) for at, dollars in ((40, 3.0), (24, 2.0), (16, 3.0), (0, 2.0))]
+    assert lasts(nights, 2.0, NOW, spot=False) == 16 * HOUR
+    assert lasts((*nights, PastPrice(NOW + 8 * HOUR, 3.0)), 3.0, NOW + 8 * HOUR, spot=False) == 8 * HOUR
+    # What came for an hour, and did not stay, does not stand for all that came before for long.
+    assert lasts((*once, PastPrice(NOW + HOUR, 3.0)), 3.0, NOW + 2 * HOUR, spot=False) == HOUR
+
+
+def test_a_change_that_is_not_written_yet_has_begun_now() -> None:
+    assert lasts(seen(3.0), 2.0, NOW + HOUR, spot=False) == HOUR
+    assert usual_price(seen(3.0), 2.0, NOW + HOUR, spot=False)[0] == pytest.approx(3.0)
+
+
+def test_what_changes_little_is_the_same_price() -> None:
+    little = seen(3.00, 3.03, 2.98, 3.05)
+    assert lasts(little, 3.05, NOW, spot=False) == math.inf
+    history = with_price((), Price(3.00), NOW)
+    for price in (3.03, 2.98, 3.05):
+        assert with_price(history, Price(price), NOW + HOUR) == history
+    # It creeps: as far as that it has come is a change.
+    assert with_price(history, Price(3.20), NOW + HOUR) == (*history, PastPrice(NOW + HOUR, 3.20))
+
+
+def test_usual_is_the_mean_of_the_time_that_is_known() -> None:
+    history = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.0))
+    mean, doubt = usual_price(history, 2.0, NOW + 3 * HOUR, spot=False)
+    assert mean == pytest.approx((9 * 3.0 + 3 * 2.0) / 12)
+    assert 0.0 < doubt < 0.2
+    assert usual_price(seen(0.0, 0.0), 0.0, NOW, spot=False) == (0.0, 0.0)
+
+
+def test_the_history_is_short_and_of_both_capacity_types() -> None:
+    history: tuple[PastPrice, ...] = ()
+    for hour in range(3 * MAX_PRICES):
+        history = with_price(history, Price(3.0, 1.0 if hour % 2 else 1.2), NOW + hour * HOUR)
+    now = NOW + 3 * MAX_PRICES * HOUR
+    assert len(history) == MAX_PRICES
+    assert all(after.since - before.since == HOUR for before, after in pairwise(history))
+    assert lasts(history, 3.0, now, spot=False) == math.inf, "the other one has not changed"
+    assert lasts(history, 1.0, now, spot=True) == HOUR
+    assert with_price(history, Price(), now) == history, "unknown is no price"
+
+
+def test_it_survives_being_stored() -> None:
+    kept = with_price((), Price(3.4299999, 1.1), NOW)
+    read = tuple(PastPrice.from_dict(price.to_dict()) for price in kept)
+    assert with_price(read, Price(3.4299999, 1.1), NOW + HOUR) == read

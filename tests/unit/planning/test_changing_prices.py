@@ -1,0 +1,68 @@
+"""Prices that change: what they save is counted for as long as prices have been seen to last."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.past_price import PastPrice
+from rightpool.hardware.pool import Pool
+from rightpool.planning.evaluate.assessment import Assessment
+from tests.unit.planning.jobs import DAY, NOW, decision_and_text, entry, judged, running, spec
+from tests.unit.prediction.fixtures import A100, A100_CHIP, pool
+
+HOUR = 3600.0
+CHEAPER = pool("cheaper", A100_CHIP, 3.0)
+
+
+def costing(of: Pool, *prices: float, every: float = HOUR) -> Pool:
+    """The pool with these prices before the present one, which began ten minutes ago."""
+    present = of.price.on_demand
+    assert present is not None
+    since = NOW - 600.0
+    past = [PastPrice(since - (len(prices) - at) * every, price) for at, price in enumerate(prices)]
+    return replace(of, prices=(*past, PastPrice(since, present)))
+
+
+def decided(home: Pool, other: Pool, lost: float) -> Assessment:
+    """What is decided on a job whose restarts take so many seconds."""
+    job = running(
+        made=spec(elasticity={"minChips": 4, "maxChips": 4}),
+        history=(entry(Outcome.VERIFIED, NOW - DAY / 2, lost_seconds=lost),),
+    )
+    return judged(job, {"a100": home, "cheaper": other})
+
+
+MARKET = (3.4, 4.3, 3.7, 4.6, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("home", "other", "lost", "moves"),
+    [
+        (A100, CHEAPER, 900.0, True),  # as it has always been
+        (costing(A100, *MARKET), costing(CHEAPER, *MARKET[::-1]), 900.0, False),
+        (costing(A100, *MARKET), costing(CHEAPER, *MARKET[::-1]), 60.0, True),  # a restart is cheap
+        (A100, costing(CHEAPER, 4.0, every=DAY), 900.0, True),  # once, after a day
+        (A100, costing(CHEAPER, 4.4, 3.0, 4.4, every=8 * HOUR), 900.0, True),  # by day and by night
+        (costing(A100, *MARKET), costing(CHEAPER, 2.9, 3.2, 2.8, 3.1, 3.3), 900.0, True),  # always cheaper
+    ],
+)
+def test_what_a_change_of_prices_is_worth(home: Pool, other: Pool, lost: float, moves: bool) -> None:
+    result = decided(home, other, lost)
+    decision, text = decision_and_text(result)
+    if moves:
+        assert decision.action is Action.MOVE
+    else:
+        assert (decision.action, decision.reason) == (Action.KEEP, Reason.DOES_NOT_PAY_BACK)
+        assert text.endswith("looked at, by how long prices have lasted so far")
+
+
+def test_a_price_that_settles_is_followed() -> None:
+    """It was a market until four hours ago."""
+    past = tuple(PastPrice(NOW - (9 - at) * HOUR, price) for at, price in enumerate(MARKET))
+    settled = replace(CHEAPER, prices=(*past, PastPrice(NOW - 4 * HOUR, 3.0)))
+    assert decided(A100, settled, 900.0).decision.action is Action.MOVE
