@@ -176,16 +176,17 @@ class Readings:
         return TelemetryReading(samples)
 
 
-def filled(cluster: Cluster, count: int, now: float) -> Store:
-    """A store with the whole fleet in it."""
-    store, children, machines = Store(), Children("rightpool-profiler:dev", bytes(32)), pools()
-    for node in nodes():
+def filled(cluster: Cluster, count: int, now: float, machines: Sequence[Body] | None = None) -> Store:
+    """A store with the whole fleet in it. machines: its nodes, where they are not all."""
+    machines = nodes() if machines is None else machines
+    store, children, found = Store(), Children("rightpool-profiler:dev", bytes(32)), pools(machines)
+    for node in machines:
         store.observe(NODES, None, cluster.put(NODES, node))
     for member in synthetic_jobs(count):
         job = member.profiled_job()
-        ref = member.first_revision(ProfiledJobSpec.model_validate(job["spec"]), machines, now)
+        ref = member.first_revision(ProfiledJobSpec.model_validate(job["spec"]), found, now)
         stored = cluster.put(PROFILED_JOBS, {**job, "status": member.status(ref)})
-        child = cluster.put(JOBS, member.child(stored, ref, machines[ref.placement.pool], children))
+        child = cluster.put(JOBS, member.child(stored, ref, found[ref.placement.pool], children))
         status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
         pod = cluster.put(PODS, {**member.pod(child), "status": status})
         for kind, body in ((PROFILED_JOBS, stored), (JOBS, child), (PODS, pod)):

@@ -5,7 +5,7 @@ Everything is computed from a job's number, so that each process of a benchmark 
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -196,21 +196,21 @@ def synthetic_jobs(count: int, first: int = 0) -> list[SyntheticJob]:
     return [SyntheticJob(number) for number in range(first, count)]
 
 
-def nodes() -> list[Body]:
-    """Every node, Ready."""
+def nodes(most: int | None = None) -> list[Body]:
+    """Every node, Ready; of each kind the first `most`."""
     bodies = []
     for kind, count in NODE_KINDS:
-        for index in range(count):
+        for index in range(count)[:most]:
             node = kind.node(index)
             node["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
             bodies.append(node)
     return bodies
 
 
-def pools() -> dict[str, Pool]:
-    """The pools that the operator discovers on these nodes."""
+def pools(machines: Sequence[Body] | None = None) -> dict[str, Pool]:
+    """The pools that the operator discovers on these nodes, or on all."""
     usage = ChipUsage(_NoPods(), interval=math.inf)
-    facts = [node_facts(node) for node in nodes()]
+    facts = [node_facts(node) for node in (nodes() if machines is None else machines)]
     return dict(take_inventory([], facts, [], usage, load_catalog()).inventory.pools)
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from benchmarks.cycle import INTERVAL, Cluster, Readings, filled, planner_of
+from benchmarks.cycle import INTERVAL, Cluster, Readings, planner_of
 from benchmarks.synthetic_fleet import Body
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.profiles.sample import RevisionKey
 from rightpool.runtime.loop import Planner
 from rightpool.runtime.observe.store import Store
 from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.unit.runtime.small_fleet import small_store
 
 JOBS = 8
 WINDOW = 4  # readings in the jobs' windows
@@ -32,7 +33,7 @@ class World:
     silent: set[RevisionKey] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.store: Store = filled(self.cluster, JOBS, self.clock["now"])
+        self.store: Store = small_store(self.cluster, JOBS, self.clock["now"])
         self.planner: Planner = self.operator()
 
     def operator(self) -> Planner:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import cycle
 from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob, nodes
 from rightpool.api.conditions import ConditionType, Reason, find_condition
@@ -34,6 +33,7 @@ from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime import metrics_recorder
 from rightpool.runtime.job_step import Step, Stepper
 from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.unit.runtime.small_fleet import small_store
 from tests.unit.runtime.test_observer import World
 
 JOBS = 12
@@ -111,7 +111,7 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
     monkeypatch.setattr(Stepper, "_nothing_new", checked)
     monkeypatch.setattr(Stepper, "rests", rests)
     cluster, clock = Cluster(), {"now": START}
-    planner = planner_of(cluster, filled(cluster, JOBS, START), clock, Noisy(spread))
+    planner = planner_of(cluster, small_store(cluster, JOBS, START), clock, Noisy(spread))
     for _ in range(CYCLES):
         planner.cycle()
         clock["now"] += 10.0
@@ -130,7 +130,7 @@ def _grown(stored: dict[str, Any], made: Any) -> bool:
 
 def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None:
     cluster, clock = Cluster(), {"now": START}
-    store = filled(cluster, JOBS, START)
+    store = small_store(cluster, JOBS, START)
     planner = planner_of(cluster, store, clock, Noisy(0.004))
 
     def held() -> Counter[str]:
@@ -177,7 +177,7 @@ def test_a_job_whose_decision_cannot_be_put_into_words_holds_up_no_other(
 ) -> None:
     caplog.set_level(logging.INFO, metrics_recorder.logger.name)
     cluster, clock = Cluster(), {"now": START}
-    store = filled(cluster, JOBS, START)
+    store = small_store(cluster, JOBS, START)
     planner = planner_of(cluster, store, clock, Noisy(0.004))
     first = min(store.jobs())
 
@@ -218,9 +218,8 @@ def test_jobs_that_wait_for_a_place_rest_until_there_is_one(monkeypatch: pytest.
     members = {SyntheticJob(number).node for number in range(JOBS)}
     present = [node for node in nodes() if node["metadata"]["name"] in members]
     more = [node for node in nodes() if node["metadata"]["name"] not in members]
-    monkeypatch.setattr(cycle, "nodes", lambda: present)
     cluster, clock = Accepting(), {"now": START}
-    store = filled(cluster, JOBS, START)
+    store = filled(cluster, JOBS, START, present)
     waiting = [SyntheticJob(number) for number in range(100, 110)]
     for member in waiting:
         body = member.profiled_job()

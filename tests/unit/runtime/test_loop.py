@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cycle import Cluster, filled, planner_of
+from benchmarks.cycle import Cluster, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool.api.conditions import Reason, find_condition
 from rightpool.api.kubernetes import Resource
@@ -26,6 +26,7 @@ from rightpool.runtime.act import template_checks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.job_step import Step, Stepper
 from rightpool.runtime.phase_timer import PhaseTimer
+from tests.unit.runtime.small_fleet import small_store
 
 JOBS = 12
 BATCH = 4
@@ -51,7 +52,7 @@ def test_statuses_of_a_whole_fleet_are_never_in_memory_at_once(monkeypatch: pyte
     monkeypatch.setattr(Stepper, "step", step)
     monkeypatch.setattr(loop, "BATCH", BATCH)
     cluster, clock = Cluster(), {"now": 1_800_000_000.0}
-    store = filled(cluster, JOBS, clock["now"])
+    store = small_store(cluster, JOBS, clock["now"])
     planner_of(cluster, store, clock).cycle()
     assert all(job.status.conditions for job in store.jobs().values())
     assert len(most) == JOBS
@@ -76,7 +77,7 @@ def test_a_slow_api_server_is_asked_to_write_less_that_only_informs(monkeypatch:
     monkeypatch.setattr(loop, "BATCH", BATCH)
     monkeypatch.setattr(loop, "INFORMING_SECONDS", 0.0)
     cluster, clock = Counting(), {"now": 1_800_000_000.0}
-    planner = planner_of(cluster, filled(cluster, JOBS, clock["now"]), clock)
+    planner = planner_of(cluster, small_store(cluster, JOBS, clock["now"]), clock)
     planner.cycle()
     assert cluster.statuses == JOBS, "state is never held up"
     informing = []
@@ -106,7 +107,7 @@ class Hanging(Cluster):
 def test_a_job_whose_write_took_longer_than_a_cycle_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "CARRY_OUT_SECONDS", 0.0)
     cluster, clock = Hanging(), {"now": 1_800_000_000.0}
-    store = filled(cluster, 1, clock["now"])
+    store = small_store(cluster, 1, clock["now"])
     planner = planner_of(cluster, store, clock)
 
     def written() -> bool:
@@ -147,7 +148,7 @@ class OlderDefinition(Cluster):
 
 def test_an_older_definition_is_told_and_not_written_to_for_ever() -> None:
     cluster, clock = OlderDefinition(), {"now": 1_800_000_000.0}
-    store = filled(cluster, 1, clock["now"])
+    store = small_store(cluster, 1, clock["now"])
     planner = planner_of(cluster, store, clock)
     for _ in range(18):  # three minutes
         planner.cycle()
@@ -181,7 +182,7 @@ def test_a_job_that_can_not_be_looked_at_is_told_of_and_holds_up_no_other(
     cycles: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, clock = Cluster(), {"now": 1_800_000_000.0}
-    store = filled(cluster, JOBS, clock["now"])
+    store = small_store(cluster, JOBS, clock["now"])
     planner = planner_of(cluster, store, clock)
 
     def run(count: int) -> None:
@@ -261,7 +262,7 @@ def test_after_a_restart_a_cycle_asks_for_few_dry_runs_and_all_are_made_in_the_e
 
     monkeypatch.setattr(SyntheticJob, "profiled_job", with_variant)
     cluster, clock = Judging(), {"now": 1_800_000_000.0}
-    store = filled(cluster, JOBS, clock["now"])
+    store = small_store(cluster, JOBS, clock["now"])
     planner = planner_of(cluster, store, clock)
     cluster.silent = min(store.jobs()).name
     asked = []
@@ -282,7 +283,7 @@ def test_after_a_restart_a_cycle_asks_for_few_dry_runs_and_all_are_made_in_the_e
 def test_a_new_job_that_has_no_place_is_asked_about_at_once() -> None:
     """Its first status is written in the same cycle."""
     cluster, clock = Judging(), {"now": 1_800_000_000.0}
-    store = filled(cluster, 1, clock["now"])
+    store = small_store(cluster, 1, clock["now"])
     [member] = synthetic_jobs(1)
     body = member.profiled_job()
     body["metadata"]["name"] = "new"

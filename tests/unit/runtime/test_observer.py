@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import cycle
 from benchmarks.cycle import Cluster, filled, planner_of
 from benchmarks.synthetic_fleet import SyntheticJob, nodes
 from rightpool.api.kubernetes import JOBS, Resource
@@ -75,7 +74,7 @@ class World:
 
     def __init__(self) -> None:
         self.cluster, self.readings, self.clock = Recording(), Readings(), {"now": START}
-        self.store = filled(self.cluster, COUNT, START)
+        self.store = filled(self.cluster, COUNT, START, nodes(1))
         self.planner = planner_of(self.cluster, self.store, self.clock, self.readings)  # type: ignore[arg-type]
         self.kept = self.looked = 0
         self._jobs: dict[JobKey, Job] = {}
@@ -163,11 +162,8 @@ CHANGES = (_pod, _end, _suspend, _cordon, _approve, _refuse, _speed, _save, _sil
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_nodes_and_no_second_look() -> Iterator[None]:
-    members = {SyntheticJob(number).node for number in range(COUNT)}
-    few = [node for node in nodes() if node["metadata"]["name"] in members]
+def _no_second_look() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cycle, "nodes", lambda: few)
         patch.setattr(observer, "LOOK_SECONDS", NEVER)
         yield
 
