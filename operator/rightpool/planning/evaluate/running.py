@@ -41,7 +41,7 @@ from rightpool.prediction.predictor import Predictor
 
 # A move must be better at all with this probability.
 MIN_PROBABILITY = 0.8
-# Standard deviations beyond which something is that likely.
+# The same in standard deviations: 80% of a normal distribution are below its mean and so many of them.
 _SURE = 0.84
 # What was decided and waits, for approval or a save, is dropped only when clearly less of it is left: no flapping.
 WAITING_SHARE = 0.5

@@ -148,14 +148,14 @@ def pool_status(
         nodes=0 if pool is None else pool.nodes,
         chips=chips,
         outcomes=list(outcomes),
-        prices=list(_prices(pool, stored, now)),
+        prices=list(_prices(name, pool, stored, now)),
         conditions=conditions,
     ).to_dict()
 
 
-def _prices(pool: Pool | None, stored: Mapping[str, Any], now: float) -> tuple[PastPrice, ...]:
+def _prices(name: str, pool: Pool | None, stored: Mapping[str, Any], now: float) -> tuple[PastPrice, ...]:
     """What the pool has cost, the present price included; what is stored while the pool can't be used."""
-    return kept_prices({"": stored}).get("", ()) if pool is None else with_price(pool.prices, pool.price, now)
+    return kept_prices({name: stored}).get(name, ()) if pool is None else with_price(pool.prices, pool.price, now)
 
 
 def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:
