@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import not_
 from typing import Annotated, Final
@@ -15,6 +16,8 @@ from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_RECENT: Final = 24
 MAX_SPANS: Final = 8
+# What is stored has six digits: a window is no longer for that.
+_ROUNDED: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,18 @@ class SpanDifference(Record):
 class SlowStart(Record):
     """How the job is slower at first wherever it starts, as with a cache that is cold then."""
 
-    windows: Count
-    """How long, in windows."""
+    seconds: Quantity
+    """How long."""
 
     lost_seconds: Quantity
     """Time at its usual rate that does the work which is missing then, seconds."""
 
     revision: Count
     """The first of the Revisions since which every start that was looked at was slow."""
+
+    def in_windows(self, window: float) -> int:
+        """How many windows of so many seconds it touches."""
+        return math.ceil(self.seconds / window - _ROUNDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +76,6 @@ class Variation(Record):
 
     slow_start: SlowStart | None = None
     """How slowly the job starts. Absent: it does not, or it has not run for two hours anywhere."""
+
+    window_seconds: Quantity | None = None
+    """How long the windows of `recent` and `spans` are. Absent: as long as a window is now."""

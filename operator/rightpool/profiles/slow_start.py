@@ -56,7 +56,7 @@ def with_start_seen(before: Variation | None, variation: Variation, since: float
     first, later = variation.recent[:count], variation.recent[count:]
     lost = count - sum(first) / (sum(later) / len(later))
     revision = variation.revision if known is None else known.revision
-    return replace(variation, slow_start=SlowStart(count, lost * window, revision))
+    return replace(variation, slow_start=SlowStart(count * window, lost * window, revision))
 
 
 def known_before(variation: Variation | None, revision: int) -> SlowStart | None:
@@ -75,5 +75,5 @@ def windows_after_start(variation: Variation, since: float | None, window: float
     if known is None or since is None:
         return count
     dropped = (variation.as_of - since) / window - count - _UNCOUNTED
-    slow = known.windows - max(math.ceil(dropped), 0)
+    slow = known.in_windows(window) - max(math.ceil(dropped), 0)
     return count - slow if 0 < slow < count else count

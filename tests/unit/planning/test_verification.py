@@ -327,7 +327,7 @@ def test_the_noisier_the_job_the_longer_a_move_is_looked_at() -> None:
     assert waits == sorted(waits) and waits[0] == 1 and waits[-1] == MOST_WINDOWS
 
 
-STARTS_SLOWLY = SlowStart(6, 900.0, 1)
+STARTS_SLOWLY = SlowStart(6 * spec().profiling.window.total_seconds(), 900.0, 1)
 
 
 @pytest.mark.parametrize("windows", [3, 6, 8])

@@ -241,5 +241,4 @@ def _started(job: Job) -> float:
     if revision is None or revision.since is None:
         return -math.inf
     slow = known_before(job.observed.variation, revision.revision)
-    window = job.spec.profiling.window.total_seconds()
-    return -math.inf if slow is None else revision.since + slow.windows * window
+    return -math.inf if slow is None else revision.since + slow.seconds

@@ -178,9 +178,10 @@ def verify(
     last = last or (seen is not None and seen.windows >= MOST_WINDOWS)
     # What the job does at first wherever it starts says nothing of the place.
     start = known_before(variation, migration.target.revision)
-    starts = start is not None and (seen is None or seen.windows <= start.windows)
-    if start is not None and seen is not None and not starts:
-        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - start.windows)
+    slow = 0 if start is None else start.in_windows(spec.profiling.window.total_seconds())
+    starts = start is not None and (seen is None or seen.windows <= slow)
+    if slow and seen is not None and not starts:
+        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - slow)
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
