@@ -11,13 +11,19 @@ from pydantic import Field
 
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Count, Quantity, UnixTime
+from rightpool.api.units import WORD, Count, Figure, Quantity, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_RECENT: Final = 24
 MAX_SPANS: Final = 8
+USUAL_WINDOW: Final = 300.0
+"""Length of a window where a job does not say how long it is, seconds."""
 # What is stored has six digits: a window is no longer for that.
 _ROUNDED: Final = 1e-3
+
+
+def _is_usual(seconds: float) -> bool:
+    return seconds == USUAL_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class SpanDifference(Record):
     pairs: Quantity
     """How many such pairs were seen; old ones are forgotten slowly."""
 
-    variance: Quantity
+    variance: Figure
     """Mean square of the logarithm of the ratio of their rates."""
 
 
@@ -41,7 +47,7 @@ class SlowStart(Record):
     seconds: Quantity
     """How long."""
 
-    lost_seconds: Quantity
+    lost_seconds: Figure
     """Time at its usual rate that does the work which is missing then, seconds."""
 
     revision: Count
@@ -77,5 +83,5 @@ class Variation(Record):
     slow_start: SlowStart | None = None
     """How slowly the job starts. Absent: it does not, or it has not run for two hours anywhere."""
 
-    window_seconds: Quantity | None = None
-    """How long the windows of `recent` and `spans` are. Absent: as long as a window is now."""
+    window_seconds: Annotated[Quantity, Field(exclude_if=_is_usual)] = USUAL_WINDOW
+    """How long the windows of `recent` and `spans` are. Absent: five minutes."""

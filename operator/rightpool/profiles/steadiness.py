@@ -98,15 +98,13 @@ def counted(
 def in_windows_of(variation: Variation | None, window: float) -> Variation | None:
     """What holds of windows of so many seconds. What was counted of windows of another length is forgotten; how slowly
     the job starts is known in seconds."""
-    if variation is None or variation.window_seconds is None or _same_length(variation.window_seconds, window):
+    if variation is None or _same_length(variation.window_seconds, window):
         return variation
     return replace(variation, recent=(), spans=(), window_seconds=window)
 
 
-def _same_length(one: float | None, two: float | None) -> bool:
+def _same_length(one: float, two: float) -> bool:
     """Whether both are stored as the same number."""
-    if one is None or two is None:
-        return one is two
     return math.isclose(one, two, rel_tol=1e-5)
 
 

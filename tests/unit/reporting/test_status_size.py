@@ -24,7 +24,7 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
-from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
+from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.planning.migration.ending import with_avoided
@@ -147,10 +147,7 @@ def remembered(job: Job, **state: Any) -> Job:
     account = Account(
         58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
     )
-    start = SlowStart(2700.0, 1234.56, 123)
-    variation = Variation(
-        1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True, slow_start=start, window_seconds=300.0
-    )
+    variation = Variation(1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True)
     job = job.with_state(replace(job.state, variation=variation))
     return changed(
         job,
