@@ -23,6 +23,8 @@ from rightpool.profiles.statistics import median
 _SLOWER: Final = 0.20
 _Z: Final = 3.0
 _ENDS: Final = 0.05
+LONGEST_START: Final = MAX_RECENT // 2
+"""Windows that a slow start has at most."""
 # Windows of a warm-up that were not counted, at most: the first one that was is taken to be the first there was.
 _UNCOUNTED: Final = 4.0
 
