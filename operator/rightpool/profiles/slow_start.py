@@ -50,8 +50,8 @@ def with_start_seen(before: Variation | None, variation: Variation, since: float
     looked_at = before is not None and len(before.recent) == MAX_RECENT and before.revision == variation.revision
     if since is None or looked_at or len(variation.recent) < MAX_RECENT:
         return variation
-    if (variation.as_of - since) / window > MAX_RECENT + _UNCOUNTED:
-        return variation  # not its start
+    if not begins_with_start(variation, since, window):
+        return variation
     count, known = slow_start(variation.recent), variation.slow_start
     if not count:
         return replace(variation, slow_start=None)
@@ -59,6 +59,12 @@ def with_start_seen(before: Variation | None, variation: Variation, since: float
     lost = count - sum(first) / (sum(later) / len(later))
     revision = variation.revision if known is None else known.revision
     return replace(variation, slow_start=SlowStart(count * window, lost * window, revision))
+
+
+def begins_with_start(variation: Variation, since: float, window: float) -> bool:
+    """Whether the first window of `recent` is the first one that was counted of its Revision. since, window: as of
+    `with_start_seen`."""
+    return (variation.as_of - since) / window <= len(variation.recent) + _UNCOUNTED
 
 
 def known_before(variation: Variation | None, revision: int) -> SlowStart | None:
