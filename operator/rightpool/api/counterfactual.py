@@ -61,9 +61,6 @@ class Counterfactual(Record):
     baseline_at: Annotated[UnixTime | None, Field(alias="measuredAt")] = None
     """The middle of the time in which that was measured, later by as long as the job was stopped since."""
 
-    baseline_age: Annotated[Quantity | None, Field(alias="measuredAge")] = None
-    """How long the job had run there at measuredAt, seconds. Absent: longer than what may be a slow start."""
-
     rate: Quantity | None = None
     """Throughput here around rateMeasuredAt, in the hours after since, units a second. Absent until the move is
     verified."""
@@ -82,6 +79,9 @@ class Counterfactual(Record):
 
     saved_before: Annotated[Balance, Field(exclude_if=_free)] = 0.0
     """Dollars saved before dollars began to count."""
+
+    baseline_age: Annotated[Quantity | None, Field(alias="measuredAge")] = None
+    """How long the job had run there at measuredAt, seconds. Absent: longer than what may be a slow start."""
 
     def uncounted(self) -> Counterfactual:
         """The same after the job has left: once it has come back, amounts are counted anew."""
