@@ -80,6 +80,9 @@ class Counterfactual(Record):
     saved_before: Annotated[Balance, Field(exclude_if=_free)] = 0.0
     """Dollars saved before dollars began to count."""
 
+    baseline_age: Annotated[Quantity | None, Field(alias="measuredAge")] = None
+    """How long the job had run there at measuredAt, seconds. Absent: longer than what may be a slow start."""
+
     def uncounted(self) -> Counterfactual:
         """The same after the job has left: once it has come back, amounts are counted anew."""
         return replace(self, since=None, per_hour=0.0, dollars=0.0, spent_before=0.0, saved_before=0.0)

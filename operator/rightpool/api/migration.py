@@ -133,8 +133,8 @@ class Migration(Record):
     left: Counterfactual | None = None
     """Where the job would be without its moves, as of before this one."""
 
-    lost_seconds: Quantity = 0.0
-    """Time without progress, seconds, over both ways, as far as it is over."""
+    lost_seconds: Annotated[Quantity, Field(exclude_if=not_)] = 0.0
+    """Time without progress, seconds, over both ways, as far as it is over. Absent: none is."""
 
     cost: Annotated[Dollars, Field(exclude_if=_is_zero)] = 0.0
     """Dollars paid in that time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import not_
 from typing import Annotated, Final
@@ -10,11 +11,19 @@ from pydantic import Field
 
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Count, Quantity, UnixTime
+from rightpool.api.units import WORD, Count, Figure, Quantity, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_RECENT: Final = 24
 MAX_SPANS: Final = 8
+USUAL_WINDOW: Final = 300.0
+"""Length of a window where a job does not say how long it is, seconds."""
+# What is stored has six digits: a window is no longer for that.
+_ROUNDED: Final = 1e-3
+
+
+def _is_usual(seconds: float) -> bool:
+    return seconds == USUAL_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class SpanDifference(Record):
     pairs: Quantity
     """How many such pairs were seen; old ones are forgotten slowly."""
 
-    variance: Quantity
+    variance: Figure
     """Mean square of the logarithm of the ratio of their rates."""
 
 
@@ -35,14 +44,18 @@ class SpanDifference(Record):
 class SlowStart(Record):
     """How the job is slower at first wherever it starts, as with a cache that is cold then."""
 
-    windows: Count
-    """How long, in windows."""
+    seconds: Quantity
+    """How long."""
 
-    lost_seconds: Quantity
+    lost_seconds: Figure
     """Time at its usual rate that does the work which is missing then, seconds."""
 
     revision: Count
     """The first of the Revisions since which every start that was looked at was slow."""
+
+    def in_windows(self, window: float) -> int:
+        """How many windows of so many seconds it touches."""
+        return math.ceil(self.seconds / window - _ROUNDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +82,6 @@ class Variation(Record):
 
     slow_start: SlowStart | None = None
     """How slowly the job starts. Absent: it does not, or it has not run for two hours anywhere."""
+
+    window_seconds: Annotated[Quantity, Field(exclude_if=_is_usual)] = USUAL_WINDOW
+    """How long the windows of `recent` and `spans` are. Absent: five minutes."""

@@ -18,7 +18,7 @@ from rightpool.profiles.likeness import alike, expected_range
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.slow_start import with_start_seen
-from rightpool.profiles.steadiness import counted
+from rightpool.profiles.steadiness import counted, in_windows_of
 from rightpool.profiles.step_count import Basis, StepCount
 from rightpool.profiles.track import Track
 from rightpool.profiles.window import CAPACITY, Bounds, Window
@@ -81,17 +81,16 @@ class RevisionWindow:
     @classmethod
     def of(cls, job: Job, number: int) -> RevisionWindow:
         """An empty one, of this Revision of the job."""
-        spec = job.spec.profiling
-        capacity = min(CAPACITY * 4, max(CAPACITY, int(2 * spec.window / spec.interval)))
+        seconds = job.spec.profiling.window.total_seconds()
         key = RevisionKey(job.key.namespace, job.key.name, number)
-        kept = KEPT_WINDOWS * spec.window.total_seconds()
         chips, pods = _placement(job, number)
         count = StepCount(
             job.spec.samples_per_step(chips),
             steps_suffice=job.spec.counts_samples is None,
             known=job.state.progress is not None and job.state.progress.unit is WorkUnit.STEPS,
         )
-        return cls(key, Window(capacity), Track(), pods, kept, variation=job.state.variation, count=count)
+        window, known = Window(_capacity(job)), in_windows_of(job.state.variation, seconds)
+        return cls(key, window, Track(), pods, KEPT_WINDOWS * seconds, variation=known, count=count)
 
     def append(self, sample: Sample) -> None:
         """A new sample; the oldest ones are dropped."""
@@ -126,6 +125,7 @@ class RevisionWindow:
         if job is not self.job:
             self.count.per_step = job.spec.samples_per_step(_placement(job, self.key.revision)[0])
             self.count.steps_suffice = job.spec.counts_samples is None
+            self._resize(job)
             self.job, self.passes_at = job, self._passes_at(job)
         if self._outdated(job, accelerator, now):
             self._build(job, accelerator, now)
@@ -135,6 +135,14 @@ class RevisionWindow:
         if seen != self.shown:
             self.shown = seen
         return self.shown
+
+    def _resize(self, job: Job) -> None:
+        """Its windows are as long as the job says by now."""
+        seconds = job.spec.profiling.window.total_seconds()
+        self.kept, self.window.capacity = KEPT_WINDOWS * seconds, _capacity(job)
+        variation = in_windows_of(self.variation, seconds)
+        if variation is not self.variation:
+            self.variation, self.version, self.expected = variation, -1, None
 
     def _outdated(self, job: Job, accelerator: Accelerator | None, now: float) -> bool:
         """Whether the profile has to be recomputed. Samples within the expected range do not require it immediately."""
@@ -216,6 +224,12 @@ class RevisionWindow:
         elif self.expected is not None and not self.window.within(self.expected):
             # What came changes nothing in a profile, such as the time of a first save.
             self.expected = self.window.bounds(expected_range(profile))
+
+
+def _capacity(job: Job) -> int:
+    """Samples that are kept at most."""
+    spec = job.spec.profiling
+    return min(CAPACITY * 4, max(CAPACITY, int(2 * spec.window / spec.interval)))
 
 
 def observed_revision(job: Job) -> int | None:

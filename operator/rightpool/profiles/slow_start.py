@@ -23,6 +23,8 @@ from rightpool.profiles.statistics import median
 _SLOWER: Final = 0.20
 _Z: Final = 3.0
 _ENDS: Final = 0.05
+LONGEST_START: Final = MAX_RECENT // 2
+"""Windows that a slow start has at most."""
 # Windows of a warm-up that were not counted, at most: the first one that was is taken to be the first there was.
 _UNCOUNTED: Final = 4.0
 
@@ -48,15 +50,21 @@ def with_start_seen(before: Variation | None, variation: Variation, since: float
     looked_at = before is not None and len(before.recent) == MAX_RECENT and before.revision == variation.revision
     if since is None or looked_at or len(variation.recent) < MAX_RECENT:
         return variation
-    if (variation.as_of - since) / window > MAX_RECENT + _UNCOUNTED:
-        return variation  # not its start
+    if not begins_with_start(variation, since, window):
+        return variation
     count, known = slow_start(variation.recent), variation.slow_start
     if not count:
         return replace(variation, slow_start=None)
     first, later = variation.recent[:count], variation.recent[count:]
     lost = count - sum(first) / (sum(later) / len(later))
     revision = variation.revision if known is None else known.revision
-    return replace(variation, slow_start=SlowStart(count, lost * window, revision))
+    return replace(variation, slow_start=SlowStart(count * window, lost * window, revision))
+
+
+def begins_with_start(variation: Variation, since: float, window: float) -> bool:
+    """Whether the first window of `recent` is the first one that was counted of its Revision. since, window: as of
+    `with_start_seen`."""
+    return (variation.as_of - since) / window <= len(variation.recent) + _UNCOUNTED
 
 
 def known_before(variation: Variation | None, revision: int) -> SlowStart | None:
@@ -75,5 +83,5 @@ def windows_after_start(variation: Variation, since: float | None, window: float
     if known is None or since is None:
         return count
     dropped = (variation.as_of - since) / window - count - _UNCOUNTED
-    slow = known.windows - max(math.ceil(dropped), 0)
+    slow = known.in_windows(window) - max(math.ceil(dropped), 0)
     return count - slow if 0 < slow < count else count

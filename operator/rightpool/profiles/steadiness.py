@@ -73,9 +73,10 @@ def counted(
     """With one window more, of `window` seconds. rate: its mean, units a second; at: its end, Unix seconds; throttled:
     whether a fault throttled the chips in it.
 
-    What was measured long ago, before the operator was away, in another unit, or before a fault began or was repaired
-    is not compared with what is measured now.
+    What was measured long ago, before the operator was away, in another unit, in windows of another length, or before a
+    fault began or was repaired is not compared with what is measured now.
     """
+    variation = in_windows_of(variation, window)
     spans = () if variation is None else variation.spans
     before: tuple[float, ...] = ()
     if variation is not None and at - variation.as_of <= SPANS[-1] * window:
@@ -90,7 +91,21 @@ def counted(
         if late > 0.0 or early > 0.0:
             kept[length] = _added(kept.get(length), length, _difference(late, early))
     slow = None if variation is None else variation.slow_start
-    return Variation(revision, at, recent, tuple(kept[length] for length in sorted(kept)), unit, throttled, slow)
+    lengths = tuple(kept[length] for length in sorted(kept))
+    return Variation(revision, at, recent, lengths, unit, throttled, slow, window)
+
+
+def in_windows_of(variation: Variation | None, window: float) -> Variation | None:
+    """What holds of windows of so many seconds. What was counted of windows of another length is forgotten; how slowly
+    the job starts is known in seconds."""
+    if variation is None or _same_length(variation.window_seconds, window):
+        return variation
+    return replace(variation, recent=(), spans=(), window_seconds=window)
+
+
+def _same_length(one: float, two: float) -> bool:
+    """Whether both are stored as the same number."""
+    return math.isclose(one, two, rel_tol=1e-5)
 
 
 def variance_of_difference(
@@ -204,13 +219,15 @@ def worth_keeping(stored: Variation | None, now: Variation | None) -> bool:
         return False
     if _pairs(now) < FIRST_KEPT:
         return False
-    if stored is None or _slow_windows(stored) != _slow_windows(now):
+    if stored is None or not _same_length(stored.window_seconds, now.window_seconds):
+        return True
+    if _slow_seconds(stored) != _slow_seconds(now):
         return True
     return _pairs(now) >= 2.0 * max(_pairs(stored), FIRST_KEPT / 2.0)
 
 
-def _slow_windows(variation: Variation) -> int:
-    return 0 if variation.slow_start is None else variation.slow_start.windows
+def _slow_seconds(variation: Variation) -> int:
+    return 0 if variation.slow_start is None else round(variation.slow_start.seconds)
 
 
 def _pairs(variation: Variation) -> float:

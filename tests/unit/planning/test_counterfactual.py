@@ -12,7 +12,7 @@ from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
-from rightpool.api.variation import SpanDifference, Variation
+from rightpool.api.variation import SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.accounting.counterfactual import BEFORE_SECONDS, Level, drift_of, level_after, speed
 from rightpool.planning.job import Job
@@ -120,6 +120,30 @@ def running(rate: Callable[[float], float], hours: float, began: float = 0.0) ->
         track.add(Sample(float(at), {Field.SAMPLES: counter, Field.PODS: 1.0}), 1)
     job = World.fresh(profiling={"interval": "10s", "window": "5m"}).job
     return changed(job.with_state(JobState(revision=Revision(2, HOME, since=0.0))), track=track)
+
+
+def test_what_was_measured_in_a_slow_start_is_compared_with_the_same_part_of_the_start_here() -> None:
+    """Half as fast for 45 minutes. The half hour before the move was the first one there."""
+    job = running(lambda at: 500.0 if at < 2700.0 else 1000.0, hours=3.0)
+    made = replace(there(500.0), windows=6, baseline_age=900.0)
+
+    def level(made: Counterfactual, variation: Variation | None) -> float:
+        found = level_after(changed(job, variation=variation), made, 10_800.0)
+        assert found is not None
+        return found.rate
+
+    known = Variation(2, 10_800.0, slow_start=SlowStart(2700.0, 1350.0, 2))
+    assert level(made, known) == pytest.approx(500.0)
+    assert level(made, replace(known, slow_start=None)) == pytest.approx(812.5, rel=0.01), (
+        "nobody knows that it was one"
+    )
+    assert level(replace(made, baseline_age=None), known) == pytest.approx(812.5, rel=0.01)
+    assert level(replace(made, baseline_age=3600.0, windows=6), known) == pytest.approx(812.5, rel=0.01), "it was over"
+    # A part of it was: the same part here.
+    assert level(replace(made, baseline_age=1800.0, windows=12), known) == pytest.approx(625.0, rel=0.01)
+    # A move within a start that is known to be slow.
+    before = replace(known, slow_start=SlowStart(2700.0, 1350.0, 1))
+    assert level(made, before) == pytest.approx(500.0)
 
 
 def later(made: Counterfactual, level: Level) -> Counterfactual:

@@ -61,8 +61,8 @@ def test_one_window_may_be_an_evaluation() -> None:
 def test_a_slow_start_says_nothing_of_the_size() -> None:
     def started(*rates: float) -> Job:
         job = resized(3)
-        known = variation(1, 1000.0, NOW)
-        known = replace(known, recent=rates, slow_start=SlowStart(4, 600.0, 0))
+        known, length = variation(1, 1000.0, NOW), job.spec.profiling.window.total_seconds()
+        known = replace(known, recent=rates, slow_start=SlowStart(4 * length, 600.0, 0))
         return changed(job, variation=known)
 
     assert with_size_measured(job := started(*[500.0] * 4, 1000.0, 1000.0)) is job

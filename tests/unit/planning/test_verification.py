@@ -327,7 +327,7 @@ def test_the_noisier_the_job_the_longer_a_move_is_looked_at() -> None:
     assert waits == sorted(waits) and waits[0] == 1 and waits[-1] == MOST_WINDOWS
 
 
-STARTS_SLOWLY = SlowStart(6, 900.0, 1)
+STARTS_SLOWLY = SlowStart(6 * spec().profiling.window.total_seconds(), 900.0, 1)
 
 
 @pytest.mark.parametrize("windows", [3, 6, 8])
@@ -349,6 +349,26 @@ def test_where_a_slow_start_is_better_already_or_time_is_over_it_is_judged() -> 
     bad = replace(variation(2, 75.0, 100.0), slow_start=STARTS_SLOWLY)
     result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), bad, last=True)
     assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+
+
+@pytest.mark.parametrize("revision", [1, 2])
+def test_what_was_before_in_a_slow_start_is_compared_with_the_same_part_of_the_next(revision: int) -> None:
+    """What comes later there is faster than all of it, and says nothing of the place. revision: since when it is known
+    that the job starts slowly."""
+    window = spec().profiling.window.total_seconds()
+    slow = SlowStart(6 * window, 3.0 * window, revision)
+    source = replace(MOVE.source, since=-5.0 * window)
+    move = replace(MOVE, source=source, stopped_at=0.0, target=replace(MOVE.target, since=0.0))
+    move = replace(move, baseline=500.0, baseline_windows=5, predicted=Estimate(500.0, 0.05))
+    known = replace(variation(2, 0.0, 12.0 * window), recent=(500.0,) * 6 + (1000.0,) * 6)
+
+    def realised(move: Migration, known: Variation) -> float:
+        return verify(move, complete_profile(2, 1000.0, 12.0 * window), spec(), known).throughput
+
+    assert realised(move, replace(known, slow_start=slow)) == 500.0
+    assert realised(move, known) == 750.0, "nobody knows that it starts slowly"
+    later = replace(move, source=replace(source, since=-12.0 * window))
+    assert realised(later, replace(known, slow_start=slow)) == (1000.0 if revision == 1 else 750.0), "it was over"
 
 
 def test_a_place_that_stays_slow_after_a_slow_start_is_left() -> None:

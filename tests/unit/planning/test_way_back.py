@@ -90,7 +90,7 @@ def test_chips_are_held_until_after_a_slow_start() -> None:
         return price_of_return(changed(job, variation=variation), made.evaluated, target)[2]
 
     window = job.spec.profiling.window.total_seconds()
-    slow = replace(known, slow_start=SlowStart(6, 3.0 * window, 0))
+    slow = replace(known, slow_start=SlowStart(6 * window, 3.0 * window, 0))
     assert seconds(slow) - seconds(known) == pytest.approx(6 * window)
 
 

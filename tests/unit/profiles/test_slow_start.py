@@ -53,13 +53,25 @@ def test_at_most_half_of_the_windows_are_a_slow_start(rates: list[float]) -> Non
 def test_it_is_known_once_two_hours_are_over_and_stays_known_on_the_way() -> None:
     assert seen(COLD[:23]).slow_start is None
     found = seen(COLD)
-    assert found.slow_start == SlowStart(9, 4.5 * WINDOW, 1)
+    assert found.slow_start == SlowStart(9 * WINDOW, 4.5 * WINDOW, 1)
     later = seen([1000.0] * 20, before=found, began=MAX_RECENT * WINDOW)
     assert later.slow_start == found.slow_start
     # Another Revision that starts as slowly.
     again = seen(COLD, 2, later, 100 * WINDOW)
-    assert again.slow_start == SlowStart(9, 4.5 * WINDOW, 1)
+    assert again.slow_start == SlowStart(9 * WINDOW, 4.5 * WINDOW, 1)
     assert Variation.from_dict(again.to_dict()).slow_start == again.slow_start
+
+
+def test_it_is_as_long_in_windows_of_another_length() -> None:
+    """An edit of profiling.window would make three quarters of an hour of nine minutes."""
+    start = seen(COLD).slow_start
+    assert start is not None
+    assert [start.in_windows(length) for length in (60.0, WINDOW, 600.0, 7200.0)] == [45, 9, 5, 1]
+    assert SlowStart.from_dict(replace(start, seconds=1234567.8).to_dict()).in_windows(1234567.8) == 1
+    known = seen(COLD)
+    minutes = counted(known, 1, 1000.0, known.as_of + 60.0, 60.0)
+    assert (minutes.recent, minutes.spans) == ((1000.0,), ())
+    assert minutes.slow_start == start
 
 
 def test_a_start_that_is_not_slow_ends_it() -> None:

@@ -19,6 +19,7 @@ from rightpool.profiles.steadiness import (
     counted,
     doubt_of_ratio,
     doubt_of_rest,
+    in_windows_of,
     pace,
     quantile_of_t,
     variance_between_places,
@@ -165,11 +166,35 @@ def test_what_is_learned_of_a_start_is_written_at_once() -> None:
     for number in range(400):
         plain = counted(plain, 1, 1000.0, number * WINDOW, WINDOW)
     assert plain is not None
-    slow = replace(plain, as_of=plain.as_of + WINDOW, slow_start=SlowStart(9, 1234.56789, 1))
+    slow = replace(plain, as_of=plain.as_of + WINDOW, slow_start=SlowStart(2700.0, 1234.56789, 1))
     assert worth_keeping(plain, slow)
     stored = Variation.from_dict(slow.to_dict())
     assert not worth_keeping(stored, replace(slow, as_of=slow.as_of + WINDOW)), "what is stored has fewer digits"
     assert worth_keeping(stored, replace(plain, as_of=slow.as_of + WINDOW)), "else a restart would bring it back"
+
+
+def test_what_was_counted_of_windows_of_another_length_is_forgotten() -> None:
+    """An hour of one is five minutes of the other."""
+    stored = Variation.from_dict(seen(noise(0.3, 3)).to_dict())
+    assert in_windows_of(stored, WINDOW) is stored and in_windows_of(None, WINDOW) is None
+    short = in_windows_of(stored, WINDOW / 12)
+    assert short is not None
+    assert doubt_of_ratio(short, 3, 3) == doubt_of_ratio(None, 3, 3) != doubt_of_ratio(stored, 3, 3)
+
+
+def test_windows_of_another_length_are_stored_once_there_are_enough() -> None:
+    """A day of the former ones does not keep them out."""
+    stored = variation = None
+    for number in range(400):
+        stored = counted(stored, 1, 1000.0, number * WINDOW, WINDOW)
+    assert stored is not None
+    variation, written = stored, []
+    for number in range(1, 50):
+        variation = counted(variation, 1, 1000.0, stored.as_of + number * 60.0, 60.0)
+        if worth_keeping(stored, variation):
+            written.append(number)
+            break
+    assert written == [13]
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=80))

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.decisions.attainable import off
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.stories import _truly_saved, in_time, late, mixed, saving, slow_start
+from benchmarks.decisions.stories import DAY, OFTEN, _truly_saved, _worked, in_time, late, mixed, saving, slow_start
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -26,6 +26,26 @@ def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:
     counts = in_time("blocks-10m", 1, 2, work=5.0)
     assert counts["moved for a deadline in time, slack 30%"] == [(0, 2)]
     assert late("blocks-10m", 1, 2, work=5.0)["true misses repaired in time"] == [(2, 2)]
+
+
+def test_a_move_within_a_first_slow_start_saves_no_more_than_it_does() -> None:
+    """Half as fast for 45 minutes wherever it starts; the price of another pool falls after 30 minutes of the first."""
+    pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("turns", "A100-SXM4-80GB", 3.00)]
+    job = Maker(1, "quiet", pools, DAY).job("base", 4, adaptation=OFTEN)
+    usual, cold = job.rate, 0.75 * HOUR
+    full = usual(Placement("base", 4, 1))
+    simulator = world(pools)
+    job.rate = lambda place: usual(place) * (0.5 if _worked(job, place, simulator.now) < cold else 1.0)  # type: ignore[misc]
+    simulator.add([job])
+    simulator.run(BEGAN + 0.5 * HOUR)
+    simulator.pools["turns"].priced(1.20)
+    simulator.run(BEGAN + 8.0 * HOUR)
+    there = job.job.state.account.counterfactual
+    assert there is not None and there.speed == pytest.approx(1.0, abs=0.03)
+    at_home = cold + (job.truth.done - 0.5 * cold * full) / full
+    saved = 12.0 * at_home / HOUR - job.truth.spent
+    # Nobody knew what the slow start of the move would cost.
+    assert job.job.state.account.settled(simulator.now).saved == pytest.approx(saved + 12.0 * 0.375, rel=0.05)
 
 
 def test_one_fleet_tells_how_surely_it_tells_its_saving() -> None:

@@ -22,6 +22,7 @@ from rightpool.planning.accounting.counterfactual import (
     drift_of,
     level_after,
     level_before,
+    part_of_start,
     speed,
 )
 from rightpool.planning.accounting.holding import holding
@@ -202,7 +203,11 @@ def remeasured(job: Job, now: float) -> Job:
     if there is None or there.since is None:
         return job
     here = level_after(job, there, now)
-    ratio = None if here is None else speed(there, here, job.observed.variation, drift_of(job, here))
+    ratio = None
+    if here is not None:
+        # From a slow start on the rate rises, which is no drift.
+        drift = drift_of(job, here) if part_of_start(job, there) is None else 0.0
+        ratio = speed(there, here, job.observed.variation, drift)
     if here is None or ratio is None:
         if there.speed is None:
             return job

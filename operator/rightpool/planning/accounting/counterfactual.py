@@ -30,7 +30,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.promise import Promise, promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.slow_start import known_before
+from rightpool.profiles.slow_start import LONGEST_START, known_before
 from rightpool.profiles.steadiness import (
     PRIOR_SD,
     doubt_between_places,
@@ -103,6 +103,7 @@ def measured_level(job: Job, now: float) -> Level | None:
 
 def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
     """The rate of the first two hours of the current Revision, as far as they are over; None where it was not measured.
+    Where the job was measured there while it started slowly, that of the same part of its start here.
 
     What the track does not show any more is as it was measured when it did.
     """
@@ -112,6 +113,11 @@ def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
     if there.rate is not None and there.rate_at is not None:
         known = Level(there.rate, there.rate_at, max(there.rate_windows, 1), there.unit)
     unknown = there.speed is None
+    part = part_of_start(job, there)
+    if part is not None and track is not None and track.began is not None and track.began <= part[0] + window:
+        level = _over(job, track, *part, started=True)
+        if level is not None:
+            return level
     if track is not None and track.began is not None:
         whole = max(track.began, _begun(job)) <= there.since + window
         end = max(there.since, _started(job)) + AFTER_SECONDS
@@ -119,6 +125,20 @@ def level_after(job: Job, there: Counterfactual, now: float) -> Level | None:
         if level is not None:
             return level
     return _of_profile(job, now) if unknown else known
+
+
+def part_of_start(job: Job, there: Counterfactual) -> tuple[float, float] | None:
+    """From and to which Unix seconds the job has run here for as long as it had there when it was measured; None unless
+    that was, even in part, while it started slowly. What it does later compares with nothing then."""
+    variation, revision = job.observed.variation, job.state.revision
+    slow = None if variation is None else variation.slow_start
+    if there.baseline_age is None or slow is None or revision is None or revision.since is None:
+        return None
+    half = max(there.windows, 1) * job.spec.profiling.window.total_seconds() / 2.0
+    first = max(there.baseline_age - half, 0.0)
+    if first >= slow.seconds:
+        return None
+    return revision.since + first, revision.since + there.baseline_age + half
 
 
 def drift_of(job: Job, here: Level) -> float:
@@ -185,6 +205,7 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
         baseline=before.rate * ratio,
         baseline_at=before.at,
         windows=before.windows,
+        baseline_age=_age(job, migration, before),
     )
     promise = promise_of(migration)
     if promise is None:
@@ -197,6 +218,15 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     return replace(
         made, predicted=ratio * slowed * math.exp(-promise.log), predicted_doubt=math.hypot(promise.sd, so_far)
     )
+
+
+def _age(job: Job, migration: Migration, before: Level) -> float | None:
+    """How long the Revision that is left had run when it was measured; None where no part of that can have been a slow
+    start."""
+    if migration.source.since is None:
+        return None
+    window, age = job.spec.profiling.window.total_seconds(), before.at - migration.source.since
+    return max(age, 0.0) if age - before.windows * window / 2.0 < LONGEST_START * window else None
 
 
 def _complete(job: Job) -> Profile | None:
@@ -217,11 +247,13 @@ def _of_profile(job: Job, now: float) -> Level | None:
     return Level(reading.value, at, unit=profile.unit)
 
 
-def _over(job: Job, track: Track, start: float, end: float) -> Level | None:
-    """The rate from Unix seconds `start` to `end`, as far as it was seen; None where that is less than a window."""
+def _over(job: Job, track: Track, start: float, end: float, *, started: bool = False) -> Level | None:
+    """The rate from Unix seconds `start` to `end`, as far as it was seen; None where that is less than a window.
+    started: whether it counts before the job is past its slow start, too."""
     if track.began is None or track.newest is None:
         return None
-    start, end = max(start, track.began, _begun(job), _started(job)), min(end, track.newest)
+    start, end = max(start, track.began, _begun(job)), min(end, track.newest)
+    start = start if started else max(start, _started(job))
     mean, profile = track.mean(start, end), _complete(job)
     if not mean or (profile is not None and end - start < _SHORTEST * profile.window):
         return None
@@ -241,5 +273,4 @@ def _started(job: Job) -> float:
     if revision is None or revision.since is None:
         return -math.inf
     slow = known_before(job.observed.variation, revision.revision)
-    window = job.spec.profiling.window.total_seconds()
-    return -math.inf if slow is None else revision.since + slow.windows * window
+    return -math.inf if slow is None else revision.since + slow.seconds

@@ -32,9 +32,9 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     seen = pace(job.observed.variation, revision.revision, unit_of(job))
     before = 1 if seen is None else seen.windows
     windows = windows_until_settled(job.observed.variation, before, candidate.saving or 0.0)
-    variation = job.observed.variation
-    slow = 0 if variation is None or variation.slow_start is None else variation.slow_start.windows
-    seconds = pause_seconds(job) + (1 + slow + windows) * job.spec.profiling.window.total_seconds()
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    slow = 0 if variation is None or variation.slow_start is None else variation.slow_start.in_windows(window)
+    seconds = pause_seconds(job) + (1 + slow + windows) * window
     current = evaluated.current()
     hourly = None if current is None else current.cost_per_hour
     if number < 0 or kept <= 0 or hourly is None or candidate.throughput is None:

@@ -3,6 +3,9 @@
 import math
 from typing import Final, NamedTuple
 
+from rightpool.api.action import Action
+from rightpool.api.choices import CheckpointMode
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job, throttled_now
 from rightpool.profiles.sample import Field
@@ -85,20 +88,42 @@ def age_class(job: Job, now: float) -> int:
 
 def restart_seconds(job: Job) -> float:
     """Seconds of work that moving this job costs: what its last move took, else a typical start and a save; and what is
-    missing while it starts slowly."""
+    missing while it starts slowly.
+
+    Of what is missing then, a part is in what the last move took, where it did something again in that time.
+    """
     variation = job.observed.variation or job.state.variation
     slow = None if variation is None else variation.slow_start
-    return pause_seconds(job) + (0.0 if slow is None else slow.lost_seconds)
+    if slow is None:
+        return pause_seconds(job)
+    return pause_seconds(job) + slow.lost_seconds * (1.0 - min(_repeating_seconds(job) / slow.seconds, 1.0))
 
 
 def pause_seconds(job: Job) -> float:
     """Seconds without any progress that moving this job costs."""
-    for entry in reversed(job.state.history):
-        if entry.lost_seconds > 0.0:
-            return entry.lost_seconds
+    last = _last_restart(job)
+    if last is not None:
+        return last.lost_seconds
     profile = job.observed.profile
     save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
     return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
+
+
+def _last_restart(job: Job) -> LedgerEntry | None:
+    return next((entry for entry in reversed(job.state.history) if entry.lost_seconds > 0.0), None)
+
+
+def _repeating_seconds(job: Job) -> float:
+    """Seconds of the last restart in which the program ran already and did again what no save held, at most. 0 where it
+    saved before it left, or has come back: then it is not known how long each way took."""
+    last, revision = _last_restart(job), job.state.revision
+    if last is None or revision is None or revision.since is None:
+        return 0.0
+    unsaved = last.action is Action.START or job.spec.checkpoint.mode is CheckpointMode.NONE
+    here = last.outcome is not Outcome.ROLLED_BACK and last.target == revision.placement
+    if not unsaved or not here or revision.created_at < last.started_at:
+        return 0.0
+    return max(last.lost_seconds - (revision.since - revision.created_at), 0.0)
 
 
 def good_until(job: Job, now: float, start_deadline: float) -> float:

@@ -104,7 +104,8 @@ def with_size_measured(job: Job) -> Job:
     if last.outcome is not Outcome.CARRIED_OUT or last.target != revision.placement or seen is None:
         return job
     start = known_before(variation, revision.revision)  # it is slow then at any size
-    windows = seen.windows - (0 if start is None else start.windows)
+    length = job.spec.profiling.window.total_seconds()
+    windows = seen.windows - (0 if start is None else start.in_windows(length))
     if windows < FEWEST_WINDOWS:
         return job
     seen = pace(variation, revision.revision, last.unit, windows)

@@ -17,8 +17,8 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import promise_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.slow_start import known_before
-from rightpool.profiles.steadiness import SPANS, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
+from rightpool.profiles.slow_start import begins_with_start, known_before
+from rightpool.profiles.steadiness import SPANS, Pace, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
 
 if TYPE_CHECKING:
     from rightpool.profiles.step_change import StepChange
@@ -177,10 +177,15 @@ def verify(
     seen = pace(variation, migration.target.revision, profile.unit)
     last = last or (seen is not None and seen.windows >= MOST_WINDOWS)
     # What the job does at first wherever it starts says nothing of the place.
-    start = known_before(variation, migration.target.revision)
-    starts = start is not None and (seen is None or seen.windows <= start.windows)
-    if start is not None and seen is not None and not starts:
-        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - start.windows)
+    length = spec.profiling.window.total_seconds()
+    part = () if variation is None else _part_of_start(migration, variation, length)
+    start = None if part else known_before(variation, migration.target.revision)
+    slow = 0 if start is None else start.in_windows(length)
+    starts = start is not None and (seen is None or seen.windows <= slow)
+    if slow and seen is not None and not starts:
+        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - slow)
+    if part:  # what was before was of a slow start, too
+        seen = Pace(sum(part) / len(part), len(part))
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
@@ -194,7 +199,7 @@ def verify(
         )
     by_means = math.log(realised / migration.baseline)
     measured, sd, freedom = by_means, usual, pairs
-    step = None if seen is None else _step(migration, spec, variation, windows)
+    step = None if seen is None or part else _step(migration, spec, variation, windows)
     if step is not None:
         measured, sd, freedom = step.log, step.sd, step.freedom
     promise, believed, weight, short = promise_of(migration), measured, 1.0, False
@@ -240,6 +245,18 @@ def verify(
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
     return found(Verdict.BETTER, reason, settled=last or (most <= 0.0 and not short))
+
+
+def _part_of_start(migration: Migration, variation: Variation, window: float) -> tuple[float, ...]:
+    """The windows of the target that are as old as those of the baseline were; none unless these were, even in part, of
+    a slow start. window: seconds."""
+    slow, began, since = variation.slow_start, migration.source.since, migration.target.since
+    if slow is None or began is None or since is None or migration.stopped_at is None:
+        return ()
+    before = max(migration.baseline_windows, 1)
+    first = max(round((migration.stopped_at - began) / window) - before, 0)
+    seen = variation.revision == migration.target.revision and begins_with_start(variation, since, window)
+    return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:

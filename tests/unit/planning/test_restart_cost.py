@@ -1,0 +1,64 @@
+"""What a restart costs a job that starts slowly: each second that is lost counts once."""
+
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.interruption import Interruption
+from rightpool.api.ledger import Outcome
+from rightpool.api.revision import Revision
+from rightpool.api.variation import SlowStart, Variation
+from rightpool.planning.accounting.accounting import accounted
+from rightpool.planning.evaluate.outlook import restart_seconds
+from rightpool.planning.job import Job
+from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.track import Track
+from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running, spec
+
+START = 60.0
+SLOW = SlowStart(2700.0, 1350.0, 1)
+"""Half as fast for three quarters of an hour."""
+
+
+def moved(repeats: float, mode: str, action: Action = Action.MOVE, outcome: Outcome = Outcome.VERIFIED) -> Job:
+    """A job of one unit a second that has caught up with so many seconds of work after a move to where it is."""
+    since = NOW + START
+    job = changed(
+        running(made=spec(checkpoint={"mode": mode})),
+        revision=Revision(1, FOUR, "h", created_at=NOW, cost_per_hour=8.0, since=since),
+        history=(entry(outcome, NOW + 1.0, action=action, target=FOUR),),
+        interruption=Interruption("d-1", NOW, repeats=round(repeats)),
+        variation=Variation(1, NOW, slow_start=SLOW),
+        track=Track(),
+    )
+    at, done = since, 0.0
+    while job.state.interruption is not None:
+        assert job.observed.track is not None
+        job.observed.track.add(Sample(at, {Field.SAMPLES: done, Field.PODS: 1.0}), 1)
+        job = accounted(job, None, at)
+        at += 10.0
+        done += 10.0 * (0.5 if at <= since + SLOW.seconds else 1.0)
+    return job
+
+
+@pytest.mark.parametrize("minutes", [2.0, 8.0, 14.0])
+@pytest.mark.parametrize(("mode", "action"), [("None", Action.MOVE), ("Signal", Action.START)])
+def test_what_is_missing_while_it_repeats_what_no_save_held_counts_once(
+    minutes: float, mode: str, action: Action
+) -> None:
+    job = moved(60.0 * minutes, mode, action)
+    assert restart_seconds(job) == pytest.approx(START + 60.0 * minutes + SLOW.lost_seconds, abs=15.0)
+
+
+def test_a_job_that_saves_before_it_leaves_has_all_of_its_slow_start_before_it() -> None:
+    job = moved(1.0, "Signal")
+    assert restart_seconds(job) == pytest.approx(START + SLOW.lost_seconds, abs=15.0)
+    # It takes long to load what it has saved, and is not slow for that.
+    slow = replace(job.state.history[0], lost_seconds=900.0)
+    assert restart_seconds(changed(job, history=(slow,))) == 900.0 + SLOW.lost_seconds
+
+
+def test_of_two_ways_it_is_not_known_how_long_each_took() -> None:
+    job = moved(600.0, "None", outcome=Outcome.ROLLED_BACK)
+    assert restart_seconds(job) == job.state.history[0].lost_seconds + SLOW.lost_seconds
