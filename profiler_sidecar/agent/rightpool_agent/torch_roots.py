@@ -169,14 +169,15 @@ def _parts(module: Any, trained: set[int]) -> list[Any]:
     return found
 
 
-def _all_modules() -> list[Any]:
+def all_modules() -> list[Any]:
+    """Of the program, as far as the collector of garbage knows them."""
     base = sys.modules["torch.nn.modules.module"].Module
     return [one for one in gc.get_objects() if issubclass(type(one), base)]
 
 
 def _scan() -> None:
     """Which module owns which parameter, and which module contains which."""
-    modules = _all_modules()
+    modules = all_modules()
     parents: dict[int, Any] = {}
     for module in modules:
         for child in module.__dict__.get("_modules", {}).values():
@@ -195,7 +196,7 @@ def _scan() -> None:
 
 
 def _modules(keys: set[int]) -> list[Any]:
-    return [one for one in _all_modules() if id(one) in keys and id(one) not in _watched] if keys else []
+    return [one for one in all_modules() if id(one) in keys and id(one) not in _watched] if keys else []
 
 
 def _watch(module: Any, part: bool = False) -> None:
