@@ -164,7 +164,7 @@ def test_flops_are_those_of_a_model_that_is_trained_as_a_whole(monkeypatch: pyte
     monkeypatch.setattr(torch_flops, "_read", [900.0, 900.0])
     module, teacher = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
     for one in (module, teacher) if beside else (module,):
-        torch_roots._owners.update((id(part), [weakref.ref(part), id(one)]) for part in one.parameters())
+        torch_roots._owners.update((id(part), [weakref.ref(part), weakref.ref(one)]) for part in one.parameters())
     train(module)
     assert torch_traits.facts()["model"].get("step_flops") == (None if beside else 900.0)
 
