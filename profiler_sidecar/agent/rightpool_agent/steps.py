@@ -44,6 +44,7 @@ _SWITCH = 1.5  # how much more time another track must carry to become the domin
 _SLOW = 1.5  # times the usual step
 _MIN_CALLS = 3  # a function called fewer times is set-up
 _NO_TRAINER = 30.0  # seconds until something that trains nothing may be the step
+_MORE_ROWS = 1.1  # of the step's: so many are not the same batches, apart from the last one
 _BESIDE = 0.5  # of the step's calls: what computes so often is no evaluation
 _EARLY = 100  # calls of what was taken for the step at first: more are a phase of the program
 _LIGHT = 0.25  # of the heaviest: what carries less than that is a helper beside it
@@ -375,8 +376,11 @@ class StepLog:
     def has_samples(self) -> bool:
         """Whether the size of each batch is known."""
         source = self._source()
-        known = source is not None and source.has_rows and not source.missed and not source.opaque
-        return known and not self._samples_lost
+        if source is None or not source.has_rows or source.missed or source.opaque or self._samples_lost:
+            return False
+        # A small critic may learn from several batches for each of the step's: which ones count is not clear.
+        rows = source.rows - source.rows_before
+        return all(one.rows - one.rows_before <= _MORE_ROWS * rows for one in self._trained_beside() if one.has_rows)
 
     @property
     def flops(self) -> float | None:
@@ -386,7 +390,8 @@ class StepLog:
         if step is None or step.opaque or step.joined or not step.flops or not step.each:
             return None
         others = (one for one in self._tracks if one is not step and one.flops != 0.0)
-        return None if any(one.calls >= _BESIDE * step.calls for one in others) else step.flops / step.each
+        beside = self._trained_beside() or any(one.calls >= _BESIDE * step.calls for one in others)
+        return None if beside else step.flops / step.each
 
     @property
     def parameters(self) -> Any:
@@ -394,8 +399,11 @@ class StepLog:
         step = self.dominant
         if step is None or step.opaque or not step.trains:
             return None
-        others = (one for one in self._tracks if one is not step and one.parameters is not None)
-        return None if any(one.calls >= _BESIDE * step.calls for one in others) else step.parameters
+        return None if self._trained_beside() else step.parameters
+
+    def _trained_beside(self) -> list[Track]:
+        """Other functions that train, however seldom they take their turn."""
+        return [one for one in self._tracks if one is not self.dominant and one.parameters is not None]
 
     @property
     def opaque(self) -> bool:

@@ -20,8 +20,9 @@ _MAX_CALLS = 4096
 _MAX_PARTS = 64
 
 _watched: dict[int, Root] = {}  # id(module) → what is known of it
-_made_of: dict[int, list[int]] = {}  # id(module without a forward pass) → ids of its parts
-_owners: dict[int, list[Any]] = {}  # id(parameter) → [weak reference to it, id(module), …] up to the root
+# id(module without a forward pass) → id(part) → what is known of it, None where it can't be watched
+_made_of: dict[int, dict[int, Root | None]] = {}
+_owners: dict[int, list[Any]] = {}  # id(parameter) → weak references to it and to its modules up to the root
 _patched: dict[Any, Any] = {}  # class → its own `__call__`, or None where it inherits one
 _scans = 0
 _busy = False  # inside the outermost call of a watched module
@@ -37,6 +38,7 @@ class Root:
     """A module that is called with the batch."""
 
     def __init__(self, module: Any, part: bool = False) -> None:
+        self.module = weakref.ref(module)
         self.part = part  # of a module that is never called itself
         self.calls: list[tuple[int | None, Any]] = []  # (rows, weak reference to the first array)
         self.total = 0  # calls so far
@@ -86,23 +88,29 @@ def install(torch: Any) -> None:
     optimizer.add_param_group = add_param_group
 
 
-def watched(key: int) -> Root | None:
-    """What is known of the module with this id."""
-    return _watched.get(key)
+def roots(parameters: list[Any]) -> list[Root]:
+    """What is known of the modules that contain all of these parameters, the innermost first."""
+    return [_watched[id(one)] for one in _chain(parameters) if id(one) in _watched]
 
 
-def chain(parameters: list[Any]) -> list[int]:
-    """Ids of the modules that contain all of these parameters, the innermost first; empty if they are not known."""
+def _chain(parameters: list[Any]) -> list[Any]:
+    """The modules that contain all of these parameters, the innermost first; empty if they are not known."""
     lines = []
     for parameter in parameters:
         known = _owners.get(id(parameter))
         if known is None or known[0]() is not parameter:
             return []
-        lines.append(known[1:])
+        lines.append(_living(known))
     if not lines:
         return []
-    common = set(lines[0]).intersection(*lines[1:])
-    return [key for key in lines[0] if key in common]
+    common = {id(one) for one in lines[0]}.intersection(*({id(one) for one in line} for line in lines[1:]))
+    return [one for one in lines[0] if id(one) in common]
+
+
+def _living(line: list[Any]) -> list[Any]:
+    """The modules of a parameter that are still there: their ids are those of other modules afterwards."""
+    found = (reference() for reference in line[1:])
+    return [one for one in found if one is not None]
 
 
 def holds_others(parameters: list[Any]) -> bool:
@@ -115,8 +123,9 @@ def beside(parameters: list[Any]) -> list[Any]:
     """The other parameters of the outermost modules that hold these: they compute, and do not learn."""
     trained = {id(one) for one in parameters}
     known = list(_owners.items())
-    roots = {line[-1] for key, line in known if key in trained}
-    others = (line[0]() for key, line in known if key not in trained and line[-1] in roots)
+    outermost = {key: id(modules[-1]) for key, line in known if (modules := _living(line))}
+    around = {outermost[key] for key in trained.intersection(outermost)}
+    others = (line[0]() for key, line in known if key not in trained and outermost.get(key) in around)
     return [one for one in others if one is not None]
 
 
@@ -128,27 +137,39 @@ def watch(parameters: list[Any]) -> None:
             return
         _scans += 1
         _scan()
-    keys = set(chain(parameters))
-    for key in keys.intersection(_watched):
-        _watched[key].part = False
-    found = _modules(keys)
-    for module in found:
-        _watch(module)
-    if found and all(_has_no_forward(one) for one in found):
-        trained = {id(one) for one in parameters}
-        parts = {id(part): part for one in found for part in _parts(one, trained)}
-        for part in list(parts.values())[:_MAX_PARTS]:
-            if id(part) not in _watched:
-                _watch(part, part=True)
-        for module in found:
-            _made_of[id(module)] = list(parts)
-            weakref.finalize(module, _made_of.pop, id(module), None).atexit = False
+    around, trained = _chain(parameters), {id(one) for one in parameters}
+    for module in around:
+        if id(module) in _watched:
+            _watched[id(module)].part = False
+        else:
+            _watch(module)
+    for module in around:
+        if _has_no_forward(module):
+            _watch_parts(module, trained)
 
 
-def made_of(keys: list[int]) -> list[int]:
-    """Ids of the parts that are called in place of these modules, which have no forward pass; empty where they have."""
-    found = {one for key in keys for one in _made_of.get(key, ())}
-    return list(found) if all(one in _watched for one in found) else []
+def _watch_parts(module: Any, trained: set[int]) -> None:
+    """Meet those parts of a module without a forward pass that have some of these parameters: those of another group,
+    which come later, may be of others."""
+    if id(module) not in _made_of:
+        _made_of[id(module)] = {}
+        weakref.finalize(module, _made_of.pop, id(module), None).atexit = False
+    known = _made_of[id(module)]
+    for part in _parts(module, trained):
+        if id(part) not in _watched and len(known) < _MAX_PARTS:
+            _watch(part, part=True)
+        known[id(part)] = _watched.get(id(part))
+
+
+def parts(parameters: list[Any]) -> list[Root]:
+    """What is known of the parts that are called in place of the modules that contain all of these parameters, which
+    have no forward pass; empty where one has, or where a part is not known."""
+    around = _chain(parameters)
+    if not all(_has_no_forward(one) for one in around):
+        return []
+    found = {key: root for one in around for key, root in _made_of.get(id(one), {}).items()}
+    known = [one for one in found.values() if one is not None]
+    return known if len(known) == len(found) else []
 
 
 def _has_no_forward(module: Any) -> bool:
@@ -169,14 +190,15 @@ def _parts(module: Any, trained: set[int]) -> list[Any]:
     return found
 
 
-def _all_modules() -> list[Any]:
+def all_modules() -> list[Any]:
+    """Of the program, as far as the collector of garbage knows them."""
     base = sys.modules["torch.nn.modules.module"].Module
     return [one for one in gc.get_objects() if issubclass(type(one), base)]
 
 
 def _scan() -> None:
     """Which module owns which parameter, and which module contains which."""
-    modules = _all_modules()
+    modules = all_modules()
     parents: dict[int, Any] = {}
     for module in modules:
         for child in module.__dict__.get("_modules", {}).values():
@@ -186,16 +208,12 @@ def _scan() -> None:
         for parameter in module.__dict__.get("_parameters", {}).values():
             if parameter is None:
                 continue
-            line: list[int] = []
+            line: dict[int, Any] = {}
             at: Any = module
             while at is not None and id(at) not in line:
-                line.append(id(at))
+                line[id(at)] = weakref.ref(at)
                 at = parents.get(id(at))
-            _owners[id(parameter)] = [weakref.ref(parameter), *line]
-
-
-def _modules(keys: set[int]) -> list[Any]:
-    return [one for one in _all_modules() if id(one) in keys and id(one) not in _watched] if keys else []
+            _owners[id(parameter)] = [weakref.ref(parameter), *line.values()]
 
 
 def _watch(module: Any, part: bool = False) -> None:
@@ -267,7 +285,7 @@ def install_compiled(module: Any) -> None:
             if any(key in _watched for key in inner):
                 _watched[id(self)] = Root(self)
                 weakref.finalize(self, _watched.pop, id(self), None).atexit = False
-                _adopt(id(self), set(inner))
+                _adopt(self, set(inner))
         except Exception:
             pass
 
@@ -275,11 +293,12 @@ def install_compiled(module: Any) -> None:
     _patch(kind)
 
 
-def _adopt(key: int, inner: set[int]) -> None:
-    """The module `key` contains these: it belongs to the line of their parameters."""
+def _adopt(module: Any, inner: set[int]) -> None:
+    """The module contains these: it belongs to the line of their parameters."""
     for line in _owners.values():
-        if key not in line and any(one in inner for one in line[1:]):
-            line.append(key)
+        within = {id(one) for one in _living(line)}
+        if id(module) not in within and within & inner:
+            line.append(weakref.ref(module))
 
 
 def _note(module: Any, args: Any, kwargs: Any) -> bool:

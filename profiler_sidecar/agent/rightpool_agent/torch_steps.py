@@ -62,8 +62,7 @@ class Optimizer:
     """One optimizer, and the modules that it trains."""
 
     def __init__(self, optimizer: Any) -> None:
-        self.chain: list[int] | None = None
-        self.taken: dict[int, int] = {}  # id(module) → calls of it that are counted
+        self.taken: dict[torch_roots.Root, int] = {}  # calls of it that are counted
         self.steps = 0
         self.rows = 0
         self.known = True  # has each step had a number of rows?
@@ -71,8 +70,8 @@ class Optimizer:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self.device = parameters[0].device.type if parameters else None
         self.split = any(_is_split(one) for one in parameters)
-        self.chain = torch_roots.chain(parameters)
-        self.parts = torch_roots.made_of(self.chain)
+        self.roots = torch_roots.roots(parameters)
+        self.parts = torch_roots.parts(parameters)
 
 
 def install(module: Any) -> None:
@@ -235,12 +234,9 @@ def _take_calls(known: Optimizer) -> bool:
     passes, known.passes = _backward_passes - known.passes, _backward_passes
     rows: int | None = None
     fresh = again = False
-    for key in known.chain or ():
-        root = torch_roots.watched(key)
-        if root is None:
-            continue
-        new = root.total - known.taken.get(key, 0)
-        known.taken[key] = root.total
+    for root in known.roots:
+        new = root.total - known.taken.get(root, 0)
+        known.taken[root] = root.total
         again, root.again = again or root.again, False
         if not new:
             continue
@@ -250,7 +246,7 @@ def _take_calls(known: Optimizer) -> bool:
             known.known = False  # several modules were called with something
         elif new == 1:
             rows = found[0]
-        elif new == passes == _in_a_row and all(key in (other.chain or ()) for other in _optimizers.values()):
+        elif new == passes == _in_a_row and all(root in other.roots for other in _optimizers.values()):
             rows = sum(found)  # gradients of several passes, of a module that all optimizers train
         else:
             known.known = False
@@ -266,12 +262,11 @@ def _take_calls(known: Optimizer) -> bool:
 def _take_parts(known: Optimizer, passes: int) -> int | None:
     """The same of the parts of a module that is not called itself: those that were called must agree."""
     totals: set[int | None] = set()
-    for key in known.parts:
-        root = torch_roots.watched(key)
-        if root is None:
+    for root in known.parts:
+        if root.module() is None:
             return None
-        new = root.total - known.taken.get(key, 0)
-        known.taken[key] = root.total
+        new = root.total - known.taken.get(root, 0)
+        known.taken[root] = root.total
         again, root.again = root.again, False
         found = [one for one, _ in root.calls[-new:]] if new else []
         single = new == 1 or (new == passes == _in_a_row and len(_optimizers) == 1)
@@ -301,6 +296,8 @@ def _leave(key: int) -> None:
     _turns.leave(key)
     known = _optimizers.pop(key, None)
     if known is not None and len(_gone) < _MAX_GONE:
+        known.roots, known.parts = [], []
+        known.taken.clear()
         _gone.append(known)
 
 

@@ -1,8 +1,8 @@
 """What a PyTorch program says of its model: precision, parameters, and how they are divided over processes.
 
 Optimizers are met at their steps and looked at later, on the agent's thread, which reads metadata alone: nothing here
-waits for a device. What can't be told is left out. A program that multiplies in FP8 by a library (Transformer Engine,
-torchao) has no dtype that shows it, so its precision is unknown.
+waits for a device. What can't be told is left out. A program that multiplies in eight bits has no dtype that shows it,
+so its precision is unknown (`torch_eight_bits`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import weakref
 from typing import Any
 
-from . import torch_flops, torch_roots
+from . import torch_eight_bits, torch_flops, torch_roots
 
 _MAX_OPTIMIZERS = 64
 _LOOK_EVERY = 16  # calls of `facts`, which come once a second
@@ -26,7 +26,6 @@ _NAMES = {
     "torch.float8_e5m2": "fp8",
     "torch.int8": "int8",
 }
-_EIGHT_BITS = ("transformer_engine.pytorch", "torchao.float8")
 _TENSOR_AXES = ("tp", "tensor", "model")
 _PIPELINE_AXES = ("pp", "pipe", "stage")
 
@@ -49,15 +48,18 @@ def install() -> None:
 def _begin_anew() -> None:
     global _found, _calls, _flops
     _optimizers.clear()
+    torch_eight_bits.forget()
     _found, _calls, _flops = {}, 0, None
 
 
 def _meet(optimizer: Any, args: Any, kwargs: Any) -> None:
-    if id(optimizer) in _optimizers:
+    known = _optimizers.get(id(optimizer))
+    if known is not None and known() is optimizer:
         return
     try:
-        if len(_optimizers) < _MAX_OPTIMIZERS:
+        if known is not None or len(_optimizers) < _MAX_OPTIMIZERS:
             _optimizers[id(optimizer)] = weakref.ref(optimizer)
+            torch_eight_bits.look()
     except Exception:
         pass
 
@@ -138,7 +140,7 @@ def _look() -> dict[str, Any]:
         by_dtype[str(one.dtype)] = by_dtype.get(str(one.dtype), 0) + count
     most = _NAMES.get(max(by_dtype, key=lambda name: by_dtype[name]))
     precision = _precision(torch, most, trained[0].device.type, 2 * convolutions > found["parameters"])
-    if precision is not None:
+    if precision is not None and not torch_eight_bits.possible([*trained, *frozen.values()]):
         found["precision"] = precision
     found.update(_degrees(torch, trained))
     whole = found.get("tensor") == 1 and all(one.requires_grad for one, _ in given)
@@ -173,8 +175,6 @@ def _count(parameter: Any) -> int:
 
 
 def _precision(torch: Any, dtype: str | None, device: str, convolves: bool) -> str | None:
-    if any(name in sys.modules for name in _EIGHT_BITS):
-        return None
     cast = _NAMES.get(_autocast or "")
     if cast is not None:
         return cast

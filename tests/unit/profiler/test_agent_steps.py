@@ -273,3 +273,29 @@ def test_functions_that_turn_out_to_take_turns_are_one_step_and_nothing_counts_t
         assert sum(log.counts) <= log.steps
         at += 2.0
         assert log.seconds <= at
+
+
+@pytest.mark.parametrize(("rows", "known"), [(8, False), (4, False), (1, True)])
+def test_a_smaller_network_that_learns_several_times_a_step_belongs_to_it(rows: int, known: bool) -> None:
+    """As the critic of a WGAN does: the step's parameters are not all, nor are its rows if the critic's are more."""
+    log, critic, generator = StepLog(), Track(10.0, True), Track(1000.0, True)
+    for track, size in ((critic, 10), (generator, 1000)):
+        track.recurs, track.state, track.parameters, track.each, track.flops = True, 4.0 * size, size, 1, 2.0 * size
+    at = 0.0
+    for _ in range(20):
+        at = play(log, critic, steps=4, each=0.01, rows=rows, start=at)
+        at = play(log, generator, steps=1, rows=4, start=at)
+    assert (log.dominant, log.steps, log.has_samples) == (generator, 20, known)
+    assert (log.parameters, log.flops) == (None, None)
+
+
+def test_another_network_that_learns_now_and_then_is_trained_as_well() -> None:
+    log, critic, generator = StepLog(), Track(1000.0, True), Track(10.0, True)
+    for track, size in ((critic, 1000), (generator, 10)):
+        track.recurs, track.state, track.parameters, track.each, track.flops = True, 4.0 * size, size, 1, 2.0 * size
+    at = 0.0
+    for _ in range(20):
+        at = play(log, critic, steps=5, start=at)
+        at = play(log, generator, steps=1, each=0.01, start=at)
+    assert (log.dominant, log.steps, log.has_samples) == (critic, 100, True)
+    assert (log.parameters, log.flops) == (None, None)

@@ -17,3 +17,22 @@ def test_a_forked_child_knows_no_calls_of_its_parent(monkeypatch: pytest.MonkeyP
     torch_roots.forget()
     root.called((torch.ones(5, 4),), {})
     assert (root.total, [rows for rows, _ in root.calls]) == (1, [5])
+
+
+def test_a_module_that_is_gone_contains_nothing() -> None:
+    """Another one may get its id, and calls of that were taken for those of the one that was."""
+    inner = torch.nn.Linear(4, 1)
+    around = torch.nn.Sequential(torch.nn.Sequential(inner))
+    torch_roots.watch([inner.weight])
+    assert [root.module() for root in torch_roots.roots([inner.weight])] == [inner, around[0], around]
+    del around
+    assert [root.module() for root in torch_roots.roots([inner.weight])] == [inner]
+
+
+def test_parts_are_those_of_all_groups() -> None:
+    model = torch.nn.ModuleDict({name: torch.nn.Linear(4, 1) for name in ("encoder", "actor", "critic")})
+    groups = [[*model["encoder"].parameters(), *model["actor"].parameters()], [*model["critic"].parameters()]]
+    for group in groups:
+        torch_roots.watch(group)
+    assert {root.module() for root in torch_roots.parts(list(model.parameters()))} == {*model.values()}
+    assert torch_roots.parts(groups[1]) == []  # the critic is called itself

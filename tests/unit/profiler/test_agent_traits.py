@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections.abc import Iterator
@@ -11,7 +12,12 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from rightpool_agent import torch_flops, torch_roots, torch_traits  # type: ignore[import-not-found]  # noqa: E402
+from rightpool_agent import (  # type: ignore[import-not-found]  # noqa: E402
+    torch_eight_bits,
+    torch_flops,
+    torch_roots,
+    torch_traits,
+)
 
 CUDA = SimpleNamespace(cuda=SimpleNamespace(get_device_capability=lambda: (9, 0)))
 
@@ -26,7 +32,9 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     original = optimizer.register_optimizer_step_post_hook
     monkeypatch.setattr(optimizer, "register_optimizer_step_post_hook", lambda hook: handles.append(original(hook)))
     torch_traits.install()
+    torch_eight_bits.forget()
     yield
+    torch_eight_bits.forget()
     for handle in handles:
         handle.remove()
 
@@ -91,9 +99,61 @@ def test_tf32_switches(matmul: bool, cudnn: bool, convolves: bool, expected: str
     assert torch_traits._precision(fake, "fp32", "cpu", convolves) == "fp32"
 
 
-def test_eight_bits_by_a_library_leave_the_precision_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformer_engine.pytorch", SimpleNamespace())
+def layer_of(library: str, name: str, *bases: type) -> Any:
+    return type(name, bases or (torch.nn.Linear,), {"__module__": library})
+
+
+AO, TE = "torchao.float8.float8_linear", "transformer_engine.pytorch.module.linear"
+EIGHT_BITS = {
+    "torchao": lambda: layer_of(AO, "Float8Linear")(4, 3),
+    "FSDP 2 changes its class": lambda: layer_of("torch", "FSDPLinear", layer_of(AO, "Float8Linear"))(4, 3),
+    "Megatron derives from it": lambda: layer_of("megatron.core", "TELinear", layer_of(TE, "Linear"))(4, 3),
+    "FSDP 1 wraps it": lambda: torch.nn.Sequential(torch.nn.Sequential(layer_of(TE, "Linear")(4, 3))),
+    "the program's own": lambda: layer_of("nanochat.fp8", "Float8Linear")(4, 3),
+}
+
+
+@pytest.fixture
+def searchable() -> Iterator[None]:
+    """The tests begin with what there is frozen, which hides it."""
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+    gc.collect()  # the classes
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("searchable")
+@pytest.mark.parametrize("make", EIGHT_BITS.values(), ids=EIGHT_BITS)
+def test_a_layer_that_multiplies_in_eight_bits_leaves_the_precision_open(make: Any) -> None:
+    train(make(), torch.autocast("cpu", torch.bfloat16))
+    assert "precision" not in torch_traits.facts()["model"]
+
+
+@pytest.mark.usefixtures("searchable")
+def test_a_library_of_eight_bits_that_is_merely_imported_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchao's quantization imports its float8, which torchtune and the Trainer import."""
+    for library in ("torchao.float8", "transformer_engine.pytorch"):
+        monkeypatch.setitem(sys.modules, library, SimpleNamespace())
+    unused = layer_of(AO, "Float8Linear")
     train(torch.nn.Linear(4, 3), torch.autocast("cpu", torch.bfloat16))
+    assert torch_traits.facts()["model"]["precision"] == "bf16"
+    del unused
+
+
+@pytest.mark.usefixtures("searchable")
+def test_modules_that_are_hidden_from_the_search_leave_the_precision_open() -> None:
+    """A program may freeze what there is, so that the collector of garbage passes it by."""
+    module = layer_of(AO, "Float8Linear")(4, 3)
+    gc.freeze()
+    train(module)
+    assert "precision" not in torch_traits.facts()["model"]
+
+
+def test_weights_of_a_library_s_own_kind_leave_the_precision_open() -> None:
+    module = torch.nn.Linear(4, 3)
+    train(module)
+    module.weight.__class__ = type("Weights", (torch.nn.Parameter,), {"__module__": "torchao.prototype"})
     assert "precision" not in torch_traits.facts()["model"]
 
 
@@ -104,7 +164,7 @@ def test_flops_are_those_of_a_model_that_is_trained_as_a_whole(monkeypatch: pyte
     monkeypatch.setattr(torch_flops, "_read", [900.0, 900.0])
     module, teacher = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
     for one in (module, teacher) if beside else (module,):
-        torch_roots._owners.update((id(part), [weakref.ref(part), id(one)]) for part in one.parameters())
+        torch_roots._owners.update((id(part), [weakref.ref(part), weakref.ref(one)]) for part in one.parameters())
     train(module)
     assert torch_traits.facts()["model"].get("step_flops") == (None if beside else 900.0)
 

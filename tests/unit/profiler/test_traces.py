@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,20 @@ def test_the_collector_reads_valid_traces_and_deletes_all_others(tmp_path: Path)
     assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
     assert {path.name for path in tmp_path.iterdir()} == {"47.xplane.pb", "48.xplane.pb.tmp"}
     assert collector.collect(tmp_path / "absent") == []
+
+
+def test_what_was_left_unfinished_is_deleted_after_ten_minutes(tmp_path: Path) -> None:
+    """Files of a program that was killed while it wrote them; Kineto writes beside the name that it is given."""
+    names = ("41.xplane.pb.tmp", "41.kineto.json.tmp", "41.kineto.json.tmp.tmp")
+    for pid, age in (("41", 300), ("42", 900)):
+        for name in names:
+            path = tmp_path / name.replace("41", pid)
+            path.write_bytes(b"half")
+            os.utime(path, (time.time() - age,) * 2)
+    (tmp_path / "43.kineto.json.tmp.tmp").symlink_to(tmp_path / "41.xplane.pb.tmp")
+    os.utime(tmp_path / "43.kineto.json.tmp.tmp", (0, 0), follow_symlinks=False)
+    assert collector.collect(tmp_path) == []
+    assert {path.name for path in tmp_path.iterdir()} == set(names)
 
 
 # A program changes its trace while the sidecar reads it: in a process of its own, which a signal may end.
