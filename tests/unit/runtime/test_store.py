@@ -213,6 +213,40 @@ def test_field_managers_of_a_pool_are_kept(store: Store) -> None:
     assert foreign_fields(store.objects(ACCELERATOR_POOLS)[0]) == {"price"}
 
 
+def node(*, uid: str = "node-1", version: int = 40, cordoned: bool = False, heartbeat: str = "1") -> Body:
+    conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat}]
+    return {
+        "metadata": {"name": uid, "uid": uid, "resourceVersion": str(version)},
+        "spec": {"unschedulable": cordoned},
+        "status": {"conditions": conditions},
+    }
+
+
+def test_the_objects_of_a_resource_are_the_same_until_one_changes(store: Store) -> None:
+    store.observe(NODES, "ADDED", node())
+    one = store.objects(NODES)
+    store.observe(NODES, "MODIFIED", node(version=41, heartbeat="2"))
+    store.observe(NODES, "MODIFIED", node(version=39, cordoned=True))
+    store.observe(PODS, "ADDED", pod())
+    assert store.objects(NODES) is one, "a heartbeat, an old event, and what concerns pods"
+    pods = store.all_pods()
+    store.observe(PODS, "MODIFIED", pod(version=31))
+    assert store.all_pods() is pods
+
+    store.observe(NODES, "MODIFIED", node(version=42, cordoned=True))
+    assert [facts.unschedulable for facts in store.objects(NODES)] == [True]
+    store.observe(NODES, "ADDED", node(uid="node-2"))
+    assert len(store.objects(NODES)) == 2
+    store.observe(NODES, "DELETED", node())
+    assert len(store.objects(NODES)) == 1
+    store.reconcile(NODES, [node(uid="node-2", version=43, cordoned=True)], "43")
+    assert [facts.unschedulable for facts in store.objects(NODES)] == [True]
+    store.reconcile(NODES, [], "44")
+    assert store.objects(NODES) == ()
+    store.assume(PODS, pod(version=32, phase="Succeeded"))
+    assert [facts.done for facts in store.all_pods()] == [True]
+
+
 class Lists:
     """An API server that knows some jobs."""
 
