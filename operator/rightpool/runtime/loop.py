@@ -31,7 +31,6 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.closed_pools import closed_pools
-from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
@@ -210,7 +209,7 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in selecting_keys(job.job)}
+            selected = {key for job in live.values() for key in job.selecting}
             pools = self._labelled(inventory, selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
