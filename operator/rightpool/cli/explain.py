@@ -75,7 +75,6 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.select import adaptation_mode
-from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.forecast import Forecast, forecast
 from rightpool.planning.job import Job, JobKey, Observed
@@ -194,7 +193,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    selected = {key for stored in here.values() for key in selecting_keys(stored.job)}
+    selected = {key for stored in here.values() for key in stored.selecting}
     fleet = view.fleet(selected)
     view.children(view.namespace)
     known: dict[JobKey, Job] = {}
@@ -222,7 +221,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     stored = jobs.get(key)
     if stored is None:
         raise CliError(_not_found(key, jobs))
-    fleet = view.fleet(selecting_keys(stored.job))
+    fleet = view.fleet(stored.selecting)
     view.children(key.namespace, key.name)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()

@@ -7,7 +7,7 @@ counts that the operator wrote into the pools' status, with a note about it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -190,7 +190,7 @@ class ClusterView:
                 found[str(meta(body)["name"])] = AcceleratorPoolSpec.model_validate(body.get("spec") or {})
         return found
 
-    def _fleet(self, objects: list[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
+    def _fleet(self, objects: Sequence[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
         try:
             self._list(NODES, None)
             self._list(PODS, None, LABEL_JOB)
@@ -202,7 +202,7 @@ class ClusterView:
         """How moves to each pool ended, as the pools have kept it."""
         return kept_outcomes({str(meta(body)["name"]): body for body in self.store.objects(ACCELERATOR_POOLS)})
 
-    def _by_nodes(self, objects: list[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
+    def _by_nodes(self, objects: Sequence[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
         usage = ChipUsage(self.client, interval=0.0)
 
         def inventory() -> PoolInventory:
@@ -218,7 +218,7 @@ class ClusterView:
         ]
         return FleetView(with_node_labels(fleet.inventory, self.store.objects(NODES), selected), tuple(problems))
 
-    def _by_status(self, objects: list[Mapping[str, Any]], error: ClusterError) -> FleetView:
+    def _by_status(self, objects: Sequence[Mapping[str, Any]], error: ClusterError) -> FleetView:
         """Pools by their specs, with the chip counts that the operator wrote into their status."""
         specs: dict[str, AcceleratorPoolSpec] = {}
         counted: dict[str, AcceleratorPoolStatus] = {}

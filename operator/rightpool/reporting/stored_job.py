@@ -20,7 +20,7 @@ from rightpool.api.trace import read_request
 from rightpool.api.units import read_unix_time
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
-from rightpool.planning.evaluate.shape import selected_nodes
+from rightpool.planning.evaluate.shape import selected_nodes, selecting_keys
 from rightpool.planning.job import Job, JobKey, VendorProgram
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
@@ -55,6 +55,9 @@ class StoredJob:
 
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
+
+    selecting: frozenset[str] = frozenset()
+    """Keys of the labels by which it may select nodes."""
 
     kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
     """The status in wire form and as it was read, where `status_packed` has none."""
@@ -163,6 +166,7 @@ def read_job(
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
+        selecting=selecting_keys(job),
         kept=kept,
     )
 

@@ -31,7 +31,6 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.closed_pools import closed_pools
-from rightpool.planning.evaluate.shape import selecting_keys
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
@@ -123,6 +122,7 @@ class Planner:
         self._leading_since: float | None = None
         self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
+        self._last_pools: tuple[PoolInventory, Set[str], Mapping[str, Pool]] | None = None
         self._observer = Observer(parts.store, parts.windows, parts.executor)
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None
@@ -209,8 +209,8 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in selecting_keys(job.job)}
-            pools = with_node_labels(inventory.inventory, parts.store.objects(NODES), selected)
+            selected = {key for job in live.values() for key in job.selecting}
+            pools = self._labelled(inventory, selected)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
             parts.windows.refresh(
@@ -265,6 +265,14 @@ class Planner:
             inventory = take_inventory(objects, nodes, pods, parts.usage, parts.catalog, inventory)
         self._last_inventory = inventory
         return inventory
+
+    def _labelled(self, inventory: PoolInventory, keys: Set[str]) -> Mapping[str, Pool]:
+        """The pools with the node labels that jobs select by, those of before where neither has changed."""
+        last = self._last_pools
+        if last is None or last[0] is not inventory or last[1] != keys:
+            last = inventory, keys, with_node_labels(inventory.inventory, inventory.nodes, keys)
+            self._last_pools = last
+        return last[2]
 
     def _stored_policy(self) -> StoredPolicy:
         """The fleet's policy. `_policy` is what is in force, the very object of before where nothing has changed."""

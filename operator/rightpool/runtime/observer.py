@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
-from rightpool.hardware.node import Taint
+from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.planning.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.threat import Threat
@@ -50,11 +50,16 @@ class Observer:
         self._seen: dict[JobKey, _Seen] = {}
         self._news: set[JobKey] = set()
         self._surroundings: tuple[object, ...] = ()
+        self._nodes: tuple[NodeFacts, ...] = ()
+        self._drained: Mapping[str, tuple[Taint, ...]] = {}  # of `_nodes`
 
     def observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
         """The jobs with what is seen of them now. `now`: Unix seconds."""
         self._news |= self._store.take_news()  # kept where this fails half-way
-        drained = drained_nodes(self._store.objects(NODES))
+        nodes = self._store.objects(NODES)
+        if nodes is not self._nodes:
+            self._drained, self._nodes = drained_nodes(nodes), nodes
+        drained = self._drained
         pools = inventory.inventory.pools
         accelerators = {name: pool.accelerator for name, pool in pools.items()}
         surroundings = (

@@ -1,4 +1,4 @@
-"""Why a pool that has jobs can't be used: each cause has its own remedy."""
+"""The inventory of pools: when it is made again, and why a pool that has jobs can't be used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pytest
 from rightpool.cluster.client import Listing
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import load_catalog
-from rightpool.runtime.observe.pool_inventory import take_inventory, why_unusable
+from rightpool.hardware.node import NodeFacts
+from rightpool.runtime.observe.facts import PodFacts, pod_facts
+from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory, why_unusable
 from rightpool.runtime.observe.usage import ChipUsage
+from tests.unit.runtime.makers import Body, pod
+from tests.unit.runtime.test_usage import Lister
 
 SPEC = {"accelerator": "A10G-24GB", "chipsPerNode": 4, "resourceName": "nvidia.com/gpu", "nodeSelector": {"pool": "a"}}
 
@@ -42,3 +46,33 @@ def test_why_unusable(objects: list[dict[str, Any]], message: str | None) -> Non
     assert found == message or (
         message is not None and found is not None and message in found and found.startswith("pool a ")
     )
+
+
+def pod_on(node: str) -> PodFacts:
+    body = pod()
+    body["spec"]["nodeName"] = node
+    facts = pod_facts(body)
+    assert facts is not None
+    return facts
+
+
+def test_an_inventory_is_kept_until_what_it_is_made_from_changes() -> None:
+    others: dict[str | None, list[Body]] = {None: []}
+    usage, catalog = ChipUsage(Lister(others), interval=0.0), load_catalog()
+    labels, chips = {"pool": "a"}, {"nvidia.com/gpu": 4}
+    objects, nodes, pods = (stored(),), (NodeFacts("node-1", labels, chips=chips),), (pod_on("elsewhere"),)
+    known = take_inventory(objects, nodes, pods, usage, catalog)
+
+    def free(changed: PoolInventory) -> int:
+        assert changed is not known
+        return changed.inventory.pools["a"].free
+
+    usage.refresh({"nvidia.com/gpu"})
+    assert take_inventory(objects, nodes, pods, usage, catalog, known) is known
+    grown = (*nodes, NodeFacts("node-2", labels, chips=chips))
+    assert free(take_inventory(objects, grown, pods, usage, catalog, known)) == 8
+    assert free(take_inventory(objects, nodes, (pod_on("node-1"),), usage, catalog, known)) == 0
+    assert free(take_inventory((stored(chipsPerNode=2),), nodes, pods, usage, catalog, known)) == 2
+    others[None] = [pod()]
+    usage.refresh({"nvidia.com/gpu"})
+    assert free(take_inventory(objects, nodes, pods, usage, catalog, known)) == 0, "others' pods have come"

@@ -213,6 +213,40 @@ def test_field_managers_of_a_pool_are_kept(store: Store) -> None:
     assert foreign_fields(store.objects(ACCELERATOR_POOLS)[0]) == {"price"}
 
 
+def node(*, uid: str = "node-1", version: int = 40, cordoned: bool = False, heartbeat: str = "1") -> Body:
+    conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat}]
+    return {
+        "metadata": {"name": uid, "uid": uid, "resourceVersion": str(version)},
+        "spec": {"unschedulable": cordoned},
+        "status": {"conditions": conditions},
+    }
+
+
+def test_the_objects_of_a_resource_are_the_same_until_one_changes(store: Store) -> None:
+    store.observe(NODES, "ADDED", node())
+    one = store.objects(NODES)
+    store.observe(NODES, "MODIFIED", node(version=41, heartbeat="2"))
+    store.observe(NODES, "MODIFIED", node(version=39, cordoned=True))
+    store.observe(PODS, "ADDED", pod())
+    assert store.objects(NODES) is one, "a heartbeat, an old event, and what concerns pods"
+    pods = store.all_pods()
+    store.observe(PODS, "MODIFIED", pod(version=31))
+    assert store.all_pods() is pods
+
+    store.observe(NODES, "MODIFIED", node(version=42, cordoned=True))
+    assert [facts.unschedulable for facts in store.objects(NODES)] == [True]
+    store.observe(NODES, "ADDED", node(uid="node-2"))
+    assert len(store.objects(NODES)) == 2
+    store.observe(NODES, "DELETED", node())
+    assert len(store.objects(NODES)) == 1
+    store.reconcile(NODES, [node(uid="node-2", version=43, cordoned=True)], "43")
+    assert [facts.unschedulable for facts in store.objects(NODES)] == [True]
+    store.reconcile(NODES, [], "44")
+    assert store.objects(NODES) == ()
+    store.assume(PODS, pod(version=32, phase="Succeeded"))
+    assert [facts.done for facts in store.all_pods()] == [True]
+
+
 class Lists:
     """An API server that knows some jobs."""
 
@@ -309,3 +343,16 @@ def test_an_object_newer_than_the_list_is_kept(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(version=150))
     assert store.reconcile(PROFILED_JOBS, [], "100").lost == 0
     assert store.reconcile(PROFILED_JOBS, [], "200").lost == 1
+
+
+def test_what_a_job_selects_nodes_by_follows_its_spec(store: Store) -> None:
+    def selecting(generation: int, nodes: Body) -> frozenset[str]:
+        body = profiled_job(version=generation, generation=generation)
+        body["spec"]["workload"]["job"]["template"]["spec"]["nodeSelector"] = nodes
+        store.observe(PROFILED_JOBS, "MODIFIED", body)
+        job = store.job(KEY)
+        assert job is not None
+        return job.selecting
+
+    assert selecting(1, {"disk": "ssd"}) == {"disk"}
+    assert selecting(2, {}) == frozenset()

@@ -11,7 +11,7 @@ Against a chip and the fleet the last day counts, because the next move may have
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -163,6 +163,8 @@ class Breaker:
         if tenant is not None:
             for found in self._of_size(size, [at for at in everyones if at[1].tenant == tenant]):
                 yield _Finding(found.against(pool, own=True), {pool}, tenant)
+            yield from self._findings(pool, size, None)
+            return
         for found in self._of_size(size, everyones, tenants=SEVERAL):
             yield _Finding(found.against(pool), {pool})
         chip = self._chips.get(pool)
@@ -193,6 +195,7 @@ class Breaker:
             for outcome in self._outcomes.get(pool, ())
             if self._now - outcome.finished_at < DAY
         ]
+        recent.sort(key=lambda at: _when(at[1]))
         return self._pattern(recent, FEWEST_OF_FLEET, pools=SEVERAL, tenants=SEVERAL)
 
     def _pattern(
@@ -206,33 +209,59 @@ class Breaker:
     ) -> _Pattern | None:
         """What speaks against a scope; None where nothing does. A move that was delivered after that ends it.
 
-        pools, tenants, sizes: of how many the failures have to be.
+        outcomes: with their pools, the oldest first. pools, tenants, sizes: of how many the failures have to be.
         """
         allowed, window = float(self._policy.max_rolled_back_share), self._policy.window
-        judged: list[tuple[str, MoveOutcome]] = []
+        judged = _Judged(window)
         rounds, last = 0, 0.0
-        for at in sorted(outcomes, key=lambda at: _when(at[1])):
-            outcome = at[1]
+        for pool, outcome in outcomes:
             if rounds and not outcome.undone:
-                judged, rounds = [at], 0
-                continue
-            judged = [*judged, at][-window:]
+                judged, rounds = _Judged(window), 0
+            judged.add(pool, outcome)
             if not outcome.undone:
                 continue
-            undone = [at for at in judged if at[1].undone]
             found = (
-                len(judged) >= min(fewest, window)
-                and len(undone) > allowed * len(judged)
-                and len({pool for pool, _ in undone}) >= pools
-                and len({outcome.tenant for _, outcome in undone}) >= tenants
-                and len({outcome.size for _, outcome in undone}) >= sizes
+                len(judged.last) >= min(fewest, window)
+                and judged.undone > allowed * len(judged.last)
+                and len(judged.pools) >= pools
+                and len(judged.tenants) >= tenants
+                and len(judged.sizes) >= sizes
             )
             if found and (not rounds or outcome.started_at >= last):
                 rounds += 1  # moves that began before the last failure was known are of the same round
             last = outcome.finished_at
-        if not rounds:
-            return None
-        return _Pattern(sum(at[1].undone for at in judged), len(judged), rounds, last)
+        return _Pattern(judged.undone, len(judged.last), rounds, last) if rounds else None
+
+
+class _Judged:
+    """The last moves that were judged, and how many of them were undone: in all, and of each pool, tenant and size."""
+
+    __slots__ = ("last", "pools", "sizes", "tenants", "undone", "window")
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.last: deque[tuple[str, MoveOutcome]] = deque()
+        self.undone = 0
+        self.pools: dict[str, int] = {}
+        self.tenants: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+
+    def add(self, pool: str, outcome: MoveOutcome) -> None:
+        """One more, for which the oldest goes where there are too many."""
+        self.last.append((pool, outcome))
+        if outcome.undone:
+            self._count(pool, outcome, 1)
+        if len(self.last) > self.window:
+            pool, outcome = self.last.popleft()
+            if outcome.undone:
+                self._count(pool, outcome, -1)
+
+    def _count(self, pool: str, outcome: MoveOutcome, change: int) -> None:
+        self.undone += change
+        for counts, value in ((self.pools, pool), (self.tenants, outcome.tenant), (self.sizes, outcome.size)):
+            counts[value] = counts.get(value, 0) + change
+            if not counts[value]:
+                del counts[value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,9 +157,9 @@ def node_selector(job: Job, vendor: str | None) -> dict[str, str]:
     return selected_nodes(job.spec.workload.template) if variant is None else dict(variant.nodes)
 
 
-def selecting_keys(job: Job) -> set[str]:
+def selecting_keys(job: Job) -> frozenset[str]:
     """Keys of the labels by which the job may select nodes, on whatever chips."""
-    keys = set(selected_nodes(job.spec.workload.template))
+    keys = frozenset(selected_nodes(job.spec.workload.template))
     return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants)) if job.variants else keys
 
 

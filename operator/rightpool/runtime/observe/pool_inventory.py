@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,6 +43,10 @@ class PoolInventory:
     """What node labels describe."""
     usage_known: bool
     """Whether the pods of all namespaces were counted. Otherwise the number of free chips may be too high."""
+    nodes: Sequence[NodeFacts] = field(repr=False, compare=False)
+    """Those that it was made from."""
+    made_from: tuple[object, ...] = field(repr=False, compare=False)
+    """All that it was made from, but for the catalog."""
 
 
 def take_inventory(
@@ -52,10 +57,15 @@ def take_inventory(
     catalog: Catalog,
     before: PoolInventory | None = None,
 ) -> PoolInventory:
-    """Build the inventory from stored AcceleratorPools, nodes and pods. before: an earlier one with this catalog.
+    """Build the inventory from stored AcceleratorPools, nodes and pods.
 
-    A discovered pool never takes the name of a declared one.
+    before: an earlier one with this catalog. It is returned where it was made from these very objects: the store gives
+    the same ones while nothing has changed, and nobody else may change them. A discovered pool never takes the name of
+    a declared one.
     """
+    made_from = objects, nodes, pods, usage.foreign
+    if before is not None and all(map(is_, made_from, before.made_from)):
+        return before
     stored = {str(meta(body)["name"]): body for body in objects}
     specs: dict[str, AcceleratorPoolSpec] = {}
     unreadable: dict[str, str] = {}
@@ -87,7 +97,9 @@ def take_inventory(
         calibrations=kept_calibrations(stored),
         prices=kept_prices(stored),
     )
-    return PoolInventory(inventory, specs, frozenset(discovered), stored, unreadable, discovery, usage.whole)
+    return PoolInventory(
+        inventory, specs, frozenset(discovered), stored, unreadable, discovery, usage.whole, nodes, made_from
+    )
 
 
 def why_unusable(name: str, fleet: PoolInventory) -> str | None:

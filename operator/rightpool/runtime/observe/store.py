@@ -64,6 +64,7 @@ class Store:
         self._own_pods: dict[
             JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
         ] = {}  # of the Revision asked for last
+        self._listed: dict[Resource, tuple[Any, ...]] = {}  # the facts of all objects, until one changes
         self._news: set[JobKey] = set()
         self._changed = threading.Event()
 
@@ -120,6 +121,8 @@ class Store:
             key = _key(facts, metadata)
             entry = _Entry(version, key, facts, watched or (old is not None and old.watched))
             entries[uid] = entry
+            if old is None or old.facts is not facts:
+                self._listed.pop(resource, None)
             if self._index(resource, uid, entry, old):
                 self._changed.set()
             return True
@@ -139,6 +142,7 @@ class Store:
 
     def _drop(self, resource: Resource, uid: str, entry: _Entry) -> None:
         self._entries[resource].pop(uid, None)
+        self._listed.pop(resource, None)
         if resource is PROFILED_JOBS:
             if self._jobs.get(entry.key) == uid:
                 del self._jobs[entry.key]
@@ -230,10 +234,9 @@ class Store:
             self._own_pods[key] = (owner, revision, found)
             return found
 
-    def all_pods(self) -> list[PodFacts]:
-        """The pods of all Revisions."""
-        with self._lock:
-            return [entry.facts for entry in self._entries[PODS].values()]
+    def all_pods(self) -> tuple[PodFacts, ...]:
+        """The pods of all Revisions. The very same object while nothing about them changes."""
+        return self.objects(PODS)
 
     def tell(self, key: JobKey) -> None:
         """Something was learned about the ProfiledJob that is in no object of its own."""
@@ -246,10 +249,14 @@ class Store:
             news, self._news = self._news, set()
             return news
 
-    def objects(self, resource: Resource) -> list[Any]:
-        """The facts of all objects of a resource."""
+    def objects(self, resource: Resource) -> tuple[Any, ...]:
+        """The facts of all objects of a resource. The very same object while nothing about them changes: who has
+        looked at all of them need not look again."""
         with self._lock:
-            return [entry.facts for entry in self._entries[resource].values()]
+            known = self._listed.get(resource)
+            if known is None:
+                known = self._listed[resource] = tuple(entry.facts for entry in self._entries[resource].values())
+            return known
 
     def size(self, resource: Resource) -> int:
         """The number of objects of a resource."""
@@ -270,10 +277,8 @@ class Store:
 def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None, *, own: bool) -> Any:
     if resource is PROFILED_JOBS:
         return read_job(body, None if old is None else old.facts, own=own)
-    if resource is PODS:
-        return pod_facts(body)
-    if resource is NODES:
-        facts = node_facts(body)
+    if resource is PODS or resource is NODES:
+        facts = pod_facts(body) if resource is PODS else node_facts(body)
         # A kubelet writes often, and hardly ever what is looked at here: who sees the same object need not look again.
         return old.facts if old is not None and old.facts == facts else facts
     kind = kind_at(resource)

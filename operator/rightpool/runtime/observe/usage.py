@@ -41,7 +41,8 @@ class ChipUsage:
         self._interval = interval
         self._clock = clock
         self._counted_at: float | None = None
-        self._foreign: Mapping[NodeResource, int] = {}
+        self.foreign: Mapping[NodeResource, int] = {}
+        """Chips that other pods request, by the last count. The very same object while that does not change."""
         self._forbidden = False
 
     def refresh(self, resources: Collection[str]) -> bool:
@@ -66,13 +67,14 @@ class ChipUsage:
             logger.warning("chips of other pods could not be counted; the last count stays: %s", error.message)
             return False
         self._forbidden = False
-        changed = counted != self._foreign
-        self._foreign = dict(counted)
-        return changed
+        if counted == self.foreign:
+            return False
+        self.foreign = dict(counted)
+        return True
 
     def by_node(self, pods: Iterable[PodFacts], resources: Collection[str]) -> dict[NodeResource, int]:
         """Chips that pods request, by node and resource."""
-        counted: Counter[NodeResource] = Counter(self._foreign)
+        counted: Counter[NodeResource] = Counter(self.foreign)
         for pod in pods:
             if not pod.done and pod.node is not None:
                 for resource, amount in pod.chips:
