@@ -29,7 +29,6 @@ from benchmarks.fleet_loader import FleetLoader
 from benchmarks.sandbox import Sandbox, sandbox
 from benchmarks.synthetic_fleet import SyntheticJob
 from benchmarks.worker import Worker, cpu_seconds, memory
-from devcluster.recipes import OPERATOR_ENVIRONMENT
 
 KEY: Final = b"0123456789abcdef0123456789abcdef"  # the sidecars' tokens are derived from it
 METRICS_PORT: Final = 21460
@@ -144,7 +143,7 @@ class OperatorRun:
     def __init__(self, kubeconfig: Path, logs: Path) -> None:
         key = logs / "key"
         key.write_bytes(KEY)
-        environment = OPERATOR_ENVIRONMENT | {
+        environment = {
             "RIGHTPOOL_PROMETHEUS_URL": f"http://127.0.0.1:{PROMETHEUS_PORT}",
             "RIGHTPOOL_TOKEN_KEY_FILE": str(key),
             "RIGHTPOOL_BIND_ADDRESS": "127.0.0.1",

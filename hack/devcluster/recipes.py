@@ -28,8 +28,6 @@ VERSION: Final = "0.1.0"
 INSTALL_SECONDS: Final = 600
 VALUES: Final = "values.yaml"
 PACKAGES_DIR: Final = "/packages"
-# As operator/Dockerfile says it, with its reasons.
-OPERATOR_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 PROFILER_LOCK: Final = ROOT / "profiler_sidecar" / "requirements.lock"
 # Files of wheels that no program imports.
 _UNUSED_DIRS: Final = ("tests", "test", "__pycache__")
@@ -110,7 +108,7 @@ RECIPES: Final = (
         f"rightpool/operator:{VERSION}",
         ROOT / "operator" / "requirements.lock",
         _operator_files,
-        _config("python3", "-m", "rightpool.cli.main", **OPERATOR_ENVIRONMENT),
+        _config("python3", "-m", "rightpool.cli.main", OPENBLAS_NUM_THREADS="1"),
         150 * 10**6,
     ),
     Recipe(
