@@ -15,7 +15,7 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.likeness import alike, expected_range
-from rightpool.profiles.profile import Profile, Steadiness, build_profile
+from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.slow_start import with_start_seen
 from rightpool.profiles.steadiness import counted, in_windows_of
@@ -73,6 +73,8 @@ class RevisionWindow:
     """Whose spec and state `count` knows."""
     saved: float | None = None
     """Unix seconds of the newest save that a sample of the window tells of."""
+    asked_at: float | None = None
+    """Unix seconds when the last answer was asked for; None where samples come without being asked for."""
     passes_at: float = -math.inf
     """When the next window is over that is counted."""
     shown: Observed = NOT_OBSERVED
@@ -172,6 +174,11 @@ class RevisionWindow:
             window *= 1.0 + job.phase
         return variation.as_of + window
 
+    def _seen_until(self, interval: float, now: float) -> float:
+        """What the source had by then has arrived. An answer that takes its time, as that for 10,000 jobs does, is no
+        silence of the job; one that never comes is."""
+        return now if self.asked_at is None else max(self.asked_at, now - stale_after(interval))
+
     def _spread(self, job: Job) -> float:
         """Share of the usual time until the next profile: below 1 until the ends of a fleet's windows are spread."""
         return 1.0 if self.windows > 1 else 0.5 + 0.5 * job.phase
@@ -180,14 +187,15 @@ class RevisionWindow:
         placement = _placement(job, self.key.revision)
         spec = job.spec.profiling
         self.version, self.checked_at = self.window.version, now
+        interval = spec.interval.total_seconds()
         profile = build_profile(
             self.key,
             placement[0],
             self.window,
             window=spec.window.total_seconds(),
-            interval=spec.interval.total_seconds(),
+            interval=interval,
             expected_pods=placement[1],
-            now=now,
+            now=self._seen_until(interval, now),
             before=self.profile,
             warm=self.warm or _long_there(job, self.key.revision, now),
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from rightpool.telemetry.reader import Target, TelemetryReading
 from tests.unit.planning.jobs import changed
 
 INTERVAL = 10.0
+SLOW_CYCLE = 15.0  # beside the interval, seconds that a slow cycle takes
 FULL = 40  # readings: more than the window of five minutes holds
 
 
@@ -30,6 +33,24 @@ class Source:
 
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
         return TelemetryReading({target.key: Sample(now, self.now) for target in targets})
+
+
+class LateSource(Source):
+    """Answers when it is told to, the newest readings eight seconds old."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = Semaphore(0)
+
+    def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
+        self.told.acquire(timeout=60.0)
+        return super().read(targets, now - 8.0)
+
+    def answer(self, windows: RevisionWindows) -> None:
+        """The answer has arrived; the next cycle takes it."""
+        self.told.release()
+        assert windows._reading is not None
+        windows._reading.result(60.0)
 
 
 class Watched:
@@ -124,6 +145,23 @@ def test_a_profile_without_new_readings_becomes_stale(watched: Watched) -> None:
     watched.now += 10 * INTERVAL
     stale = watched.windows.of(watched.job, watched.accelerator, watched.now).profile
     assert stale is not None and not stale.complete
+
+
+def test_an_answer_that_takes_a_cycle_is_no_silence_of_the_job() -> None:
+    """Answers for a large fleet on a busy machine arrive after the cycle that asked for them."""
+    watched = Watched()
+    profiling = watched.job.spec.profiling.model_copy(update={"window": timedelta(seconds=60.0)})
+    watched.job = changed(watched.job, spec=watched.job.spec.model_copy(update={"profiling": profiling}))
+    late = LateSource()
+    watched.source, watched.windows.reader, watched.windows.patience = late, late, 0.0
+    for _ in range(FULL):
+        profile = watched.read(1000.0)
+        late.answer(watched.windows)
+        watched.now += SLOW_CYCLE
+    assert profile.complete
+    watched.now += 200.0
+    silent = watched.windows.of(watched.job, watched.accelerator, watched.now).profile
+    assert silent is not None and not silent.complete, "no answer since"
 
 
 def test_readings_older_than_the_window_are_dropped(watched: Watched) -> None:

@@ -63,6 +63,7 @@ class RevisionWindows:
     """Whether the last read reached the source of telemetry."""
     _feeds: dict[str, _Feed] = field(default_factory=dict)  # by uid of the ProfiledJob
     _requested: dict[RevisionKey, str] = field(default_factory=dict)
+    _requested_at: float = -math.inf
     _reading: Future[TelemetryReading] | None = None
     _failures: tuple[str, ...] = ()
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="telemetry"))
@@ -96,7 +97,7 @@ class RevisionWindows:
         for uid in self._feeds.keys() - alive:
             del self._feeds[uid]
         if targets:
-            self._requested = requested
+            self._requested, self._requested_at = requested, now
             self._reading = self._thread.submit(self.reader.read, targets, now)
             self._collect(self.patience)
 
@@ -128,12 +129,16 @@ class RevisionWindows:
         self._reading = None
         self.up = reading.up
         self._log(reading.failures)
-        self._append(reading.samples)
+        self._take(reading.samples)
 
-    def _append(self, samples: Mapping[RevisionKey, Sample]) -> None:
-        for key, sample in samples.items():
-            feed = self._feeds.get(self._requested.get(key, ""))
-            if feed is not None and feed.window.key == key:
+    def _take(self, samples: Mapping[RevisionKey, Sample]) -> None:
+        for key, uid in self._requested.items():
+            feed = self._feeds.get(uid)
+            if feed is None or feed.window.key != key:
+                continue
+            feed.window.asked_at = self._requested_at
+            sample = samples.get(key)
+            if sample is not None:
                 feed.window.append(sample)
 
     def _log(self, failures: tuple[str, ...]) -> None:
