@@ -28,7 +28,7 @@ class AvoidedPlacement(Record):
     """Why, in one CamelCase word."""
 
     message: Annotated[str, Field(exclude_if=not_)] = ""
-    """Why, where no move of the ledger says it. Absent of all but the newest."""
+    """Why, where no move of the ledger says it. Absent of all but the newest two."""
 
     until: UnixTime | None = None
     """When it may be tried again. Absent: when the spec is changed."""

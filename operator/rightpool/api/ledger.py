@@ -16,7 +16,7 @@ from rightpool.api.units import WORD, Dollars, Quantity, Size, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_HISTORY: Final = 10
-MAX_MESSAGES: Final = 1
+MAX_MESSAGES: Final = 2
 """Newest entries that keep their message: it is a third of an entry, and its numbers stand beside it."""
 
 
@@ -71,7 +71,7 @@ class LedgerEntry(Record):
     """Why, in one CamelCase word."""
 
     message: Annotated[str, Field(exclude_if=not_)] = ""
-    """The evidence in numbers. Absent of all but the newest."""
+    """The evidence in numbers. Absent of all but the newest two."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput counts: Samples or Steps. Absent: Samples."""

@@ -24,7 +24,7 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
-from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
+from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.planning.migration.ending import with_avoided
@@ -65,7 +65,7 @@ UNCERTAIN: Final = Estimate(
 HASH: Final = "0123456789abcdef"
 COUNTERFACTUAL: Final = Counterfactual(
     HERE, 23.5094, 23.5094, NOW, 12345.67, 1.23456, 1.23456, 0.234567, 12, WorkUnit.STEPS, 123456.0, NOW, 123456.0, NOW,
-    24, 9, 12345.67, -12345.67, 2345.67,
+    24, 9, 12345.67, -12345.67,
 )  # fmt: skip
 
 
@@ -147,8 +147,7 @@ def remembered(job: Job, **state: Any) -> Job:
     account = Account(
         58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
     )
-    slow = SlowStart(2700.0, 1234.56, 12)
-    variation = Variation(1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True, slow_start=slow)
+    variation = Variation(1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True)
     job = job.with_state(replace(job.state, variation=variation))
     return changed(
         job,
