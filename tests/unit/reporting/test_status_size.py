@@ -24,7 +24,7 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
-from rightpool.api.variation import MAX_RECENT, SpanDifference, Variation
+from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.job import Job
 from rightpool.planning.migration.ending import with_avoided
@@ -41,6 +41,8 @@ from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
 STATUS: Final = 12 * 1024
 """Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
+SLOW: Final = 128
+"""More bytes of a job that is known to start slowly."""
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
 SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
@@ -256,6 +258,7 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
 )
 def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted: Counterfactual | None) -> None:
     job = remembered(measured(), rescue=RESCUE)
+    assert job.state.variation is not None
     reason = decided_text(assess(job, POOLS, PlacementPolicySpec(), NOW))
     if not migration.rolling_back:
         migration = replace(migration, message=reason)
@@ -265,7 +268,10 @@ def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted
         interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, interrupted)
         state |= {"account": account, "interruption": interruption}
     leaves = migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
-    body = body_of(at(changed(job, **state), migration.moving if leaves else migration.target))
+    ref = migration.moving if leaves else migration.target
+    body = body_of(at(changed(job, **state), ref))
     conditions = {condition["type"]: condition for condition in body["conditions"]}
     assert conditions["Placed"]["reason"] == "Running"
     assert size(body) <= STATUS
+    starts = replace(job.state.variation, slow_start=SlowStart(2700.0, 1234.56, 12))
+    assert size(body_of(at(changed(job, variation=starts, **state), ref))) <= STATUS + SLOW
