@@ -36,19 +36,19 @@ class Source:
 
 
 class LateSource(Source):
-    """Answers when it is told to, the newest readings eight seconds old."""
+    """Answers when it is asked to, the newest readings eight seconds old."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = Semaphore(0)
+        self.answers = Semaphore(0)
 
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
-        self.told.acquire(timeout=60.0)
+        self.answers.acquire(timeout=60.0)
         return super().read(targets, now - 8.0)
 
     def answer(self, windows: RevisionWindows) -> None:
         """The answer has arrived; the next cycle takes it."""
-        self.told.release()
+        self.answers.release()
         assert windows._reading is not None
         windows._reading.result(60.0)
 
