@@ -17,7 +17,7 @@ from rightpool.api.work_unit import WorkUnit, counts_samples
 MAX_RECENT: Final = 24
 MAX_SPANS: Final = 8
 USUAL_WINDOW: Final = 300.0
-"""Length of a window where a job does not say how long it is, seconds."""
+"""Seconds that windows last where a status does not say so."""
 # What is stored has six digits: a window is no longer for that.
 _ROUNDED: Final = 1e-3
 

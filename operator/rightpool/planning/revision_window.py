@@ -18,7 +18,7 @@ from rightpool.profiles.likeness import alike, expected_range
 from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.slow_start import with_start_seen
-from rightpool.profiles.steadiness import counted, in_windows_of
+from rightpool.profiles.steadiness import counted, of_window_length
 from rightpool.profiles.step_count import Basis, StepCount
 from rightpool.profiles.track import Track
 from rightpool.profiles.window import CAPACITY, Bounds, Window
@@ -91,7 +91,7 @@ class RevisionWindow:
             steps_suffice=job.spec.counts_samples is None,
             known=job.state.progress is not None and job.state.progress.unit is WorkUnit.STEPS,
         )
-        window, known = Window(_capacity(job)), in_windows_of(job.state.variation, seconds)
+        window, known = Window(_capacity(job)), of_window_length(job.state.variation, seconds)
         return cls(key, window, Track(), pods, KEPT_WINDOWS * seconds, variation=known, count=count)
 
     def append(self, sample: Sample) -> None:
@@ -142,7 +142,7 @@ class RevisionWindow:
         """Its windows are as long as the job says by now."""
         seconds = job.spec.profiling.window.total_seconds()
         self.kept, self.window.capacity = KEPT_WINDOWS * seconds, _capacity(job)
-        variation = in_windows_of(self.variation, seconds)
+        variation = of_window_length(self.variation, seconds)
         if variation is not self.variation:
             self.variation, self.version, self.expected = variation, -1, None
 
@@ -175,8 +175,8 @@ class RevisionWindow:
         return variation.as_of + window
 
     def _seen_until(self, interval: float, now: float) -> float:
-        """What the source had by then has arrived. An answer that takes its time, as that for 10,000 jobs does, is no
-        silence of the job; one that never comes is."""
+        """Unix seconds until which the source has answered, at most the age at which a reading is old. A slow answer,
+        as that for 10,000 jobs, does not make a job unmeasured. A source that never answers does."""
         return now if self.asked_at is None else max(self.asked_at, now - stale_after(interval))
 
     def _spread(self, job: Job) -> float:

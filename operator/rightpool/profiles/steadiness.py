@@ -76,7 +76,7 @@ def counted(
     What was measured long ago, before the operator was away, in another unit, in windows of another length, or before a
     fault began or was repaired is not compared with what is measured now.
     """
-    variation = in_windows_of(variation, window)
+    variation = of_window_length(variation, window)
     spans = () if variation is None else variation.spans
     before: tuple[float, ...] = ()
     if variation is not None and at - variation.as_of <= SPANS[-1] * window:
@@ -95,7 +95,7 @@ def counted(
     return Variation(revision, at, recent, lengths, unit, throttled, slow, window)
 
 
-def in_windows_of(variation: Variation | None, window: float) -> Variation | None:
+def of_window_length(variation: Variation | None, window: float) -> Variation | None:
     """What holds of windows of so many seconds. What was counted of windows of another length is forgotten; how slowly
     the job starts is known in seconds."""
     if variation is None or _same_length(variation.window_seconds, window):

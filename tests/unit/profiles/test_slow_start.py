@@ -62,7 +62,7 @@ def test_it_is_known_once_two_hours_are_over_and_stays_known_on_the_way() -> Non
     assert Variation.from_dict(again.to_dict()).slow_start == again.slow_start
 
 
-def test_it_is_as_long_in_windows_of_another_length() -> None:
+def test_it_is_as_long_of_window_length_another_length() -> None:
     """An edit of profiling.window would make three quarters of an hour of nine minutes."""
     start = seen(COLD).slow_start
     assert start is not None

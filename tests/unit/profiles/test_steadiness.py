@@ -19,7 +19,7 @@ from rightpool.profiles.steadiness import (
     counted,
     doubt_of_ratio,
     doubt_of_rest,
-    in_windows_of,
+    of_window_length,
     pace,
     quantile_of_t,
     variance_between_places,
@@ -176,8 +176,8 @@ def test_what_is_learned_of_a_start_is_written_at_once() -> None:
 def test_what_was_counted_of_windows_of_another_length_is_forgotten() -> None:
     """An hour of one is five minutes of the other."""
     stored = Variation.from_dict(seen(noise(0.3, 3)).to_dict())
-    assert in_windows_of(stored, WINDOW) is stored and in_windows_of(None, WINDOW) is None
-    short = in_windows_of(stored, WINDOW / 12)
+    assert of_window_length(stored, WINDOW) is stored and of_window_length(None, WINDOW) is None
+    short = of_window_length(stored, WINDOW / 12)
     assert short is not None
     assert doubt_of_ratio(short, 3, 3) == doubt_of_ratio(None, 3, 3) != doubt_of_ratio(stored, 3, 3)
 

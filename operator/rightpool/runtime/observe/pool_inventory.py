@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
+from rightpool.api.record import Record
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.discovery import DiscoveredPool, Discovery, discover
@@ -23,6 +24,8 @@ from rightpool.runtime.observe.facts import PodFacts, meta
 from rightpool.runtime.observe.usage import ChipUsage
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +121,7 @@ def why_unusable(name: str, fleet: PoolInventory) -> str | None:
 
 def kept_outcomes(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[MoveOutcome, ...]]:
     """How moves to each pool ended, by the status of the pool; what can't be read is left out."""
-    found: dict[str, tuple[MoveOutcome, ...]] = {}
-    for name, body in objects.items():
-        kept = (body.get("status") or {}).get("outcomes") or ()
-        try:
-            found[name] = tuple(MoveOutcome.from_dict(outcome) for outcome in kept)
-        except ValueError as error:
-            logger.warning("status.outcomes of AcceleratorPool %s can't be read: %s", name, error)
-    return found
+    return _kept(objects, "outcomes", MoveOutcome)
 
 
 def kept_calibrations(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
@@ -144,13 +140,16 @@ def kept_calibrations(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, Cal
 
 def kept_prices(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[PastPrice, ...]]:
     """What each pool has cost so far, by the status of the pool; what can't be read begins anew."""
-    found: dict[str, tuple[PastPrice, ...]] = {}
+    return _kept(objects, "prices", PastPrice)
+
+
+def _kept(objects: Mapping[str, Mapping[str, Any]], what: str, kind: type[T]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, tuple[T, ...]] = {}
     for name, body in objects.items():
-        kept = (body.get("status") or {}).get("prices") or ()
         try:
-            found[name] = tuple(PastPrice.from_dict(price) for price in kept)
+            found[name] = tuple(map(kind.from_dict, (body.get("status") or {}).get(what) or ()))
         except ValueError as error:
-            logger.warning("status.prices of AcceleratorPool %s can't be read: %s", name, error)
+            logger.warning("status.%s of AcceleratorPool %s can't be read: %s", what, name, error)
     return found
 
 
