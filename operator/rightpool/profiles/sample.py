@@ -12,6 +12,11 @@ SMALLEST: Final = 1e-12
 LARGEST: Final = 1e18
 
 
+def measurable(value: float) -> bool:
+    """Whether anything of a job can have this value, which is never negative."""
+    return value == 0 or SMALLEST <= value <= LARGEST
+
+
 class Field(StrEnum):
     """The measured quantities: ratios 0–1, others in SI base units. The value is the name in status and messages."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rightpool.api.traits import ModelTraits
-from rightpool.profiles.sample import LARGEST, SMALLEST, Field, Sample
+from rightpool.profiles.sample import SMALLEST, Field, Sample, measurable
 from rightpool.telemetry.sources.source import SourceReading
 
 _RATIOS: Final = frozenset(
@@ -41,7 +41,7 @@ def admissible(field: Field, value: float) -> float | None:
 
     An untrusted pod may say anything.
     """
-    if not (value == 0 or SMALLEST <= value <= LARGEST):
+    if not measurable(value) or (value == 0 and field is Field.STEP_SECONDS):
         return None
     if field in _RATIOS:
         return None if value > 1 + _RATIO_SLACK else min(value, 1.0)

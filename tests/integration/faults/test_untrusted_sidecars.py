@@ -43,6 +43,16 @@ def counting(**values: str) -> Behavior:
     return behave
 
 
+# Steps, too: a program whose samples alone are impossible is measured in steps.
+COUNTS = ("rightpool_samples_total", "rightpool_steps_total", "rightpool_step_seconds_sum")
+IMPOSSIBLE = {
+    "nan": "NaN",
+    "infinite": "+Inf",
+    "negative-infinite": "-Inf",
+    "negative": "-{n}",
+    "largest": "1.7e308",
+    "least": "5e-324",
+}
 NOISE = random.Random(1).randbytes(1 << 16)
 SIDECARS: dict[str, Behavior] = {
     "noise": says(NOISE),
@@ -54,11 +64,7 @@ SIDECARS: dict[str, Behavior] = {
     "packed": says(b"\x1f\x8b" * 1000, head=b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"),
     "label": says(b'rightpool_chip_busy_ratio{chip="' + b"9" * 900_000 + b'"} 1\n'),
     "labels": says(b"".join(b'rightpool_chip_busy_ratio{chip="%d"} 1\n' % n for n in range(20_000))),
-    "nan": counting(rightpool_samples_total="NaN", rightpool_steps_total="NaN"),
-    "infinite": counting(rightpool_samples_total="+Inf", rightpool_step_seconds_sum="-Inf"),
-    "negative": counting(rightpool_samples_total="-{n}", rightpool_steps_total="-{n}"),
-    "largest": counting(rightpool_samples_total="1.7e308", rightpool_step_seconds_sum="1.7e308"),
-    "least": counting(rightpool_samples_total="5e-324", rightpool_step_seconds_sum="5e-324"),
+    **{name: counting(**dict.fromkeys(COUNTS, value)) for name, value in IMPOSSIBLE.items()},
     "unicode": says("rightpool_samples_total٣ ٣\n".encode()),
 }
 # A page that can't be read is ignored; an impossible value counts as missing.

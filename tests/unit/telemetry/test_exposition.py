@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from rightpool.profiles.sample import LARGEST
 from rightpool.telemetry.exposition import BadPage, parse
-from rightpool.telemetry.samples import LARGEST
 
 # Time limits would measure the machine, which other tests share.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -122,6 +122,26 @@ def test_a_constant_counter_is_a_zero_rate_and_gives_no_step_time(fleet: Fleet) 
     assert fleet.read().samples[KEY].values == {Field.SAMPLES_PER_SECOND: 0.0, Field.PODS: 1, Field.SAMPLES: 5}
 
 
+@pytest.mark.parametrize("seconds", ["-Inf", "NaN", "1.7e308", "5e-324", "3"])
+def test_a_step_time_without_a_sum_is_missing_and_never_zero(fleet: Fleet, seconds: str) -> None:
+    page = fleet.pod("")
+    for steps in (10, 20):
+        fleet.clock.now += 10
+        say(page, f"rightpool_step_seconds_sum {seconds}\nrightpool_step_seconds_count {steps}\n")
+        reading = fleet.read()
+    assert Field.STEP_SECONDS not in reading.samples[KEY].values
+
+
+@pytest.mark.parametrize("samples", ["+Inf", "NaN", "-5", "1.7e308", "5e-324"])
+def test_an_impossible_count_of_samples_is_missing_and_not_a_rate_of_zero(fleet: Fleet, samples: str) -> None:
+    page = fleet.pod("")
+    for steps in (10, 20):
+        fleet.clock.now += 10
+        say(page, f"rightpool_samples_total {samples}\nrightpool_steps_total {steps}\n")
+        reading = fleet.read()
+    assert reading.samples[KEY].values == {Field.PODS: 1, Field.STEPS: 20}
+
+
 def test_a_rate_over_a_long_gap_is_missing(fleet: Fleet) -> None:
     page = fleet.pod("rightpool_samples_total 0\n")
     fleet.read()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool import contract
-from rightpool.profiles.sample import Field
+from rightpool.profiles.sample import Field, measurable
 from rightpool.telemetry.exposition import Series
 from rightpool.telemetry.sources.sidecar import (
     GAUGES,
@@ -78,7 +78,7 @@ def page_of(series: Sequence[Series], at: float) -> PodPage:
             name = _link_name(one.labels.get(contract.LABEL_LINK, ""), one.labels.get(contract.LABEL_DIRECTION, ""))
             if name in _KNOWN_LINKS and one.value >= 0:
                 moved[name].append(one.value)
-        if one.metric in COUNTERS and one.value >= 0:
+        if one.metric in COUNTERS and measurable(one.value):
             counters[one.metric] += one.value
         if one.metric == contract.MODEL_INFO or one.metric in MODEL_NUMBERS:
             model.append(one)
@@ -150,9 +150,10 @@ def _rates(pages: Collection[PodPage], grown: Collection[Mapping[str, float]]) -
         found[Field.SAMPLES_PER_SECOND] = math.fsum(samples)
     if expected == len(pages):
         found[Field.SAMPLES] = math.fsum(page.counters[contract.SAMPLES] for page in pages)
-    steps = math.fsum(rate.get(STEP_COUNT, 0.0) for rate in grown)
+    timed = [rate for rate in grown if STEP_SUM in rate and STEP_COUNT in rate]
+    steps = math.fsum(rate[STEP_COUNT] for rate in timed)
     if steps > 0:
-        found[Field.STEP_SECONDS] = math.fsum(rate.get(STEP_SUM, 0.0) for rate in grown) / steps
+        found[Field.STEP_SECONDS] = math.fsum(rate[STEP_SUM] for rate in timed) / steps
     for field, names in _LINK_NAMES.items():
         moved = [math.fsum(rate[name] for name in names if name in rate) for rate in grown if {*names} & rate.keys()]
         if moved:
