@@ -39,13 +39,14 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
 
 
 def lasts(history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool) -> float:
-    """Seconds for which the present price is likely to last; infinite where it has never changed.
+    """Seconds for which the present price is likely to last; infinite where none was seen to come and to go.
 
-    The median of how long the ones before have lasted, of two the shorter; or the time that it has lasted by now, if
-    that is more. price: dollars for a chip-hour, None if not known.
+    The median of how long those before have lasted, of two the shorter; or the time that it has lasted by now, if that
+    is more. The first one that is known began at an unknown time: a catalog's price that the owner of a new pool
+    corrects has lasted for years, not for minutes. price: dollars for a chip-hour, None if not known.
     """
     prices = _prices(history, price, now, spot=spot)
-    spells = [end - begin for (begin, _), (end, _) in pairwise(prices)]
+    spells = [end - begin for (begin, _), (end, _) in pairwise(prices[1:])]
     if not spells:
         return math.inf
     return max(median_low(spells), now - prices[-1][0])

@@ -33,17 +33,24 @@ def test_a_price_lasts_as_long_as_those_before_or_as_it_has_lasted() -> None:
     hourly = seen(3.0, 2.5, 3.2, 2.7)
     assert lasts(hourly, 2.7, NOW + 60.0, spot=False) == HOUR
     assert lasts(hourly, 2.7, NOW + 5 * HOUR, spot=False) == 5 * HOUR
-    once = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.25))
-    assert lasts(once, 2.25, NOW, spot=False) == 9 * HOUR
     nights = [PastPrice(NOW - at * HOUR, dollars) for at, dollars in ((40, 3.0), (24, 2.0), (16, 3.0), (0, 2.0))]
-    assert lasts(nights, 2.0, NOW, spot=False) == 16 * HOUR
+    assert lasts(nights, 2.0, NOW, spot=False) == 8 * HOUR
     assert lasts((*nights, PastPrice(NOW + 8 * HOUR, 3.0)), 3.0, NOW + 8 * HOUR, spot=False) == 8 * HOUR
     # What came for an hour, and did not stay, does not stand for all that came before for long.
-    assert lasts((*once, PastPrice(NOW + HOUR, 3.0)), 3.0, NOW + 2 * HOUR, spot=False) == HOUR
+    short = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.25), PastPrice(NOW + HOUR, 3.0))
+    assert lasts(short, 3.0, NOW + 2 * HOUR, spot=False) == HOUR
+    assert lasts(short, 3.0, NOW + 9 * HOUR, spot=False) == 8 * HOUR
+
+
+def test_the_first_price_has_lasted_for_longer_than_is_known() -> None:
+    """The catalog's price of a new pool, until its owner writes the true one, is not a market."""
+    corrected = (PastPrice(NOW, 3.43), PastPrice(NOW + 5.0, 5.07))
+    for age in (5.0, 60.0, HOUR):
+        assert lasts(corrected, 5.07, NOW + age, spot=False) == math.inf
 
 
 def test_a_change_that_is_not_written_yet_has_begun_now() -> None:
-    assert lasts(seen(3.0), 2.0, NOW + HOUR, spot=False) == HOUR
+    assert lasts(seen(3.5, 3.0), 2.0, NOW + HOUR, spot=False) == HOUR
     assert usual_price(seen(3.0), 2.0, NOW + HOUR, spot=False)[0] == pytest.approx(3.0)
 
 
