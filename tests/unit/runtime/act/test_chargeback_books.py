@@ -98,9 +98,12 @@ class Operator:
     def run(self, jobs: dict[JobKey, Job], now: float, minutes: int = 1) -> float:
         for _ in range(minutes):
             now += BOOK_SECONDS
-            stored = {key: StoredJob(job, packed({}), 1, "1", team="vision") for key, job in jobs.items()}
-            self.books.cycle(stored, {}, {}, now)
+            self.cycle(jobs, now)
         return now
+
+    def cycle(self, jobs: dict[JobKey, Job], now: float) -> None:
+        stored = {key: StoredJob(job, packed({}), 1, "1", team="vision") for key, job in jobs.items()}
+        self.books.cycle(stored, {}, {}, now)
 
     @property
     def charged(self) -> float:
@@ -203,6 +206,32 @@ def test_the_books_of_many_namespaces_take_turns(namespaces: int, a_minute: int)
         assert cluster.writes <= before + a_minute
     stored = [sum(charge.spent for charge in read_books(body).totals().values()) for body in cluster.objects.values()]
     assert min(stored) > minute - LONGEST_SECONDS / BOOK_SECONDS, "each within an hour"
+
+
+def test_each_namespace_is_booked_once_a_minute_and_not_all_of_them_in_the_same_cycle() -> None:
+    cluster, cycles, namespaces = Cluster(), 6, 60
+    operator = Operator(cluster)
+    now, booked = operator.run(teams(namespaces, 1.0), NOW), list[int]()
+    operator.books.flush()
+    for number in range(2 * cycles):
+        now, before = now + BOOK_SECONDS / cycles, cluster.writes
+        operator.cycle(teams(namespaces, 2.0 + number), now)
+        operator.books.flush()  # writes what was booked
+        booked.append(cluster.writes - before)
+    assert sum(booked) == 2 * namespaces and booked[:cycles] == booked[cycles:]
+    assert max(booked) < namespaces / 3
+
+
+def test_what_a_deleted_job_has_spent_does_not_wait_for_what_is_done_once_a_minute() -> None:
+    cluster = Cluster()
+    operator = Operator(cluster)
+    now = operator.run(fleet(10.0, 20.0), NOW, 2)
+    before = cluster.writes
+    for number in range(1, 6):
+        operator.cycle(fleet(11.0), now + number * BOOK_SECONDS / 6)
+    assert cluster.writes == before + 1
+    (body,) = cluster.objects.values()
+    assert sum(charge.spent for charge in read_books(body).totals().values()) == 31.0
 
 
 def test_what_a_deleted_job_has_spent_is_stored_at_once() -> None:
