@@ -7,6 +7,7 @@ import pytest
 from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from rightpool.planning.job import JobKey
 from rightpool.runtime.observe.pool_inventory import foreign_fields
 from rightpool.runtime.observe.relist import Relister
@@ -94,6 +95,21 @@ def test_pods_of_an_earlier_job_of_the_name_are_active_but_not_running(store: St
     store.observe(PODS, "ADDED", pod(owner="old-job"))
     state = store.revisions(KEY, "uid-1")[1]
     assert (state.active, state.running) == (1, 0)
+
+
+def test_a_pod_whose_label_changes_leaves_its_former_job(store: Store) -> None:
+    other = {"labels": {LABEL_JOB: "other", LABEL_REVISION: "1"}}
+    store.observe(JOBS, "ADDED", child())
+    store.observe(PODS, "ADDED", pod())
+    assert store.revisions(KEY, "uid-1")[1].running == 1
+    store.take_news()
+    store.observe(PODS, "MODIFIED", pod(version=31, metadata=other))
+    assert store.take_news() == {KEY, JobKey("research", "other")}
+    assert store.revisions(KEY, "uid-1")[1].active == 0
+    assert store.revisions(JobKey("research", "other"), "uid-2")[1].active == 1
+    store.observe(PODS, "DELETED", pod(version=32, metadata=other))
+    assert store.revisions(KEY, "uid-1")[1].active == 0
+    assert store.revisions(JobKey("research", "other"), "uid-2") == {}
 
 
 def test_the_reason_why_pods_do_not_run_is_kept(store: Store) -> None:

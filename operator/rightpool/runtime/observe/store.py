@@ -148,11 +148,15 @@ class Store:
                 del self._jobs[entry.key]
             self._outdate(entry.key)
         elif (index := self._index_of(resource)) is not None:
-            members = index.get(entry.key, {})
-            members.pop(uid, None)
-            if not members:
-                index.pop(entry.key, None)
-            self._outdate(entry.key)
+            self._leave(index, uid, entry.key)
+
+    def _leave(self, index: dict[JobKey, dict[str, Any]], uid: str, key: JobKey) -> None:
+        """A pod or child is none of this ProfiledJob any more."""
+        members = index.get(key, {})
+        members.pop(uid, None)
+        if not members:
+            index.pop(key, None)
+        self._outdate(key)
 
     def _outdate(self, key: JobKey) -> None:
         """Something about the ProfiledJob has changed that its Revisions and pods are derived from."""
@@ -166,6 +170,8 @@ class Store:
             self._jobs[entry.key] = uid
             return old is None or _wakes(entry.facts, old.facts)
         if (index := self._index_of(resource)) is not None:
+            if old is not None and old.key != entry.key:
+                self._leave(index, uid, old.key)  # whoever may edit a pod may give it another label
             index.setdefault(entry.key, {})[uid] = entry.facts
             if old is not None and old.facts == entry.facts:
                 return False
