@@ -19,22 +19,21 @@ from rightpool.hardware.accelerator import Price
 # What changes by less is the same price: half of what a move must save by default. Prices that creep count whenever
 # they have come as far.
 SAME_PRICE: Final = 0.05
+# Seconds. A price that is taken back sooner is a mistake in a pool's spec, or what another operator, with other values
+# of its chart, says of the same pool.
+SHORTEST: Final = 300.0
 
 
 def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[PastPrice, ...]:
-    """The history with the present price of both capacity types, if it is another one; the oldest are dropped. now:
-    Unix seconds."""
+    """The history with the present price of both capacity types, if it is another one; the oldest are dropped, and the
+    last one if it was taken back at once. now: Unix seconds."""
     present = PastPrice(now, price.on_demand, price.spot)
     if present.per_chip_hour is None and present.spot_per_chip_hour is None:
         return tuple(history)
-    if history and not any(
-        _differs(before, after)
-        for before, after in (
-            (history[-1].per_chip_hour, price.on_demand),
-            (history[-1].spot_per_chip_hour, price.spot),
-        )
-    ):
+    if history and _same(history[-1], present):
         return tuple(history)
+    if len(history) > 1 and _same(history[-2], present) and now - history[-1].since < SHORTEST:
+        return tuple(history[:-1])
     return (*history, present)[-MAX_PRICES:]
 
 
@@ -78,8 +77,16 @@ def _prices(history: Sequence[PastPrice], price: float | None, now: float, *, sp
         if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
             found.append((past.since, dollars))
     if price is not None and (not found or _differs(found[-1][1], price)):
+        if len(found) > 1 and not _differs(found[-2][1], price) and now - found[-1][0] < SHORTEST:
+            return found[:-1]
         found.append((now, price))
     return found
+
+
+def _same(one: PastPrice, two: PastPrice) -> bool:
+    return not _differs(one.per_chip_hour, two.per_chip_hour) and not _differs(
+        one.spot_per_chip_hour, two.spot_per_chip_hour
+    )
 
 
 def _differs(before: float | None, after: float | None) -> bool:

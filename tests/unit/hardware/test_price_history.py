@@ -49,6 +49,18 @@ def test_the_first_price_has_lasted_for_longer_than_is_known() -> None:
         assert lasts(corrected, 5.07, NOW + age, spot=False) == math.inf
 
 
+def test_a_price_that_is_taken_back_within_minutes_was_none() -> None:
+    wrong = (PastPrice(NOW - 9 * HOUR, 3.0, 1.0), PastPrice(NOW, 30.0, 1.0))
+    later = NOW + 240.0
+    assert with_price(wrong, Price(3.0, 1.0), later) == wrong[:1]
+    assert lasts(wrong, 3.0, later, spot=False) == math.inf
+    assert usual_price(wrong, 3.0, later, spot=False) == (3.0, 0.0)
+    for other in (Price(2.0, 1.0), Price(3.0, 0.5)):
+        assert len(with_price(wrong, other, later)) == 3
+    assert len(with_price(wrong, Price(3.0, 1.0), NOW + 600.0)) == 3
+    assert lasts(wrong, 3.0, NOW + 600.0, spot=False) == 600.0
+
+
 def test_a_change_that_is_not_written_yet_has_begun_now() -> None:
     assert lasts(seen(3.5, 3.0), 2.0, NOW + HOUR, spot=False) == HOUR
     assert usual_price(seen(3.0), 2.0, NOW + HOUR, spot=False)[0] == pytest.approx(3.0)

@@ -158,6 +158,17 @@ def test_prices_are_kept_in_the_status_and_a_change_is_added() -> None:
     assert kept_prices({"a100": {"status": {"prices": [{"since": "yesterday"}]}}}) == {}
 
 
+def test_operators_that_see_two_prices_of_a_pool_do_not_fill_its_history_in_turn() -> None:
+    values = [json.dumps({"prices": {SPEC["accelerator"]: {"perChipHour": price}}}) for price in ("2", "3")]
+    status: Mapping[str, Any] = {}
+    for cycle in range(20):
+        stored = {"metadata": {"name": "a100", "uid": "u", "generation": 3}, "spec": SPEC, "status": status}
+        usage = ChipUsage(Lister({None: []}), interval=0.0)
+        fleet = take_inventory([stored], NODES, [], usage, with_values(load_catalog(), values[cycle % 2]))
+        status = pool_status("a100", fleet, NOW + 8.0 * cycle)
+        assert [price["perChipHour"] for price in status["prices"]] == ["2.00", "3.00"][: 1 + cycle % 2]
+
+
 def figures(spec: Mapping[str, Any]) -> tuple[str, str, str]:
     """Status, reason and message of FiguresVerified."""
     stored = {"metadata": {"name": "pool", "uid": "u", "generation": 1}, "spec": {**SPEC, **spec}}
