@@ -371,6 +371,28 @@ def test_what_was_before_in_a_slow_start_is_compared_with_the_same_part_of_the_n
     assert realised(later, replace(known, slow_start=slow)) == (1000.0 if revision == 1 else 750.0), "it was over"
 
 
+def test_a_part_of_a_slow_start_is_not_compared_with_more_of_the_one_before() -> None:
+    """A start that becomes faster from window to window: the first windows are slower than the mean of all."""
+    window = spec().profiling.window.total_seconds()
+    start = tuple(200.0 + 50.0 * place for place in range(12))
+    move = replace(
+        MOVE,
+        source=replace(MOVE.source, since=-12.0 * window),
+        target=replace(MOVE.target, since=0.0, cost_per_hour=36.0),
+        stopped_at=0.0,
+        baseline=475.0,
+        baseline_windows=12,
+        baseline_rates=start,
+        predicted=Estimate(475.0, 0.05),
+    )
+    slow = SlowStart(12 * window, 6.0 * window, 1)
+    for windows in range(1, 13):
+        known = replace(variation(2, 0.0, windows * window), recent=start[:windows], slow_start=slow)
+        result = verify(move, complete_profile(2, start[windows - 1], windows * window), spec(), known)
+        assert not (result.settled and result.verdict is Verdict.WORSE), windows
+    assert (result.settled, result.verdict) == (True, Verdict.BETTER), "the same start, for less"
+
+
 def test_a_place_that_stays_slow_after_a_slow_start_is_left() -> None:
     known = replace(variation(2, 75.0, 100.0, windows=9), slow_start=STARTS_SLOWLY)
     result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), known)

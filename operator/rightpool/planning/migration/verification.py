@@ -184,13 +184,13 @@ def verify(
     starts = start is not None and (seen is None or seen.windows <= slow)
     if slow and seen is not None and not starts:
         seen = pace(variation, migration.target.revision, profile.unit, seen.windows - slow)
-    if part:  # what was before was of a slow start, too
-        seen = Pace(sum(part) / len(part), len(part))
+    before = max(migration.baseline_windows, 1)
+    if part:  # what was before was of a slow start, too, in which later windows may be faster
+        seen, starts = Pace(sum(part) / len(part), len(part)), len(part) < before
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
-    before = max(migration.baseline_windows, 1)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
     if ratio is None or not migration.baseline:
