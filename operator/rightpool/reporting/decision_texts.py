@@ -221,10 +221,10 @@ def _uncertain(job: Job, assessment: Assessment, decision: Decision) -> str:
 
 def _bill(bill: Bill) -> str:
     """Better, and not for long enough."""
-    fades = ", by how long prices have lasted so far" if bill.fades else ""
+    fades = ", if prices go on changing as often as they have" if bill.fades else ""
     return (
         f"a restart loses {span(bill.restart)} of work, worth {dollars(bill.cost)}, more than the {dollars(bill.gain)} "
-        f"that it would bring in the {span(bill.horizon)} looked at{fades}"
+        f"that a move would bring in the {span(bill.horizon)} looked at{fades}"
     )
 
 

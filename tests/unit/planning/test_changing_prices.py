@@ -58,7 +58,7 @@ def test_what_a_change_of_prices_is_worth(home: Pool, other: Pool, lost: float, 
         assert decision.action is Action.MOVE
     else:
         assert (decision.action, decision.reason) == (Action.KEEP, Reason.DOES_NOT_PAY_BACK)
-        assert text.endswith("looked at, by how long prices have lasted so far")
+        assert text.endswith("looked at, if prices go on changing as often as they have")
 
 
 def test_a_price_that_settles_is_followed() -> None:

@@ -78,7 +78,7 @@ class Row:
     work_left: float
     """Work that is left."""
     restart: float
-    """Seconds without progress until the rate is reached."""
+    """Seconds of work that getting there costs; 0 where the job stays."""
     time_left: float
     """Seconds to the deadline."""
     budget_left: float

@@ -27,7 +27,7 @@ class Outlook(NamedTuple):
     work_left: float
     """Units of work."""
     restart: float
-    """Seconds without progress that a move costs."""
+    """Seconds of work that a move costs: see `restart_seconds`."""
     horizon: float
     """Seconds over which a move must pay back."""
     time_left: float

@@ -48,7 +48,7 @@ class Numbers:
     work_left: Floats
     """Work that is left."""
     restart: Floats
-    """Seconds without progress that a move costs."""
+    """Seconds of work that a move costs: the pause, and what is missing while the job starts slowly."""
     horizon: Floats
     """Seconds over which a move must pay back."""
     time_left: Floats
@@ -100,7 +100,7 @@ class Rows:
     full: Floats
     """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
-    """Seconds without progress until that rate is reached."""
+    """The same of this row; 0 where the job stays."""
 
     def of(self, chosen: Ints, numbers: Numbers) -> "Rows":
         """Some of the rows, with other numbers of the jobs."""
