@@ -11,7 +11,6 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Accelerator, Link, Price
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.planning.fleet import Fleet
@@ -115,7 +114,7 @@ def _job(key: JobKey, spec: ProfiledJobSpec, placement: Placement, pool: Pool, d
         readings,
     )
     age = draw.uniform(1.0, 200.0) * 3600.0
-    ref = Revision(1, placement, "h", 4, 1, NOW - age, hourly_cost(placement, pool.price), NOW - age)
+    ref = Revision(1, placement, "h", 4, 1, NOW - age, pool.price.hourly(placement), NOW - age)
     state = RevisionState(1, True, active=placement.replicas, running=placement.replicas)
     observed = Observed(revisions={1: state}, profile=profile)
     return Job(key, str(key), 1, NOW - age, spec, "h", state=JobState(revision=ref), observed=observed)

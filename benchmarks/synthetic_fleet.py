@@ -19,7 +19,6 @@ from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import Listing
 from rightpool.hardware.catalog import load_catalog
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job, JobKey
 from rightpool.profiles.sample import Field, RevisionKey
@@ -118,9 +117,7 @@ class SyntheticJob:
         )
         digest = workload_hash(spec.workload.template, spec.workload.chip_container)
         placement = Placement(pool.name, self.chips, 1)
-        return Revision(
-            1, placement, digest, self.chips, 1, now - 3600.0, hourly_cost(placement, pool.price), now - 3600.0
-        )
+        return Revision(1, placement, digest, self.chips, 1, now - 3600.0, pool.price.hourly(placement), now - 3600.0)
 
     def status(self, ref: Revision) -> Body:
         """The part of the status that the operator reads back after a restart; it writes the rest itself."""

@@ -17,7 +17,6 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Link, Price
 from rightpool.hardware.catalog import Catalog, load_catalog
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.job import Job, JobKey
@@ -148,7 +147,7 @@ class Maker:
             total=np.inf if total is None else total,
         )
         if started:
-            revision = Revision(1, start, "h", chips, 1, BEGAN, hourly_cost(start, pools[home].price), generation=1)
+            revision = Revision(1, start, "h", chips, 1, BEGAN, pools[home].price.hourly(start), generation=1)
             simulated.store(JobState(revision=revision))
             simulated.children[1] = SimulatedChild(1, start, BEGAN)
         return simulated

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.pool import LinkKind
 from rightpool.hardware.vendors.vendor import Vendor
 
@@ -61,6 +62,15 @@ class Price:
 
     source: FigureSource | None = None
     """Who says so; None where nobody does."""
+
+    def of(self, capacity: CapacityType) -> float | None:
+        """That of a chip of this capacity type."""
+        return self.spot if capacity is CapacityType.SPOT else self.on_demand
+
+    def hourly(self, placement: Placement) -> float | None:
+        """Dollars an hour of a placement in the pool."""
+        per_chip = self.of(placement.capacity)
+        return None if per_chip is None else per_chip * placement.chips
 
 
 @dataclass(frozen=True, slots=True)

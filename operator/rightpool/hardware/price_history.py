@@ -14,6 +14,7 @@ from statistics import median_low
 from typing import Final
 
 from rightpool.api.past_price import MAX_PRICES, PastPrice
+from rightpool.api.placement import CapacityType
 from rightpool.hardware.accelerator import Price
 
 # What changes by less is the same price: half of what a move must save by default. Prices that creep count whenever
@@ -37,14 +38,14 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
     return (*history, present)[-MAX_PRICES:]
 
 
-def lasts(history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool) -> float:
+def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float) -> float:
     """Seconds for which the present price is likely to last; infinite where none was seen to come and to go.
 
     The median of how long those before have lasted, of two the shorter; or the time that it has lasted by now, if that
     is more. The first one that is known began at an unknown time: a catalog's price that the owner of a new pool
     corrects has lasted for years, not for minutes. price: dollars for a chip-hour, None if not known.
     """
-    prices = _prices(history, price, now, spot=spot)
+    prices = _prices(history, capacity, price, now)
     spells = [end - begin for (begin, _), (end, _) in pairwise(prices[1:])]
     if not spells:
         return math.inf
@@ -52,11 +53,11 @@ def lasts(history: Sequence[PastPrice], price: float | None, now: float, *, spot
 
 
 def usual_price(
-    history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool
+    history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float
 ) -> tuple[float | None, float]:
     """Dollars for a chip-hour in the mean of the time that is known, and the standard deviation of its log: that of the
     prices, over the root of how many they were. The present price, surely, where it has never changed."""
-    prices = _prices(history, price, now, spot=spot)
+    prices = _prices(history, capacity, price, now)
     known = now - prices[0][0] if prices else 0.0
     if len(prices) < 2 or known <= 0.0:
         return price, 0.0
@@ -69,11 +70,13 @@ def usual_price(
     return mean, math.sqrt(variance / len(spells))
 
 
-def _prices(history: Sequence[PastPrice], price: float | None, now: float, *, spot: bool) -> list[tuple[float, float]]:
+def _prices(
+    history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float
+) -> list[tuple[float, float]]:
     """When each price of a capacity type began, the present one last. Of the time without one nothing is known."""
     found: list[tuple[float, float]] = []
     for past in history:
-        dollars = past.spot_per_chip_hour if spot else past.per_chip_hour
+        dollars = past.spot_per_chip_hour if capacity is CapacityType.SPOT else past.per_chip_hour
         if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
             found.append((past.since, dollars))
     if price is not None and (not found or _differs(found[-1][1], price)):

@@ -13,7 +13,6 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.limits import FleetLimits
@@ -100,7 +99,7 @@ def running(
         measured = profile(where.chips, rate, 0.01, **(shown | dict(ratios or {})))
     workload = made.workload.job
     pool = (pools or POOLS).get(where.pool)
-    price = None if pool is None else hourly_cost(where, pool.price)
+    price = None if pool is None else pool.price.hourly(where)
     ref = Revision(1, where, "h", workload.chips, workload.replicas, NOW - DAY, price, NOW - DAY)
     state = RevisionState(1, True, active=where.replicas, running=where.replicas)
     defaults: dict[str, Any] = {"revision": ref, "revisions": {1: state}, "profile": measured}

@@ -12,7 +12,6 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.decision import MIGRATING_ACTIONS, REASONS
@@ -202,7 +201,7 @@ def arrived(job: Job, target: Placement, assessment: Any, snapshot: Fleet) -> Jo
         there,
         created_at=job.created_at,
         revision=replace(
-            there.state.revision, revision=revision, cost_per_hour=hourly_cost(target, pools[target.pool].price)
+            there.state.revision, revision=revision, cost_per_hour=pools[target.pool].price.hourly(target)
         ),
         revisions={revision: replace(there.observed.revisions[1], revision=revision)},
         profile=replace(there.observed.profile, key=key),

@@ -11,7 +11,6 @@ import numpy as np
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
-from rightpool.hardware.cost import hourly_cost
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.entries import Entries, Running
@@ -189,7 +188,7 @@ class Evaluated:
         """Dollars an hour of a placement; None where its pool or the price is not known."""
         machines = self.evaluation.register.machines
         place = machines.index.get(placement.pool)
-        return None if place is None else hourly_cost(placement, machines.pools[place].price)
+        return None if place is None else machines.pools[place].price.hourly(placement)
 
     def _vendors(self, placement: Placement) -> tuple[str | None, str | None]:
         """Who makes the chips of a placement, and, where a variant is used there, whose the template itself is taken to

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.price_history import lasts, usual_price
 from rightpool.planning.evaluate.gates import GATES
@@ -100,7 +99,7 @@ class Register:
         seen = {key: self._prices_of(*key, now) for key in {(p.pool, p.capacity) for p in self.placements}}
         for placement, pool in zip(self.placements, pools, strict=True):
             layouts.append(Layout.of(placement, self.machines.pools[pool]))
-            price = hourly_cost(placement, self.machines.pools[pool].price)
+            price = self.machines.pools[pool].price.hourly(placement)
             prices.append(math.nan if price is None else price)
             seconds, per_chip, doubt = seen[placement.pool, placement.capacity]
             lasting.append(seconds)
@@ -121,9 +120,9 @@ class Register:
 
     def _prices_of(self, name: str, capacity: CapacityType, now: float) -> tuple[float, float | None, float]:
         """Seconds for which the price of a pool lasts; what is usual, dollars for a chip-hour, and its doubt."""
-        pool, spot = self.machines.pools[self.machines.index[name]], capacity is CapacityType.SPOT
-        price = pool.price.spot if spot else pool.price.on_demand
-        return lasts(pool.prices, price, now, spot=spot), *usual_price(pool.prices, price, now, spot=spot)
+        pool = self.machines.pools[self.machines.index[name]]
+        price = pool.price.of(capacity)
+        return lasts(pool.prices, capacity, price, now), *usual_price(pool.prices, capacity, price, now)
 
     def interruptions_of(self, placement: Placement, pool: Pool) -> float:
         """How often a day a placement is taken away."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from rightpool.api.choices import Objective
 from rightpool.api.placement import Placement
-from rightpool.hardware.cost import hourly_cost
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.evaluate.enumerate import nearest, sizes
@@ -105,7 +104,7 @@ def _terms_gate(start: Start, pool: Pool, placement: Placement) -> Rejection | N
         worst = terms.memory * asked / count
         if terms.sharded and count < asked and worst * MEMORY_HEADROOM > size:
             return MemoryMayNotDo(pool.name, size, count, asked, worst)
-    hourly = hourly_cost(placement, pool.price)
+    hourly = pool.price.hourly(placement)
     if hourly is None:
         if terms.priced is not None:
             return PriceUnknown(pool.name, terms.priced, terms.objective)
@@ -147,7 +146,7 @@ def _worth(objective: Objective, placement: Placement, pool: Pool, with_power: b
         return None
     if objective is Objective.MINIMIZE_TIME:
         return 1.0 / rate
-    hourly = hourly_cost(placement, pool.price)
+    hourly = pool.price.hourly(placement)
     if hourly is None:
         return None
     price = hourly / placement.chips

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.api.conditions import Reason
-from rightpool.hardware.cost import hourly_cost
 from rightpool.planning.job import Job
 from rightpool.planning.migration.transitions import COMPLETED, FAILED
 from rightpool.profiles.bottleneck import Bottleneck
@@ -27,7 +26,7 @@ def degraded(job: Job, context: Context) -> Statement | None:
     if context.price is None:
         where = job.observed.pool_problem or f"pool {revision.placement.pool} can't be used: see its conditions"
         return Statement("True", Reason.ACCELERATOR_UNKNOWN, where)
-    if hourly_cost(revision.placement, context.price) is None:
+    if context.price.hourly(revision.placement) is None:
         counted = "what the job spends is not counted"
         if revision.cost_per_hour is not None:
             counted = f"what the job spends is counted at {dollars(revision.cost_per_hour)}/h, as when it was placed"
