@@ -42,7 +42,7 @@ from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 STATUS: Final = 12 * 1024
 """Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
 SLOW: Final = 128
-"""More bytes of a job that is known to start slowly."""
+"""More bytes of a job that is known to start slowly, in windows that do not last five minutes."""
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
 SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
@@ -214,6 +214,20 @@ def body_of(job: Job) -> Mapping[str, Any]:
     return body
 
 
+def aged(one: Counterfactual | None) -> Counterfactual | None:
+    """Measured so early that a slow start may have been in it."""
+    return None if one is None else replace(one, baseline_age=2345.67)
+
+
+def slowly(job: Job) -> Job:
+    """The job known to start slowly."""
+    variation = job.state.variation
+    assert variation is not None
+    variation = replace(variation, slow_start=SlowStart(2700.0, 1234.56, 12), window_seconds=86_400.0)
+    account = replace(job.state.account, counterfactual=aged(job.state.account.counterfactual))
+    return job.with_state(replace(job.state, variation=variation, account=account))
+
+
 RESCUE: Final = Rescue(1, 2, NOW, "gke-a100-pool-1-0123abcd-x7k2", NOW, NOW)
 AHEAD: Final = replace(COUNTERFACTUAL.uncounted(), speed=None, rate=None, rate_at=None, rate_windows=0, readings=0)
 """That of a place which a job has just come to."""
@@ -244,6 +258,7 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
     assert size(body) <= STATUS
 
 
+@pytest.mark.parametrize("slow", [False, True], ids=["usual", "starts slowly"])
 @pytest.mark.parametrize(
     ("migration", "interrupted"),
     [
@@ -256,9 +271,12 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
     ],
     ids=["is planned", "is to leave", "repeats steps", "is verified", "is to go back", "goes back"],
 )
-def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted: Counterfactual | None) -> None:
+def test_a_status_is_small_while_the_job_moves(
+    migration: Migration, interrupted: Counterfactual | None, slow: bool
+) -> None:
     job = remembered(measured(), rescue=RESCUE)
-    assert job.state.variation is not None
+    if slow:
+        job, migration, interrupted = slowly(job), replace(migration, left=aged(migration.left)), aged(interrupted)
     reason = decided_text(assess(job, POOLS, PlacementPolicySpec(), NOW))
     if not migration.rolling_back:
         migration = replace(migration, message=reason)
@@ -268,10 +286,8 @@ def test_a_status_is_small_while_the_job_moves(migration: Migration, interrupted
         interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, interrupted)
         state |= {"account": account, "interruption": interruption}
     leaves = migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
-    ref = migration.moving if leaves else migration.target
-    body = body_of(at(changed(job, **state), ref))
+    body = body_of(at(changed(job, **state), migration.moving if leaves else migration.target))
     conditions = {condition["type"]: condition for condition in body["conditions"]}
     assert conditions["Placed"]["reason"] == "Running"
-    assert size(body) <= STATUS
-    starts = replace(job.state.variation, slow_start=SlowStart(2700.0, 1234.56, 12))
-    assert size(body_of(at(changed(job, variation=starts, **state), ref))) <= STATUS + SLOW
+    assert ("slowStart" in body["variation"]) is slow
+    assert size(body) <= (STATUS + SLOW if slow else STATUS)
