@@ -222,8 +222,8 @@ class StepLog:
         newest = interrupted[-1] if interrupted else 0.0
         usual = pace = self.median()
         for one in list(self._tracks):
-            if one.joins is not None:
-                self._joined(one, one.joins)
+            while one.joins is not None:
+                one = self._joined(one, one.joins)
         take, dominant = self._events.popleft, self.dominant
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):

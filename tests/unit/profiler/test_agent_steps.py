@@ -275,6 +275,17 @@ def test_functions_that_turn_out_to_take_turns_are_one_step_and_nothing_counts_t
         assert log.seconds <= at
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_of_three_that_turn_out_to_be_one_training_no_step_is_lost(order: tuple[int, int, int]) -> None:
+    """Known one after the other, before the agent looks again. The program ends with the main one."""
+    log, found = StepLog(), [Track(10.0, True) for _ in range(3)]
+    rest, single, main = found
+    at = play(log, *(found[place] for place in order), steps=5)
+    rest.joins, single.joins = single, main
+    play(log, main, steps=5, start=at)
+    assert (log.dominant, log.steps, log.samples) == (main, 20, 80)
+
+
 @pytest.mark.parametrize(("rows", "known"), [(8, False), (4, False), (1, True)])
 def test_a_smaller_network_that_learns_several_times_a_step_belongs_to_it(rows: int, known: bool) -> None:
     """As the critic of a WGAN does: the step's parameters are not all, nor are its rows if the critic's are more."""
