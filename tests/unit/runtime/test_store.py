@@ -39,6 +39,24 @@ def test_a_late_response_does_not_restore_a_deleted_object(store: Store) -> None
     assert store.child(KEY, "uid-1", 1) is None
 
 
+def test_a_pod_whose_label_is_taken_off_and_put_on_again_comes_back(store: Store) -> None:
+    """A watch by label tells of the first as of a deletion, and of the second as of a new object."""
+    store.observe(JOBS, "ADDED", child())
+    store.observe(PODS, "ADDED", pod(version=30))
+    store.observe(PODS, "DELETED", pod(version=31))
+    assert store.revisions(KEY, "uid-1")[1].active == 0
+    store.reconcile(PODS, [pod(version=30)], "30")
+    assert store.revisions(KEY, "uid-1")[1].active == 0, "a list that was asked for before"
+    store.observe(PODS, "ADDED", pod(version=32))
+    assert store.revisions(KEY, "uid-1")[1].active == 1
+    store.reconcile(PODS, [], "40")
+    assert store.revisions(KEY, "uid-1")[1].active == 0
+    store.observe(PODS, "ADDED", pod(version=39))
+    assert store.revisions(KEY, "uid-1")[1].active == 0, "an event from before the list"
+    store.observe(PODS, "ADDED", pod(version=41))
+    assert store.revisions(KEY, "uid-1")[1].active == 1
+
+
 def test_a_recreated_job_is_another_job(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="old", version=10))
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="new", version=15))

@@ -2,7 +2,8 @@
 
 Objects are keyed by uid. Of two versions of an object the newer one is kept, whether it came from a watch, a list or
 the response to a write. Responses are stored at once, so that the next cycle does not decide on outdated state. Deleted
-uids are kept as tombstones for a while, so that a late response does not restore the object.
+uids are kept as tombstones for a while, so that a late response does not restore the object. A newer version does: to a
+watch by label an object is deleted when its label is taken off, and new when it is put on again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class _Tombstone:
+    at: float
+    """When it was put up."""
+    version: int
+    """The newest version at which the object was gone; 0 where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciled:
     """What a complete list showed that the watch had not."""
 
@@ -56,7 +65,7 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self._entries: dict[Resource, dict[str, _Entry]] = {resource: {} for resource in watched()}
-        self._tombstones: dict[str, float] = {}
+        self._tombstones: dict[str, _Tombstone] = {}
         self._jobs: dict[JobKey, str] = {}  # key → uid
         self._children: dict[JobKey, dict[str, ChildFacts]] = {}
         self._pods: dict[JobKey, dict[str, PodFacts]] = {}
@@ -73,7 +82,7 @@ class Store:
     def observe(self, resource: Resource, kind: str | None, body: Mapping[str, Any]) -> None:
         """Apply one event of a watch. `kind` is ADDED, MODIFIED or DELETED, or None for the watch's first list."""
         if kind == "DELETED":
-            self._remove(resource, str(meta(body)["uid"]))
+            self._remove(resource, str(meta(body)["uid"]), _version(meta(body).get("resourceVersion")))
         else:
             self._put(resource, body, watched=True)
 
@@ -94,7 +103,7 @@ class Store:
                 uid for uid, entry in self._entries[resource].items() if uid not in listed and entry.version <= horizon
             ]
         for uid in gone:
-            lost += self._remove(resource, uid)
+            lost += self._remove(resource, uid, horizon)
         return Reconciled(missed, lost)
 
     def unwatched(self, resource: Resource) -> int:
@@ -111,13 +120,15 @@ class Store:
             if old is not None and version and old.version >= version:
                 old.watched = old.watched or watched
                 return False
-            if uid in self._tombstones:
+            gone = self._tombstones.get(uid)
+            if gone is not None and (not gone.version or version <= gone.version):
                 return False
             facts = _facts(resource, body, old, own=own)
             if facts is None:
                 if old is not None:
                     self._drop(resource, uid, old)
                 return False
+            self._tombstones.pop(uid, None)
             key = _key(facts, metadata)
             entry = _Entry(version, key, facts, watched or (old is not None and old.watched))
             entries[uid] = entry
@@ -127,12 +138,13 @@ class Store:
                 self._changed.set()
             return True
 
-    def _remove(self, resource: Resource, uid: str) -> bool:
+    def _remove(self, resource: Resource, uid: str, version: int) -> bool:
+        """version: at which it is gone."""
         with self._lock:
             now = self._clock()
-            self._tombstones[uid] = now
+            self._tombstones[uid] = _Tombstone(now, version)
             if len(self._tombstones) > 1000:
-                self._tombstones = {u: at for u, at in self._tombstones.items() if now - at < TOMBSTONE_SECONDS}
+                self._tombstones = {u: t for u, t in self._tombstones.items() if now - t.at < TOMBSTONE_SECONDS}
             old = self._entries[resource].get(uid)
             if old is None:
                 return False
