@@ -61,6 +61,17 @@ def test_what_a_change_of_prices_is_worth(home: Pool, other: Pool, lost: float, 
         assert text.endswith("looked at, if prices go on changing as often as they have")
 
 
+@pytest.mark.parametrize("prices", [(), MARKET, (1.0, 9.0, 2.0, 8.0)])
+def test_another_size_at_the_same_price_saves_whatever_the_price_does(prices: tuple[float, ...]) -> None:
+    home = costing(A100, *prices)
+    job = running(
+        made=spec(elasticity={"minChips": 1, "maxChips": 4, "batch": "PerChip"}),
+        ratios={"exposed_communication": 0.1},
+        history=(entry(Outcome.VERIFIED, NOW - DAY / 2, lost_seconds=900.0),),
+    )
+    assert judged(job, {"a100": home}).decision.action is Action.RESIZE
+
+
 def test_a_price_that_settles_is_followed() -> None:
     """It was a market until four hours ago."""
     past = tuple(PastPrice(NOW - (9 - at) * HOUR, price) for at, price in enumerate(MARKET))

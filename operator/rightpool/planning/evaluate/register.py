@@ -47,6 +47,8 @@ class Options:
     """Dollars an hour; NaN where not known."""
     interruptions: Floats
     """How often a day it is taken away; 0 of what is bought on demand."""
+    market: Ints
+    """Those with the same number have the same price of a chip: of one pool and capacity type."""
     lasts: Floats
     """Seconds for which the price is likely to last."""
     usual: Floats
@@ -95,13 +97,16 @@ class Register:
     def options(self, now: float) -> Options:
         """All placements so far. now: Unix seconds."""
         pools = [self.machines.index[placement.pool] for placement in self.placements]
-        layouts, prices, taken, lasting, usual, varies = [], [], [], [], [], []
+        layouts, prices, taken, markets, lasting, usual, varies = [], [], [], [], [], [], []
         seen = {key: self._prices_of(*key, now) for key in {(p.pool, p.capacity) for p in self.placements}}
+        numbers = {key: number for number, key in enumerate(seen)}
         for placement, pool in zip(self.placements, pools, strict=True):
             layouts.append(Layout.of(placement, self.machines.pools[pool]))
             price = self.machines.pools[pool].price.hourly(placement)
             prices.append(math.nan if price is None else price)
-            seconds, per_chip, doubt = seen[placement.pool, placement.capacity]
+            key = placement.pool, placement.capacity
+            seconds, per_chip, doubt = seen[key]
+            markets.append(numbers[key])
             lasting.append(seconds)
             usual.append(math.nan if per_chip is None else per_chip * placement.chips)
             varies.append(doubt)
@@ -113,6 +118,7 @@ class Register:
             groups=np.array([layout.groups for layout in layouts], dtype=np.int64),
             price=floats(prices),
             interruptions=floats(taken),
+            market=np.array(markets, dtype=np.int64),
             lasts=floats(lasting),
             usual=floats(usual),
             varies=floats(varies),

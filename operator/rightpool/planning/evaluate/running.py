@@ -288,12 +288,13 @@ class _Columns:
         return value
 
     def _lasting(self, value: Floats, savings: Floats) -> Floats:
-        """What each row saves over the horizon, where it saves `savings` now."""
+        """What each row saves over the horizon, where it saves `savings` now. Another size at the same price of a chip
+        saves as much whatever that price does."""
         options, numbers, job, rows = self.options, self.numbers, self.job, self.rows
         doubt = np.hypot(options.varies[self.option], options.varies[self.here][job])
         usual = score(value[job], options.usual[self.option], rows.rate) * np.exp(_SURE * doubt)
         usual_here = score(value, options.usual[self.here], self.useful_rates)
-        return saving_over(
+        over = saving_over(
             savings,
             saving(usual, usual_here[job]),
             options.lasts[self.option],
@@ -301,6 +302,7 @@ class _Columns:
             numbers.horizon[job],
             numbers.savings[job] * np.where(self.option == self.waiting[job], WAITING_SHARE, 1.0),
         )
+        return np.where(options.market[self.option] == options.market[self.here][job], savings, over)
 
     def _intents(self, unpriced: Bools) -> list[Intent]:
         gate = self.relaxed.current
