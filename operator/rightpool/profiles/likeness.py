@@ -28,6 +28,7 @@ def alike(one: Profile | None, other: Profile | None) -> bool:
         return one is other
     if (
         one.key != other.key
+        or one.window != other.window
         or one.steadiness is not other.steadiness
         or one.complete is not other.complete
         or one.pods != other.pods

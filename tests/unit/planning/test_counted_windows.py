@@ -84,6 +84,8 @@ def test_windows_are_as_long_as_an_edit_makes_them(factor: float) -> None:
 
     before = lives(job, 6.0)
     assert len(before.recent) > 2 and before.spans
+    profile = window.observe(edited, None, NOW + 6.0 * WINDOW).profile
+    assert profile is not None and profile.window == factor * WINDOW, "without another sample"
     after = lives(edited, 2.0 * INTERVAL / WINDOW)
     assert (after.spans, len(after.recent) <= 1) == ((), True), "at once, not with the next window"
     after = lives(edited, 4.0 * factor)
