@@ -17,7 +17,19 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, P
 from rightpool.contract import CATALOG_KEY, LABEL_CATALOG
 from rightpool.hardware.accelerator import Figures
 from rightpool.hardware.catalog import load_catalog
-from tests.unit.cli.cluster import A100, NOW, FakeClient, condition, node, pod, pool, printed, two_pools, view_of
+from tests.unit.cli.cluster import (
+    A100,
+    NOW,
+    FakeClient,
+    condition,
+    moment,
+    node,
+    pod,
+    pool,
+    printed,
+    two_pools,
+    view_of,
+)
 
 
 def output(client: FakeClient, width: int | None = None) -> str:
@@ -99,6 +111,15 @@ def test_without_access_to_nodes_the_pools_status_is_used() -> None:
     found = document(view_of(client).fleet(), NOW)
     assert found["pools"][0]["chips"] == {"total": 16, "free": 16, "growable": 0}
     assert found["pools"][0]["pricePerChipHour"] == 5.07
+
+
+@pytest.mark.parametrize("counted_by", ["nodes", "the pools' status"])
+def test_prices_of_before_are_read_whoever_counts_the_chips(counted_by: str) -> None:
+    client = two_pools()
+    if counted_by != "nodes":
+        client.forbidden.add(NODES)
+    client.objects[ACCELERATOR_POOLS][0]["status"]["prices"] = [{"since": moment(3600.0), "perChipHour": "4.00"}]
+    assert [price.per_chip_hour for price in view_of(client).fleet().pools["a100"].prices] == [4.0]
 
 
 def test_a_note_names_pools_whose_free_chips_are_unknown() -> None:

@@ -56,6 +56,14 @@ def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bo
         assert "one job may try it from" in limit_text(limit, NOW)
 
 
+def test_failures_count_no_more_once_enough_moves_have_come_after_them() -> None:
+    outcomes = ledger(BAD, BAD, GOOD, GOOD, GOOD, GOOD, BAD)
+    assert FleetLimits(outcomes, auto_policy(circuitBreaker={"window": 4}), NOW).stop is None
+    outcomes += [replace(job, key=JobKey("team-9", f"later-{job.key.name}")) for job in ledger(BAD, BAD, age=60.0)]
+    stop = FleetLimits(outcomes, auto_policy(circuitBreaker={"window": 4}), NOW).stop
+    assert stop is not None and (stop.undone, stop.judged) == (3, 4)
+
+
 def test_it_says_of_each_pool_what_speaks_against_it() -> None:
     limits = FleetLimits(ledger(BAD, BAD, BAD, pools=1), auto_policy(), NOW)
     found = limits.against("a10g")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -49,6 +50,7 @@ MARKET = (3.4, 4.3, 3.7, 4.6, 3.5)
         (A100, costing(CHEAPER, 4.0, every=DAY), 900.0, True),  # once, after a day
         (A100, costing(CHEAPER, 4.4, 3.0, 4.4, every=8 * HOUR), 900.0, True),  # by day and by night
         (costing(A100, *MARKET), costing(CHEAPER, 2.9, 3.2, 2.8, 3.1, 3.3), 900.0, True),  # always cheaper
+        (A100, costing(CHEAPER, 2.0, 5.0, 2.2, 4.8), 2400.0, False),  # cheaper by the mean of a few that differ widely
     ],
 )
 def test_what_a_change_of_prices_is_worth(home: Pool, other: Pool, lost: float, moves: bool) -> None:
@@ -59,6 +61,8 @@ def test_what_a_change_of_prices_is_worth(home: Pool, other: Pool, lost: float, 
     else:
         assert (decision.action, decision.reason) == (Action.KEEP, Reason.DOES_NOT_PAY_BACK)
         assert text.endswith("looked at, if prices go on changing as often as they have")
+        cost, gain = (float(found) for found in re.findall(r"(?:worth|more than the) \$([\d.]+)", text))
+        assert gain < cost
 
 
 @pytest.mark.parametrize("prices", [(), MARKET, (1.0, 9.0, 2.0, 8.0)])

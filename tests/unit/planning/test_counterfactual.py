@@ -8,13 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.account import Account
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
 from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.variation import SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.accounting.counterfactual import BEFORE_SECONDS, Level, drift_of, level_after, speed
+from rightpool.planning.accounting.accounting import remeasured
+from rightpool.planning.accounting.counterfactual import (
+    BEFORE_SECONDS,
+    Level,
+    counterfactual_of_move,
+    drift_of,
+    level_after,
+    speed,
+)
 from rightpool.planning.job import Job
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import PRIOR_SD, SPANS, counted
@@ -141,9 +153,46 @@ def test_what_was_measured_in_a_slow_start_is_compared_with_the_same_part_of_the
     assert level(replace(made, baseline_age=3600.0, windows=6), known) == pytest.approx(812.5, rel=0.01), "it was over"
     # A part of it was: the same part here.
     assert level(replace(made, baseline_age=1800.0, windows=12), known) == pytest.approx(625.0, rel=0.01)
+    # A new operator has not seen all of that part here.
+    first = Level(500.0, 900.0, 6)
+    for began in (1200.0, 3600.0):
+        late = running(lambda _: 1000.0, hours=3.0, began=began)
+        assert level_after(changed(late, variation=known), later(made, first), 10_800.0) == first
     # A move within a start that is known to be slow.
     before = replace(known, slow_start=SlowStart(2700.0, 1350.0, 1))
     assert level(made, before) == pytest.approx(500.0)
+
+
+def test_that_a_job_becomes_faster_after_its_slow_start_is_no_drift() -> None:
+    job = running(lambda at: 500.0 if at < 2700.0 else 1000.0, hours=3.9)
+    made = replace(there(500.0), windows=6, baseline_age=900.0, baseline_at=-900.0, speed=1.0)
+    known = Variation(2, 14_040.0, slow_start=SlowStart(2700.0, 1350.0, 2))
+    job = changed(job.with_state(replace(job.state, account=Account(counterfactual=made))), variation=known)
+    here = level_after(job, made, 14_040.0)
+    assert here is not None and drift_of(job, here) > 0.0
+    counted_here = remeasured(job, 14_040.0).state.account.counterfactual
+    assert counted_here is not None and counted_here.speed == speed(made, here, known)
+
+
+@pytest.mark.parametrize(
+    ("windows", "ago", "age"), [(6, 1800.0, 900.0), (12, 4200.0, 2400.0), (12, 7100.0, 5300.0), (12, 7200.0, None)]
+)
+def test_how_old_a_revision_was_when_it_was_measured_is_kept_where_it_may_have_been_a_slow_start(
+    windows: int, ago: float, age: float | None
+) -> None:
+    """ago: when it began to run, seconds before the move."""
+    source, target = Revision(1, HOME, since=-ago), Revision(2, Placement("there", 4, 1))
+    move = Migration(
+        "d-1", Action.MOVE, Phase.DRAINING, source, target, 0.0, 0.0, Reason.CHEAPER_POOL_MEETS_TARGETS, ""
+    )
+    job = running(lambda _: 1000.0, hours=1.0)
+    job = job.with_state(replace(job.state, revision=source))
+    before = Level(1000.0, -windows * WINDOW / 2.0, windows)
+    made = counterfactual_of_move(job, before, move)
+    assert made is not None and made.baseline_age == age
+    unknown = replace(move, source=replace(source, since=None))
+    made = counterfactual_of_move(job, before, unknown)
+    assert made is not None and made.baseline == 1000.0 and made.baseline_age is None
 
 
 def later(made: Counterfactual, level: Level) -> Counterfactual:

@@ -62,3 +62,18 @@ def test_a_job_that_saves_before_it_leaves_has_all_of_its_slow_start_before_it()
 def test_of_two_ways_it_is_not_known_how_long_each_took() -> None:
     job = moved(600.0, "None", outcome=Outcome.ROLLED_BACK)
     assert restart_seconds(job) == job.state.history[0].lost_seconds + SLOW.lost_seconds
+
+
+def test_no_more_of_a_slow_start_is_saved_than_there_is() -> None:
+    job = moved(600.0, "None")
+    long = replace(job.state.history[0], lost_seconds=2.0 * SLOW.seconds)
+    assert restart_seconds(changed(job, history=(long,))) == 2.0 * SLOW.seconds
+
+
+def test_a_pause_of_an_earlier_revision_says_nothing_of_this_ones_start() -> None:
+    """It was started anew where it is since: how much it did again then is not known."""
+    job = moved(600.0, "None")
+    revision, last = job.state.revision, job.state.history[0]
+    assert revision is not None and restart_seconds(job) < last.lost_seconds + SLOW.lost_seconds
+    earlier = replace(last, started_at=revision.created_at + 100.0)
+    assert restart_seconds(changed(job, history=(earlier,))) == last.lost_seconds + SLOW.lost_seconds

@@ -368,24 +368,32 @@ def test_what_was_before_in_a_slow_start_is_compared_with_the_same_part_of_the_n
     assert realised(move, replace(known, slow_start=slow)) == 500.0
     assert realised(move, known) == 750.0, "nobody knows that it starts slowly"
     later = replace(move, source=replace(source, since=-12.0 * window))
+    # The rates right before and after the move are those of two parts of a start.
+    stepped = replace(move, baseline_rates=(500.0,) * 5)
+    last = verify(stepped, complete_profile(2, 1000.0, 12.0 * window), spec(), replace(known, slow_start=slow))
+    assert last.ratio is not None and last.likely == pytest.approx(last.ratio, rel=0.01)
+    # Windows that the target had first are not in `recent` any more.
+    aged = replace(known, as_of=40.0 * window, slow_start=slow)
+    assert realised(move, aged) == (1000.0 if revision == 1 else 750.0)
     assert realised(later, replace(known, slow_start=slow)) == (1000.0 if revision == 1 else 750.0), "it was over"
 
 
-def test_a_part_of_a_slow_start_is_not_compared_with_more_of_the_one_before() -> None:
+@pytest.mark.parametrize("slow_windows", [6, 12])
+def test_a_part_of_a_slow_start_is_not_compared_with_more_of_the_one_before(slow_windows: int) -> None:
     """A start that becomes faster from window to window: the first windows are slower than the mean of all."""
     window = spec().profiling.window.total_seconds()
-    start = tuple(200.0 + 50.0 * place for place in range(12))
+    start = tuple(100.0 + 75.0 * place for place in range(12))
     move = replace(
         MOVE,
         source=replace(MOVE.source, since=-12.0 * window),
         target=replace(MOVE.target, since=0.0, cost_per_hour=36.0),
         stopped_at=0.0,
-        baseline=475.0,
+        baseline=512.5,
         baseline_windows=12,
         baseline_rates=start,
-        predicted=Estimate(475.0, 0.05),
+        predicted=Estimate(512.5, 0.05),
     )
-    slow = SlowStart(12 * window, 6.0 * window, 1)
+    slow = SlowStart(slow_windows * window, 6.0 * window, 1)
     for windows in range(1, 13):
         known = replace(variation(2, 0.0, windows * window), recent=start[:windows], slow_start=slow)
         result = verify(move, complete_profile(2, start[windows - 1], windows * window), spec(), known)

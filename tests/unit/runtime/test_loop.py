@@ -122,6 +122,28 @@ def test_a_job_whose_write_took_longer_than_a_cycle_is_looked_at_again(monkeypat
     assert written()
 
 
+def test_nodes_are_looked_at_again_where_a_job_selects_by_another_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+    original = loop.with_node_labels
+    monkeypatch.setattr(loop, "with_node_labels", lambda *given: asked.append(set(given[2])) or original(*given))
+    cluster, clock = Cluster(), {"now": 1_800_000_000.0}
+    store = small_store(cluster, 1, clock["now"])
+    planner = planner_of(cluster, store, clock)
+    for _ in range(4):
+        planner.cycle()
+        clock["now"] += 10.0
+    seen = len(asked)
+    planner.cycle()
+    assert len(asked) == seen and set() in asked, "at rest"
+    [key] = store.jobs()
+    body = cluster.stored(PROFILED_JOBS, key.namespace, key.name)
+    body["spec"]["workload"]["job"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    body["metadata"]["generation"] = 2
+    store.observe(PROFILED_JOBS, "MODIFIED", cluster.put(PROFILED_JOBS, body))
+    planner.cycle()
+    assert asked[seen:] == [{"disk"}]
+
+
 class OlderDefinition(Cluster):
     """Its definition lacks a field of the status; `lacks` until it is replaced."""
 

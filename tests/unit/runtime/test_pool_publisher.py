@@ -139,10 +139,10 @@ def test_outcomes_of_moves_are_kept_in_the_status_and_read_back() -> None:
 
 
 def test_prices_are_kept_in_the_status_and_a_change_is_added() -> None:
-    def after(status: Mapping[str, Any], dollars: str, now: float) -> Mapping[str, Any]:
+    def after(status: Mapping[str, Any], dollars: str, now: float, **spec: str) -> Mapping[str, Any]:
         stored = {
             "metadata": {"name": "a100", "uid": "u", "generation": 3},
-            "spec": {**SPEC, "price": {"perChipHour": dollars}},
+            "spec": {**SPEC, "price": {"perChipHour": dollars}, **spec},
             "status": status,
         }
         fleet = take_inventory([stored], NODES, [], ChipUsage(Lister({None: []}), interval=0.0), load_catalog())
@@ -155,6 +155,7 @@ def test_prices_are_kept_in_the_status_and_a_change_is_added() -> None:
     second = after(first, "2.50", NOW + 20)
     assert [price["perChipHour"] for price in second["prices"]] == ["3.50", "2.50"]
     assert kept_prices({"a100": {"status": second}})["a100"][1].since == NOW + 20
+    assert after(second, "9.00", NOW + 30, accelerator="X1")["prices"] == second["prices"], "it can't be used"
     assert kept_prices({"a100": {"status": {"prices": [{"since": "yesterday"}]}}}) == {}
 
 

@@ -179,14 +179,14 @@ def verify(
     # What the job does at first wherever it starts says nothing of the place.
     length = spec.profiling.window.total_seconds()
     part = () if variation is None else _part_of_start(migration, variation, length)
-    start = None if part else known_before(variation, migration.target.revision)
+    start = known_before(variation, migration.target.revision)
     slow = 0 if start is None else start.in_windows(length)
     starts = start is not None and (seen is None or seen.windows <= slow)
-    if slow and seen is not None and not starts:
-        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - slow)
     before = max(migration.baseline_windows, 1)
     if part:  # what was before was of a slow start, too, in which later windows may be faster
         seen, starts = Pace(sum(part) / len(part), len(part)), len(part) < before
+    elif slow and seen is not None and not starts:
+        seen = pace(variation, migration.target.revision, profile.unit, seen.windows - slow)
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
