@@ -98,6 +98,31 @@ def test_what_else_is_given_parameters_counts_apart(traits: dict[str, Any]) -> N
     assert not together(loop, other)
 
 
+@pytest.mark.parametrize(
+    ("loop_traits", "traits"),
+    [
+        ({"state": 4.0 * STATE}, {"parameters": None}),  # a part of them
+        ({"products": {}}, {"products": {}, "parameters": None}),  # neither computes: one of them averages
+    ],
+)
+def test_who_gets_its_own_back_beside_a_loop_is_not_always_of_its_training(
+    loop_traits: dict[str, Any], traits: dict[str, Any]
+) -> None:
+    loop, other = track(loops=True, **loop_traits), track(**traits)
+    state, own = arrays(), arrays()
+    for _ in range(3):
+        state = called(loop, state)
+        own = called(other, own, state)
+    assert other.recurs and not together(loop, other)
+
+
+def test_a_third_function_joins_those_that_are_one_already() -> None:
+    """The heaviest comes last, and is given what the lightest has returned."""
+    first, light, heavy = track(loops=True, weight=2.0), track(weight=1.0), track(weight=3.0)
+    called(heavy, called(light, called(first, arrays())))
+    assert (light.joins, first.joins, heavy.joins) == (first, heavy, None)
+
+
 def test_a_generator_that_is_given_its_critic_counts_apart() -> None:
     """The critic's arrays come in, but not out again."""
     critic, generator = track(loops=True), track()
@@ -130,6 +155,19 @@ def test_three_functions_of_one_training_and_nothing_counts_twice() -> None:
 def test_averages_of_parameters_are_not_the_step_however_long_they_take() -> None:
     log, loop, average = StepLog(), track(loops=True), track(products={}, recurs=True)
     for call in range(4):
+        log.add(average, 2.0 * call, 0)
+        log.add(loop, 2.0 * call + 0.5, 40, 10)
+    log.drain(final=True)
+    assert (log.dominant, log.steps) == (loop, 40)
+
+
+def test_averages_that_the_agent_has_seen_alone_give_way_to_the_step() -> None:
+    log, loop, average = StepLog(), track(loops=True), track(products={}, recurs=True, weight=2 * STATE)
+    for call in range(4):
+        log.add(average, 2.0 * call, 0)
+    log.drain()
+    assert log.dominant is average
+    for call in range(4, 8):
         log.add(average, 2.0 * call, 0)
         log.add(loop, 2.0 * call + 0.5, 40, 10)
     log.drain(final=True)

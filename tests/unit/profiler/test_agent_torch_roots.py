@@ -36,3 +36,11 @@ def test_parts_are_those_of_all_groups() -> None:
         torch_roots.watch(group)
     assert {root.module() for root in torch_roots.parts(list(model.parameters()))} == {*model.values()}
     assert torch_roots.parts(groups[1]) == []  # the critic is called itself
+
+
+def test_parts_are_not_known_where_one_of_them_can_not_be_watched() -> None:
+    """The class of a scripted module has a `__call__` that is not Python's."""
+    scripted = type("ScriptModule", (torch.nn.Linear,), {})
+    model = torch.nn.ModuleDict({"a": torch.nn.Linear(4, 1), "b": scripted(4, 1)})
+    torch_roots.watch(list(model.parameters()))
+    assert torch_roots.parts(list(model.parameters())) == []

@@ -150,11 +150,32 @@ def test_modules_that_are_hidden_from_the_search_leave_the_precision_open() -> N
     assert "precision" not in torch_traits.facts()["model"]
 
 
-def test_weights_of_a_library_s_own_kind_leave_the_precision_open() -> None:
+@pytest.mark.parametrize("divided", [False, True], ids=["whole", "a part of each in each process"])
+def test_weights_of_a_library_s_own_kind_leave_the_precision_open(divided: bool) -> None:
     module = torch.nn.Linear(4, 3)
     train(module)
-    module.weight.__class__ = type("Weights", (torch.nn.Parameter,), {"__module__": "torchao.prototype"})
+    local = torch.zeros(1)
+    if divided:
+        module.weight._local_tensor = local
+    held = local if divided else module.weight
+    held.__class__ = type("Weights", (type(held),), {"__module__": "torchao.prototype"})
     assert "precision" not in torch_traits.facts()["model"]
+
+
+@pytest.mark.usefixtures("searchable")
+def test_modules_are_not_searched_for_again_and_again() -> None:
+    """A program that makes an optimizer for each of many trainings, beside a class of such layers."""
+    unused, models = layer_of(AO, "Float8Linear"), []
+    for _ in range(9):
+        models.append(torch.nn.Linear(4, 3))
+        train(models[-1])
+        models.append(train.kept)  # type: ignore[attr-defined]
+        known = "precision" in torch_traits._look()
+        assert known is (len(models) <= 16)
+    torch_traits._begin_anew()
+    train(models[0])
+    assert torch_traits.facts()["model"]["precision"] == "fp32", "in a forked child"
+    del unused
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["all are trained", "a teacher beside it"])
