@@ -35,6 +35,7 @@ JOBS = {
     "hourly prices": 2,
     "daily tariffs": 2,
     "cheaper for good": 2,
+    "prices meanwhile": 4,
 }
 ONLY = {
     "slow start": ("quiet", "ar-10m"),
@@ -44,6 +45,7 @@ ONLY = {
     "hourly prices": ("quiet", "ar-10m"),
     "daily tariffs": ("quiet", "ar-10m"),
     "cheaper for good": ("quiet", "ar-10m"),
+    "prices meanwhile": ("quiet", "ar-10m"),
 }
 WORKERS = 2
 

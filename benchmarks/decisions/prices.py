@@ -1,4 +1,4 @@
-"""Stories of prices: of three equal pools they change each hour, each day, or once for good."""
+"""Stories of prices: of three equal pools they change each hour, each day, once for good, or while moves are judged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
 from rightpool.simulation.child import Delays
 from rightpool.simulation.simulated_job import SimulatedJob
+from rightpool.simulation.simulator import Simulator
 
 Counts = dict[str, list[tuple[float, float]]]
 Prices = Callable[[int, np.random.Generator], tuple[float, ...]]
@@ -73,20 +74,33 @@ def for_good(noise: str, seed: int, count: int) -> Counts:
     }
 
 
+def meanwhile(noise: str, seed: int, count: int) -> Counts:
+    """The second pool costs 25% less after four hours. Six minutes later, while moves to it are judged, all prices rise
+    by 40%; or that one alone by 60%, for half an hour."""
+    moved, undone = 0, 0
+    for everywhere, there in ((1.4, 1.0), (1.0, 1.6)):
+        trace, simulator, jobs = _fleet(noise, seed, count, 7.0, "1 min")
+        for begin, factors in (
+            (4.0, (1.0, 0.75, 1.0)),
+            (4.1, (everywhere, 0.75 * everywhere * there, everywhere)),
+            (4.6, (everywhere, 0.75 * everywhere, everywhere)),
+        ):
+            simulator.run(BEGAN + begin * HOUR)
+            for name, factor in zip(POOLS, factors, strict=True):
+                simulator.pools[name].priced(USUAL * factor)
+        simulator.run(BEGAN + 7.0 * HOUR)
+        moves = [trace.left[job.job.key] for job in jobs]
+        moved += sum(bool(of) for of in moves)
+        undone += sum(any(one.rolled_back for one in of) for of in moves)
+    return {"moves undone where prices change": [(undone, max(moved, 1))]}
+
+
 def _run(
     noise: str, seed: int, count: int, hours: int, prices: Prices, restart: str
 ) -> tuple[list[tuple[float, float]], list[tuple[float, float]], list[float]]:
     """Moves with days, dollars with those of staying, and hours until a job was at the second pool after its price
     fell, of each job."""
-    pools = [pool(name, "A100-SXM4-80GB", USUAL) for name in POOLS]
-    maker, trace, simulator = Maker(seed, noise, pools, float(hours), step=STEP), Trace(), world(pools)
-    simulator.watch = trace
-    jobs: list[SimulatedJob] = []
-    for _ in range(count):
-        job = maker.job("one", 4, adaptation=OFTEN, profiling={"interval": "1m", "window": "5m"})
-        job.delays = RESTARTS[restart]
-        jobs.append(job)
-    simulator.add(jobs)
+    trace, simulator, jobs = _fleet(noise, seed, count, hours, restart)
     draw, home = np.random.default_rng([seed, 11]), Placement("one", 4, 1)
     paid: list[float] = []
     waits = [float("inf")] * count
@@ -104,6 +118,22 @@ def _run(
     day = hours / 24.0
     moves = [(float(len(trace.left[job.job.key])), day) for job in jobs]
     return moves, [(job.truth.spent, _staying(job, home, paid)) for job in jobs], waits
+
+
+def _fleet(
+    noise: str, seed: int, count: int, hours: float, restart: str
+) -> tuple[Trace, Simulator, list[SimulatedJob]]:
+    """Where jobs will have been, and the jobs, each with four chips of the first pool; all pools cost the same."""
+    pools = [pool(name, "A100-SXM4-80GB", USUAL) for name in POOLS]
+    maker, trace, simulator = Maker(seed, noise, pools, hours, step=STEP), Trace(), world(pools)
+    simulator.watch = trace
+    jobs: list[SimulatedJob] = []
+    for _ in range(count):
+        job = maker.job("one", 4, adaptation=OFTEN, profiling={"interval": "1m", "window": "5m"})
+        job.delays = RESTARTS[restart]
+        jobs.append(job)
+    simulator.add(jobs)
+    return trace, simulator, jobs
 
 
 def _staying(job: SimulatedJob, home: Placement, prices: list[float]) -> float:

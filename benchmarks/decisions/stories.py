@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.decisions.prices import daily, for_good, hourly
+from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -333,4 +333,5 @@ STORIES: Final[Mapping[str, Story]] = {
     "hourly prices": hourly,
     "daily tariffs": daily,
     "cheaper for good": for_good,
+    "prices meanwhile": meanwhile,
 }

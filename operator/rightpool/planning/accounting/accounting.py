@@ -49,23 +49,21 @@ def accounted(job: Job, assessment: Assessment | None, now: float) -> Job:
 
 
 def _priced(job: Job, assessment: Assessment | None) -> Job:
-    """Today's prices, where the job is and where it would be. A price that can't be known now stays."""
+    """Today's prices, where the job is, where it is about to go, and where it would be. A price that can't be known now
+    stays; so do those of a migration that has left: its verdict is about what the place does, and what prices do
+    meanwhile needs no measuring. It is the next decision's.
+    """
     revision, account = job.state.revision, job.state.account
     if assessment is None or revision is None:
         return job
-    state = job.state
-    price = assessment.price(revision.placement)
-    if price is not None and not _same_as_stored(price, revision.cost_per_hour):
-        migration = state.migration
-        if migration is not None:
-            source, target, left = migration.source, migration.target, migration.abandoned
-            migration = replace(
-                migration,
-                source=_at(price, source, revision),
-                target=_at(price, target, revision),
-                abandoned=None if left is None else _at(price, left, revision),
-            )
-        state = replace(state, revision=replace(revision, cost_per_hour=price), migration=migration)
+    state, migration = job.state, job.state.migration
+    here = _at_price(revision, assessment)
+    if here is not revision:
+        state = replace(state, revision=here)
+    if migration is not None and migration.stopped_at is None:
+        source, target = _at_price(migration.source, assessment), _at_price(migration.target, assessment)
+        if source is not migration.source or target is not migration.target:
+            state = replace(state, migration=replace(migration, source=source, target=target))
     there = account.counterfactual
     if there is not None:
         price = assessment.price(there.placement)
@@ -74,8 +72,12 @@ def _priced(job: Job, assessment: Assessment | None) -> Job:
     return job if state is job.state else job.with_state(state)
 
 
-def _at(price: float, revision: Revision, current: Revision) -> Revision:
-    return replace(revision, cost_per_hour=price) if revision.revision == current.revision else revision
+def _at_price(revision: Revision, assessment: Assessment) -> Revision:
+    """At what it costs today; the very same object where that is unchanged."""
+    price = assessment.price(revision.placement)
+    if price is None or _same_as_stored(price, revision.cost_per_hour):
+        return revision
+    return replace(revision, cost_per_hour=price)
 
 
 def _caught_up(job: Job, now: float) -> Job:

@@ -48,8 +48,10 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.all_running(migration.target.placement.replicas):
-        target = replace(migration.target, since=now)
-        job = job.with_state(replace(job.state, revision=target))
+        target, here = replace(migration.target, since=now), job.state.revision
+        assert here is not None
+        # Its price may be another one by now, and those of the migration stay.
+        job = job.with_state(replace(job.state, revision=replace(target, cost_per_hour=here.cost_per_hour)))
         migration = replace(migration, target=target, running_at=now)
         if migration.rolling_back:
             return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
