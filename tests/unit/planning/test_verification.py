@@ -229,6 +229,29 @@ def test_a_job_that_had_slowed_down_before_its_move_is_not_moved_back_for_it() -
     assert result.likely is not None and result.likely < 1.0, "by the windows next to the move it saves"
 
 
+@pytest.mark.parametrize(
+    ("after", "settled"),
+    [
+        ((130.0, 830.0, 1000.0), False),  # it failed by itself, loaded for four minutes, and goes on as before
+        ((0.0, 0.0, 870.0), False),
+        ((600.0, 600.0, 600.0), True),  # as it is there
+        ((1000.0, 500.0, 0.0), True),  # and does not go on
+    ],
+)
+def test_what_is_over_is_no_reason_to_go_back(after: tuple[float, ...], settled: bool) -> None:
+    """Of a steady job that is moved to the same chips."""
+    seen: Variation | None = None
+    for number in range(12):
+        seen = counted(seen, 1, 1000.0, 300.0 * (number - 12), 300.0)
+    for number, rate in enumerate(after, 1):
+        seen = counted(seen, 2, rate, 300.0 * number, 300.0)
+    profile, windows = complete_profile(2, max(after[-1], 1.0), 900.0), spec(profiling={"window": "5m"})
+    move = replace(SAME_CHIPS, baseline=1000.0, baseline_rates=(1000.0,) * 12, predicted=Estimate(1000.0, 0.02))
+    result = verify(move, profile, windows, seen)
+    assert result.verdict is Verdict.WORSE and result.settled is settled
+    assert verify(move, profile, windows, seen, last=True).settled
+
+
 def test_a_promise_that_is_refuted_counts_no_more() -> None:
     """The same chips do 40% less: that they were to do the same is no reason to believe a little of it."""
     found = [

@@ -230,7 +230,10 @@ def verify(
     if migration.reason in _FOR_GOOD and change >= -better:
         return found(Verdict.SAME, Reason.BELOW_PREDICTION)
     if change > undone:
-        return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=last or windows >= FEWEST_WINDOWS)
+        # What is over by the newest window is no reason to go back: the program may have failed, and loaded again.
+        newest = throughput.value if variation is None or seen is None else (part or variation.recent)[-1]
+        settled = last or (windows >= FEWEST_WINDOWS and newest < ratio * realised)
+        return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
     most = measured_change + max(NOISE_FLOOR, noise)
     if change >= -better:
         cost = _cost_ratio(migration, realised_cost) if _for_time(migration, spec.targets.objective) else None
