@@ -7,6 +7,7 @@ itself show in the same way.
 
 from __future__ import annotations
 
+import collections
 import sys
 import weakref
 from typing import Any
@@ -34,6 +35,9 @@ def look(track: Track, args: Any, kwargs: Any, output: Any) -> None:
     out = [leaf for leaf in leaves(output) if _float(leaf)]
     if not track.keeps and _comes_in(track.returned, given, track):
         track.recurs = track.feeds_itself = True
+        if track.parameters is not None:
+            again = map(batch.kind, _given(track.returned, given))
+            track.unclear = bool(track.parameters.kinds - collections.Counter(again))
     if _newest is not None and _newest[0] is not track:
         kinds = {batch.kind(leaf) for leaf in out}
         if _comes_in(_newest[1], given, track, kinds):

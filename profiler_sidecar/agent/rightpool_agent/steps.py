@@ -88,6 +88,7 @@ class Track:
         "taken",
         "then",
         "trains",
+        "unclear",
         "weight",
     )
 
@@ -126,6 +127,7 @@ class Track:
         self.rows_taken = 0  # the same of its rows
         self.rows_before = 0  # rows that belong to earlier phases
         self.began = 0  # calls before the phase whose step it is
+        self.unclear = False  # not all that it seems to train is given to it again
         # Where it began to be called without the step: that step, its calls, the own calls and rows, and the moment.
         self.then: tuple[Track | None, int, int, int, float] = (None, 0, 0, 0, 0.0)
 
@@ -397,7 +399,7 @@ class StepLog:
     def parameters(self) -> Any:
         """What the step trains; None where it is not known, or where another function that trains takes turns."""
         step = self.dominant
-        if step is None or step.opaque or not step.trains:
+        if step is None or step.opaque or step.unclear or not step.trains:
             return None
         return None if self._trained_beside() else step.parameters
 

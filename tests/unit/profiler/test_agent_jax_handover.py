@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +29,8 @@ def arrays() -> dict[str, Any]:
 def track(*, loops: bool = False, parameters: Any = 100, **traits: Any) -> Track:
     made = Track(STATE, True)
     made.probes, made.state, made.loops, made.recurs = jax_handover.PROBES, STATE, loops, loops
-    made.parameters, made.products = parameters, {"float32": 1.0}
+    made.parameters = None if parameters is None else SimpleNamespace(count=parameters, kinds=Counter())
+    made.products = {"float32": 1.0}
     for name, value in traits.items():
         setattr(made, name, value)
     return made
@@ -172,3 +175,15 @@ def test_averages_that_the_agent_has_seen_alone_give_way_to_the_step() -> None:
         log.add(loop, 2.0 * call + 0.5, 40, 10)
     log.drain(final=True)
     assert (log.dominant, log.steps) == (loop, 40)
+
+
+@pytest.mark.parametrize(("more", "unclear"), [(0, False), (1, True)])
+def test_parameters_are_clear_only_where_all_of_them_are_given_again(more: int, unclear: bool) -> None:
+    """An error of each row that is made from its reward looks like one of them, and is handed on to nobody."""
+    step, state = track(), arrays()
+    step.parameters.kinds.update({((10, 8), "float32"): 1, ((20,), "float32"): 1 + more})
+    for _ in range(3):
+        output = {**arrays(), "errors": jnp.ones(20)}
+        jax_handover.look(step, (state, jnp.ones(20)), {}, output)
+        state = {"w": output["w"], "b": output["b"]}
+    assert step.recurs and step.unclear is unclear
