@@ -114,7 +114,8 @@ def _alike(groups: list[tuple[Any, list[Any]]], matched: set[Any]) -> tuple[Any,
 def _agreed(groups: list[tuple[Any, list[Any]]], mapped: bool) -> tuple[Any, Any]:
     """(argument, array) of the batch, if all that may be one agree; (None, None) otherwise.
 
-    An argument whose arrays differ in their first dimension is no batch: parameters that are only read.
+    An argument whose arrays differ in their first dimension is no batch: parameters that are only read. Nor is a single
+    array of numbers without another dimension: it may be one row.
     """
     if mapped:
         groups = [(where, [leaf for leaf in leaves if len(leaf.shape) >= 2]) for where, leaves in groups]
@@ -125,6 +126,9 @@ def _agreed(groups: list[tuple[Any, list[Any]]], mapped: bool) -> tuple[Any, Any
         if leaves and len(leaves) <= _MAX_BATCH_LEAVES and len({tuple(leaf.shape[:depth]) for leaf in leaves}) == 1
     ]
     if not kept or len({tuple(leaf.shape[:depth]) for _, leaf in kept}) != 1:
+        return None, None
+    only = kept[0][1]
+    if sum(len(leaves) for _, leaves in groups) == 1 and len(only.shape) == depth and "float" in str(only.dtype):
         return None, None
     return kept[0]
 

@@ -354,8 +354,9 @@ def _rows(args: Any, kwargs: Any, time_first: bool) -> tuple[int | None, Any]:
     whole = not first.is_floating_point()
     if time_first and first.dim() <= (2 if whole else 3):
         return None, first
-    if whole and all(array.dim() == 1 for array in arrays):
-        return None, first  # one number each, or the tokens of several rows one after another
+    if all(array.dim() == 1 for array in arrays):
+        # One number each, or one row and no batch, or the tokens of several rows one after another.
+        return None, first
     return leading.pop(), first
 
 

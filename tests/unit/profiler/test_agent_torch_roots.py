@@ -44,3 +44,18 @@ def test_parts_are_not_known_where_one_of_them_can_not_be_watched() -> None:
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(4, 1), "b": scripted(4, 1)})
     torch_roots.watch(list(model.parameters()))
     assert torch_roots.parts(list(model.parameters())) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (((6, 4),), 6),
+        (((6, 4), (6,)), 6),
+        (((4,),), None),  # one row, and no batch
+        (((4,), (4,)), None),
+    ],
+)
+def test_arrays_of_one_dimension_alone_tell_no_rows(arguments: tuple[tuple[int, ...], ...], rows: int | None) -> None:
+    root = torch_roots.Root(torch.nn.Linear(4, 1))
+    root.called(tuple(torch.ones(shape) for shape in arguments), {})
+    assert [found for found, _ in root.calls] == [rows]
