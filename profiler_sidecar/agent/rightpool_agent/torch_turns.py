@@ -18,6 +18,7 @@ class Turns:
         self._alone = 0  # how many steps it has made in a row without another
         self._repeats = False  # has it learned from one batch in the last two?
         self._others: dict[int, tuple[int, int]] = {}  # optimizers that have come since → how often, on the same batch
+        self._met: set[int] = set()  # those that have come with one of its steps before
         self._patience = _BLOCK  # steps of another one until it takes the place
         self._before: int | None = None  # the leader whose place it took, while that may still get it back
         self._made = 0  # steps of the leader since then
@@ -42,6 +43,7 @@ class Turns:
         if key == self._leader or self._leader is None:
             self._alone = 1 if self._others or self._leader is None else self._alone + 1
             self._leader, self._repeats = key, repeats
+            self._met.update(self._others)
             self._others.clear()
             self._made += 1
             if not repeats:
@@ -52,7 +54,8 @@ class Turns:
         self._others[key] = made, again
         if made < self._patience:
             return 0
-        apart = self._alone >= _BLOCK
+        # One that has never come with the leader's steps is no part of the last of them either.
+        apart = self._alone >= _BLOCK or (self._made >= _BLOCK and key not in self._met)
         before = self._leader if again >= made - 1 and not self._repeats else None
         self._lead(key, made)
         self._before, self._repeats = before, repeats
@@ -61,6 +64,7 @@ class Turns:
     def _lead(self, key: int, made: int) -> None:
         self._leader, self._alone, self._made, self._counted, self._before = key, made, made, 0, None
         self._others.clear()
+        self._met.clear()
 
     def leave(self, key: int) -> None:
         """This optimizer is no more."""
@@ -69,3 +73,4 @@ class Turns:
         if key == self._before:
             self._before = None
         self._others.pop(key, None)
+        self._met.discard(key)

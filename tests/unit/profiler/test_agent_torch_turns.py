@@ -28,6 +28,9 @@ def counted(order: str) -> int:
         ("a" * 5 + "ab" * 30, 35),  # a second one that begins later
         ("a" * 10 + "bc" * 20, 30),  # two that follow one
         ("dg" * 30 + "g" * 30, 60),  # one of two goes on alone
+        ("qqa" * 30 + "a" * 30, 90),  # the one that comes every second time
+        ("tec" * 9 + "g" * 9 + "tegc" * 9, 27),  # a metric, then a generator alone, then both
+        ("de" * 9 + "gh" * 9, 18),  # two of two networks, then two of two others
         ("qqqtuTUTU" * 20, 60),  # SAC of CleanRL with policy_frequency=3
         ("q" + "qqqqqtuTUTUTUTU" * 20 + "qq", 103),  # and 5
         ("pqpqpqtuTUTU" * 20, 60),  # and with an optimizer for each critic
