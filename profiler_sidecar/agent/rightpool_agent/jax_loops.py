@@ -11,7 +11,7 @@ from typing import Any
 from . import jax_parameters, jax_traits, jaxprs
 
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-_SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put")
+_SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put", "squeeze")
 _SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
 _MAX_EQUATIONS = 200_000
@@ -72,8 +72,17 @@ def find(closed: Any) -> Turns:
             trained = None  # the loop does not train all of them
     except Exception:
         trained = None  # steps are known all the same
+    if walk.body is not None and (walk.apart or (trained is None and _may_train(walk.body))):
+        known = None
     products, trains = jax_traits.products(jaxpr), walk.unknown or walk.body is not None
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), products, handed_on, trained, trains, walk.others)
+
+
+def _may_train(body: Any) -> bool:
+    """Whether a loop inside the body of a training loop carries some of what that carries: beside the state of
+    environments, parameters are little, and the steps may be those of the inner loop."""
+    inner = _Walk({var: _bytes(var) for var in body.invars if _is_float(var)}, least=1.0)
+    return bool(inner.steps(body, {var: var for var in body.invars})[0]) or inner.unknown
 
 
 def is_scan(closed: Any) -> bool:
@@ -83,14 +92,16 @@ def is_scan(closed: Any) -> bool:
 
 
 class _Walk:
-    def __init__(self, state: dict[Any, float]) -> None:
+    def __init__(self, state: dict[Any, float], least: float | None = None) -> None:
         self._state = state
-        self._needed = _STATE_SHARE * sum(state.values())
+        self._needed = _STATE_SHARE * sum(state.values()) if least is None else least
         self.scanned: set[Any] = set()
         self.others = 0.0
         self._left = _MAX_EQUATIONS
         self.unknown = False
         self.loops = False
+        self.apart = False  # whether loops carry parts of the state that have nothing in common
+        self._carried: list[set[Any]] = []  # parts of the state that loops carry
         self.body: Any = None  # of the training loop found last: one step
 
     def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
@@ -147,6 +158,8 @@ class _Walk:
                 return 0, None
             within = _renamed(equation.invars[offset:], jaxpr.invars, origin)
             found = self.steps(jaxpr, within)
+            if equation.primitive.name == "shard_map":
+                found = found[0], None  # rows of one chip, be they the same on the others or not
             for outer, var in zip(equation.outvars, jaxpr.outvars):
                 source = within.get(_hashable(var))
                 if source is not None:
@@ -192,11 +205,13 @@ class _Walk:
         return 0
 
     def _trains(self, initial: Any, inside: Any, outside: Any, origin: dict[Any, Any]) -> bool:
-        carried = sum(
-            _bytes(before)
-            for before, begin, end in zip(initial, inside, outside)
-            if begin is not end and origin.get(_hashable(before)) in self._state
-        )
+        sources = [origin.get(_hashable(one)) for one in initial]
+        changed = [one for one, begin, end in zip(sources, inside, outside) if begin is not end and one in self._state]
+        # As a program that collects experience in one loop and learns in another: which one has the parameters?
+        self.apart = self.apart or any(changed and before.isdisjoint(changed) for before in self._carried)
+        if changed:
+            self._carried.append(set(changed))
+        carried = sum(_bytes(one) for one in changed)  # of all chips, as is what is needed
         return self._needed > 0 and carried >= self._needed
 
 

@@ -342,7 +342,7 @@ def _reference(leaf: Any) -> Any:
 def _look_for_loops(function: Any, jaxpr: Any) -> Any:
     """What the function does in a call, if it is new in this form; None if it is no function of the program's."""
     module = str(getattr(function, "__module__", None))
-    if _is_jax(module) and not (module == _ALONE and jax_loops.is_scan(jaxpr)):
+    if _is_jax(module) and module not in _MAPPED and not (module == _ALONE and jax_loops.is_scan(jaxpr)):
         return None
     try:
         found = jaxpr if isinstance(jaxpr, jax_loops.Turns) else jax_loops.find(jaxpr)
