@@ -46,6 +46,9 @@ class Drawn:
         self.newest: list[Any] = []  # the indexes that were drawn last
         self.uses = 0  # forward passes that train, since the last step
         self.passes = 0  # backward passes since then
+        self.steps = 0  # made with its batches
+        self.left = 0  # batches that the first of them was made with as well, unless they were fetched in advance
+        self.over = False  # was it asked for more than it has?
         self.fresh = 0  # batches handed out since the last step, to be trained with as far as is seen
         self.trains = False  # was any handed out where gradients are computed?
         self.evaluates = False  # whether a forward pass since then has not trained
@@ -53,6 +56,22 @@ class Drawn:
         self.collated = bool(getattr(iterator, "_auto_collation", True))
         self.asked = 0  # rows of a full batch of a stream; 0 where that is not known
         self.stacked = "torch.utils.data" in str(getattr(getattr(iterator, "_collate_fn", None), "__module__", ""))
+
+    def used(self) -> int:
+        """How many batches the step was made with. Where there were more forward passes than backward ones, a batch
+        was read more than once, or the losses of several were added up: then as many more are handed out for each step,
+        but for the first one, before which some may be fetched in advance."""
+        batches, first = self.uses, self.steps == 0
+        self.steps += 1
+        if not 0 < self.passes < batches:
+            return batches
+        if first and not self.over:
+            self.left = batches - self.passes
+            return self.passes
+        left, self.left = self.left, 0
+        if self.over:
+            return batches + left
+        return min(batches, max(self.passes, self.fresh)) + (left if self.fresh >= batches else 0)
 
     def take(self, batches: int) -> int | None:
         """Samples of the oldest batches; None if one of them is not known."""
@@ -126,8 +145,10 @@ def _ran_out(key: int) -> None:
     the last one, maybe after an evaluation."""
     global current
     record = _iterators.get(key)
-    if record is not None and record.pending and record.trains:
-        current = record
+    if record is not None:
+        record.over = True
+        if record.pending and record.trains:
+            current = record
 
 
 def _leave(key: int) -> None:
@@ -157,6 +178,7 @@ def _begun_anew(iterator: Any, _: Any) -> None:
     if record is not None:
         record.drawn.clear()
         record.newest = []
+        record.over = False
 
 
 def forget() -> None:
@@ -168,7 +190,7 @@ def forget() -> None:
     _ended.clear()
     for record in _iterators.values():
         record.pending.clear()
-        record.uses = record.passes = record.fresh = 0
+        record.uses = record.passes = record.fresh = record.steps = record.left = 0
 
 
 def forward() -> None:
@@ -197,10 +219,10 @@ def consumed(forwards: bool) -> int | None:
     record = current
     if record is None:
         return 0
-    rows, drawn = record.take(record.uses if forwards else len(record.pending)), record.fresh
+    rows, drawn = record.take(record.used() if forwards else len(record.pending)), record.fresh
     for other in [*list(_iterators.values()), *_ended]:
         if other is not record and other.uses and other.passes:
-            more = other.take(other.uses)
+            more = other.take(other.used())
             rows = None if rows is None or more is None else rows + more
         elif other is not record and other.fresh == drawn and drawn and not other.evaluates:
             rows = None  # as many of each: the step was made with both, or with one

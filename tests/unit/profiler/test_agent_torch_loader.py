@@ -1,0 +1,35 @@
+"""How many batches of a data loader a step was made with."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from rightpool_agent import torch_loader  # type: ignore[import-not-found]  # noqa: E402
+
+ONCE, TWICE, ADDED = (1, 1, 1), (2, 1, 1), (2, 1, 2)  # forward and backward passes of a step, batches handed out for it
+
+
+@pytest.mark.parametrize(
+    ("steps", "batches"),
+    [
+        ([ONCE, ONCE, ONCE], [1, 1, 1]),
+        ([TWICE, TWICE, TWICE], [1, 1, 1]),  # each batch is read twice
+        ([(2, 1, 2), TWICE, (2, 1, 0)], [1, 1, 1]),  # and one is fetched in advance
+        ([ADDED, ADDED, ADDED], [1, 3, 2]),  # the losses of two batches are added up
+        ([(8, 4, 4), (8, 4, 4)], [4, 4]),  # four passes a step, each batch is read twice
+        ([(3, 0, 1), (3, 0, 1)], [3, 3]),  # no backward pass is seen
+    ],
+)
+def test_a_batch_that_is_read_twice_counts_once(steps: list[tuple[int, int, int]], batches: list[int]) -> None:
+    record, found = torch_loader.Drawn(object()), []
+    for record.uses, record.passes, record.fresh in steps:
+        found.append(record.used())
+    assert found == batches
+
+
+def test_all_batches_count_where_a_loader_has_no_more() -> None:
+    """One step for a whole epoch: there is no second one to tell by."""
+    record = torch_loader.Drawn(object())
+    record.uses, record.passes, record.fresh, record.over = 7, 1, 7, True
+    assert record.used() == 7
