@@ -229,29 +229,6 @@ def test_a_job_that_had_slowed_down_before_its_move_is_not_moved_back_for_it() -
     assert result.likely is not None and result.likely < 1.0, "by the windows next to the move it saves"
 
 
-@pytest.mark.parametrize(
-    ("after", "settled"),
-    [
-        ((130.0, 830.0, 1000.0), False),  # it failed by itself, loaded for four minutes, and goes on as before
-        ((0.0, 0.0, 870.0), False),
-        ((600.0, 600.0, 600.0), True),  # as it is there
-        ((1000.0, 500.0, 0.0), True),  # and does not go on
-    ],
-)
-def test_what_is_over_is_no_reason_to_go_back(after: tuple[float, ...], settled: bool) -> None:
-    """Of a steady job that is moved to the same chips."""
-    seen: Variation | None = None
-    for number in range(12):
-        seen = counted(seen, 1, 1000.0, 300.0 * (number - 12), 300.0)
-    for number, rate in enumerate(after, 1):
-        seen = counted(seen, 2, rate, 300.0 * number, 300.0)
-    profile, windows = complete_profile(2, max(after[-1], 1.0), 900.0), spec(profiling={"window": "5m"})
-    move = replace(SAME_CHIPS, baseline=1000.0, baseline_rates=(1000.0,) * 12, predicted=Estimate(1000.0, 0.02))
-    result = verify(move, profile, windows, seen)
-    assert result.verdict is Verdict.WORSE and result.settled is settled
-    assert verify(move, profile, windows, seen, last=True).settled
-
-
 def test_a_promise_that_is_refuted_counts_no_more() -> None:
     """The same chips do 40% less: that they were to do the same is no reason to believe a little of it."""
     found = [
@@ -422,6 +399,25 @@ def test_a_part_of_a_slow_start_is_not_compared_with_more_of_the_one_before(slow
         result = verify(move, complete_profile(2, start[windows - 1], windows * window), spec(), known)
         assert not (result.settled and result.verdict is Verdict.WORSE), windows
     assert (result.settled, result.verdict) == (True, Verdict.BETTER), "the same start, for less"
+
+
+@pytest.mark.parametrize("windows", [3, 6, 20])
+def test_what_only_a_part_of_a_start_can_tell_waits_for_no_other_windows(windows: int) -> None:
+    """The last window of the part is as fast as there. None that comes later is compared with what was before."""
+    window = spec().profiling.window.total_seconds()
+    move = replace(
+        SAME_CHIPS,
+        source=replace(SAME_CHIPS.source, since=-3.0 * window),
+        target=replace(SAME_CHIPS.target, since=0.0),
+        baseline=400.0,
+        baseline_windows=3,
+        predicted=Estimate(400.0, 0.05),
+    )
+    recent = ((50.0, 60.0, 600.0) + (1000.0,) * 24)[:windows]
+    slow = SlowStart(6 * window, 3.0 * window, 1)
+    known = replace(variation(2, 0.0, windows * window), recent=recent, slow_start=slow)
+    result = verify(move, complete_profile(2, recent[-1], windows * window), spec(), known)
+    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
 
 
 def test_a_place_that_stays_slow_after_a_slow_start_is_left() -> None:

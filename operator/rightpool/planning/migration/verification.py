@@ -227,12 +227,17 @@ def verify(
             verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
         )
 
+    def goes_on(rate: float) -> bool:
+        """Whether the newest window is slower than this, too. What is over by then is no reason to go back: the program
+        may have failed, and loaded again. Where a part of a start is all that compares, nothing newer comes."""
+        newest = throughput.value if variation is None or seen is None else (part or variation.recent)[-1]
+        return newest < rate or len(part) == before
+
+    even = ratio * realised  # the rate at which it would be no worse
     if migration.reason in _FOR_GOOD and change >= -better:
         return found(Verdict.SAME, Reason.BELOW_PREDICTION)
     if change > undone:
-        # What is over by the newest window is no reason to go back: the program may have failed, and loaded again.
-        newest = throughput.value if variation is None or seen is None else (part or variation.recent)[-1]
-        settled = last or (windows >= FEWEST_WINDOWS and newest < ratio * realised)
+        settled = last or (windows >= FEWEST_WINDOWS and goes_on(even))
         return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
     most = measured_change + max(NOISE_FLOOR, noise)
     if change >= -better:
@@ -240,7 +245,8 @@ def verify(
         if cost is not None and cost * likely / ratio > math.exp(undone):
             # The same for more money is a loss, once it is unlikely to be faster by more than is tolerated.
             least = measured_change - max(NOISE_FLOOR, noise)
-            settled = last or (windows >= FEWEST_WINDOWS and least >= -math.log1p(TOLERATED))
+            surely = least >= -math.log1p(TOLERATED)
+            settled = last or (windows >= FEWEST_WINDOWS and surely and goes_on(even * (1.0 + TOLERATED)))
             loss = found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
             return replace(loss, ratio=cost, likely=cost * likely / ratio, dearer=True)
         settled = last or (most <= math.log1p(TOLERATED) and not short)
