@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median_low
 from typing import Final
@@ -20,21 +21,25 @@ from rightpool.hardware.accelerator import Price
 # What changes by less is the same price: half of what a move must save by default. Prices that creep count whenever
 # they have come as far.
 SAME_PRICE: Final = 0.05
-# Seconds. A price that is taken back sooner is a mistake in a pool's spec, or what another operator, with other values
-# of its chart, says of the same pool.
+# Seconds. A price that does not last for so long is a mistake in a pool's spec, or what another operator, with other
+# values of its chart, says of the same pool.
 SHORTEST: Final = 300.0
 
 
 def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[PastPrice, ...]:
-    """The history with the present price of both capacity types, if it is another one; the oldest are dropped, and the
-    last one if it was taken back at once. now: Unix seconds."""
+    """The history with the present price of both capacity types, if it is another one: in the place of the last one
+    where that was a mistake. The oldest are dropped. now: Unix seconds."""
     present = PastPrice(now, price.on_demand, price.spot)
     if present.per_chip_hour is None and present.spot_per_chip_hour is None:
         return tuple(history)
     if history and _same(history[-1], present):
         return tuple(history)
-    if len(history) > 1 and _same(history[-2], present) and now - history[-1].since < SHORTEST:
-        return tuple(history[:-1])
+    if len(history) > 1 and now - history[-1].since < SHORTEST:
+        *kept, mistake = history
+        if _same(kept[-1], present):
+            return tuple(kept)
+        # Since then, so that one that changes every other minute is a price of some minutes, and not none.
+        return (*kept, replace(present, since=min(mistake.since, now)))
     return (*history, present)[-MAX_PRICES:]
 
 
@@ -80,9 +85,9 @@ def _prices(
         if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
             found.append((past.since, dollars))
     if price is not None and (not found or _differs(found[-1][1], price)):
-        if len(found) > 1 and not _differs(found[-2][1], price) and now - found[-1][0] < SHORTEST:
-            return found[:-1]
-        found.append((now, price))
+        began = found.pop()[0] if len(found) > 1 and now - found[-1][0] < SHORTEST else now
+        if not found or _differs(found[-1][1], price):
+            found.append((began, price))
     return found
 
 

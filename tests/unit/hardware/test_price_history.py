@@ -57,9 +57,38 @@ def test_a_price_that_is_taken_back_within_minutes_was_none() -> None:
     assert lasts(wrong, CapacityType.ON_DEMAND, 3.0, later) == math.inf
     assert usual_price(wrong, CapacityType.ON_DEMAND, 3.0, later) == (3.0, 0.0)
     for other in (Price(2.0, 1.0), Price(3.0, 0.5)):
-        assert len(with_price(wrong, other, later)) == 3
+        assert with_price(wrong, other, later) == (wrong[0], PastPrice(NOW, other.on_demand, other.spot))
+        assert len(with_price(wrong, other, NOW + 600.0)) == 3
     assert len(with_price(wrong, Price(3.0, 1.0), NOW + 600.0)) == 3
     assert lasts(wrong, CapacityType.ON_DEMAND, 3.0, NOW + 600.0) == 600.0
+
+
+@pytest.mark.parametrize(("typed", "right"), [((30.0,), 2.0), ((0.2, 20.0), 2.0), ((30.0, 33.0, 0.3), 3.0)])
+def test_mistakes_in_a_row_are_no_market(typed: tuple[float, ...], right: float) -> None:
+    """Of who writes another price, or the same one again, and has it right a few minutes later."""
+    history = (PastPrice(NOW - 9 * HOUR, 3.0),)
+    for number, wrong in enumerate(typed):
+        history = with_price(history, Price(wrong), NOW + 60.0 * number)
+    now = NOW + 60.0 * len(typed)
+    assert lasts(history, CapacityType.ON_DEMAND, right, now) == math.inf, "it is not written yet"
+    assert usual_price(history, CapacityType.ON_DEMAND, right, now) == usual_price(
+        with_price(history, Price(right), now), CapacityType.ON_DEMAND, right, now
+    )
+    history = with_price(history, Price(right), now)
+    assert history == (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.0))[: 1 + (right == 2.0)]
+    assert lasts(history, CapacityType.ON_DEMAND, right, now + HOUR) == math.inf
+
+
+def test_a_price_that_changes_every_other_minute_is_a_market() -> None:
+    history: tuple[PastPrice, ...] = ()
+    for number in range(60):
+        history = with_price(history, Price(2.0 + 0.5 * (number % 4)), NOW + 120.0 * number)
+    assert 300.0 <= lasts(history, CapacityType.ON_DEMAND, 3.5, NOW + 7200.0) <= 600.0
+
+
+def test_a_clock_that_was_ahead_writes_no_price_of_the_future() -> None:
+    ahead = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW + HOUR, 2.0))
+    assert with_price(ahead, Price(2.5), NOW)[-1] == PastPrice(NOW, 2.5)
 
 
 def test_a_change_that_is_not_written_yet_has_begun_now() -> None:
