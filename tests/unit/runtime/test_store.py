@@ -57,6 +57,20 @@ def test_a_pod_whose_label_is_taken_off_and_put_on_again_comes_back(store: Store
     assert store.revisions(KEY, "uid-1")[1].active == 1
 
 
+def test_an_object_that_is_known_by_a_newer_version_is_not_gone(store: Store) -> None:
+    """A list, or the response to a write that puts the label on again, may come before what the watch has to tell."""
+    store.observe(JOBS, "ADDED", child())
+    store.observe(PODS, "ADDED", pod(version=30))
+    store.reconcile(PODS, [pod(version=32)], "33")
+    store.observe(PODS, "DELETED", pod(version=31))
+    assert store.revisions(KEY, "uid-1")[1].active == 1
+    store.assume(JOBS, child(version=36))
+    store.observe(JOBS, "DELETED", child(version=35))
+    assert store.child(KEY, "uid-1", 1) is not None
+    store.observe(PODS, "DELETED", pod(version=40))
+    assert store.revisions(KEY, "uid-1")[1].active == 0
+
+
 def test_a_recreated_job_is_another_job(store: Store) -> None:
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="old", version=10))
     store.observe(PROFILED_JOBS, "ADDED", profiled_job(uid="new", version=15))
@@ -271,7 +285,7 @@ def test_the_objects_of_a_resource_are_the_same_until_one_changes(store: Store) 
     assert [facts.unschedulable for facts in store.objects(NODES)] == [True]
     store.observe(NODES, "ADDED", node(uid="node-2"))
     assert len(store.objects(NODES)) == 2
-    store.observe(NODES, "DELETED", node())
+    store.observe(NODES, "DELETED", node(version=43))
     assert len(store.objects(NODES)) == 1
     store.reconcile(NODES, [node(uid="node-2", version=43, cordoned=True)], "43")
     assert [facts.unschedulable for facts in store.objects(NODES)] == [True]

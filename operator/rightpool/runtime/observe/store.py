@@ -141,11 +141,13 @@ class Store:
     def _remove(self, resource: Resource, uid: str, version: int) -> bool:
         """version: at which it is gone."""
         with self._lock:
+            old = self._entries[resource].get(uid)
+            if old is not None and version and old.version > version:
+                return False  # it has come back since
             now = self._clock()
             self._tombstones[uid] = _Tombstone(now, version)
             if len(self._tombstones) > 1000:
                 self._tombstones = {u: t for u, t in self._tombstones.items() if now - t.at < TOMBSTONE_SECONDS}
-            old = self._entries[resource].get(uid)
             if old is None:
                 return False
             self._drop(resource, uid, old)
