@@ -122,7 +122,7 @@ class LedgerEntry(Record):
 
     @property
     def predicted_cost_per_million(self) -> float | None:
-        """Promised dollars for a million units, at the price that was paid."""
+        """Promised dollars for a million units, at the price of when the move left."""
         return measured_cost_per_million(self.predicted_throughput, self.target_cost_per_hour)
 
     @property

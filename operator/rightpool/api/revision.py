@@ -38,7 +38,8 @@ class Revision(Record):
     """When the Revision was decided on."""
 
     cost_per_hour: Quantity | None = None
-    """Dollars an hour, at the price of the day that it was placed. Absent where the price is unknown."""
+    """Dollars an hour, at the newest price that is known; in a migration that has left, at that of then. Absent where
+    none is known."""
 
     since: UnixTime | None = None
     """When every pod of the Revision first ran."""

@@ -196,7 +196,7 @@ def test_a_price_that_goes_missing_says_at_what_the_meter_runs() -> None:
     free = {"a100": pool("a100", A100_CHIP, None), "a10g": A10G}
     condition = condition_of(ConditionType.DEGRADED, running(), free)
     assert (condition.status, condition.reason) == ("True", Reason.PRICE_UNKNOWN)
-    assert "set spec.price" in condition.message and "$16.00/h" in condition.message
+    assert "set spec.price" in condition.message and "$16.00/h, its last price" in condition.message
     never = condition_of(ConditionType.DEGRADED, running(pools=free), free)
     assert "not counted" in never.message
     assert status_and_reason(ConditionType.DEGRADED, running()) == ("False", Reason.HEALTHY)

@@ -29,7 +29,7 @@ def degraded(job: Job, context: Context) -> Statement | None:
     if context.price.hourly(revision.placement) is None:
         counted = "what the job spends is not counted"
         if revision.cost_per_hour is not None:
-            counted = f"what the job spends is counted at {dollars(revision.cost_per_hour)}/h, as when it was placed"
+            counted = f"what the job spends is counted at {dollars(revision.cost_per_hour)}/h, its last price"
         remedy = f"pool {revision.placement.pool} has no price: set spec.price of the pool"
         return Statement("True", Reason.PRICE_UNKNOWN, f"{remedy}; until then {counted}")
     diagnosis = job.observed.diagnosis
