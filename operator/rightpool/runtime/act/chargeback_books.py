@@ -219,7 +219,7 @@ class ChargebackBooks:
             if books is None:
                 continue
             if version is None:
-                books.dirty = books.urgent = True  # what has failed is tried again a minute later
+                books.dirty = books.urgent = True  # what has failed is tried again within a minute
             else:
                 books.version = version
 
