@@ -72,7 +72,7 @@ def find(closed: Any) -> Turns:
             trained = None  # the loop does not train all of them
     except Exception:
         trained = None  # steps are known all the same
-    if walk.body is not None and (walk.apart or (trained is None and _may_train(walk.body))):
+    if walk.body is not None and (walk.apart or ((trained is None or walk.apart_inside) and _may_train(walk.body))):
         known = None
     products, trains = jax_traits.products(jaxpr), walk.unknown or walk.body is not None
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), products, handed_on, trained, trains, walk.others)
@@ -80,9 +80,18 @@ def find(closed: Any) -> Turns:
 
 def _may_train(body: Any) -> bool:
     """Whether a loop inside the body of a training loop carries some of what that carries: beside the state of
-    environments, parameters are little, and the steps may be those of the inner loop."""
+    environments, parameters are little, and the steps may be those of the inner loop. They are not where the body
+    trains more than that outside of it: then the loop remembers, as a recurrent network, or averages statistics."""
     inner = _Walk({var: _bytes(var) for var in body.invars if _is_float(var)}, least=1.0)
-    return bool(inner.steps(body, {var: var for var in body.invars})[0]) or inner.unknown
+    inner.steps(body, {var: var for var in body.invars})
+    carried = frozenset().union(*inner.carried)
+    if not carried:
+        return False
+    try:
+        outside = jax_parameters.trained(body, without=carried)
+    except Exception:
+        return True
+    return outside is None or outside.bytes < sum(map(_bytes, carried))
 
 
 def is_scan(closed: Any) -> bool:
@@ -101,7 +110,8 @@ class _Walk:
         self.unknown = False
         self.loops = False
         self.apart = False  # whether loops carry parts of the state that have nothing in common
-        self._carried: list[set[Any]] = []  # parts of the state that loops carry
+        self.apart_inside = False  # the same of loops in the body of the training loop
+        self.carried: list[set[Any]] = []  # parts of the state that loops carry, but for single numbers
         self.body: Any = None  # of the training loop found last: one step
 
     def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
@@ -182,9 +192,12 @@ class _Walk:
         if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
             return 0, None
         inner = _renamed(initial, body.invars[consts : consts + carries], origin)
+        apart, outer = self.apart, len(self.carried)
         steps, _ = self.steps(body, inner)
         if steps:
             return length * steps, None
+        self.apart, self.apart_inside = apart, self.apart and not apart
+        del self.carried[outer:]
         self.body = body
         scanned = {origin.get(_hashable(var)) for var in equation.invars[consts + carries :]} - {None, *self._state}
         self.others += sum(_bytes(var) for var in scanned) * max(0, length - 1) / max(1, length)
@@ -207,10 +220,11 @@ class _Walk:
     def _trains(self, initial: Any, inside: Any, outside: Any, origin: dict[Any, Any]) -> bool:
         sources = [origin.get(_hashable(one)) for one in initial]
         changed = [one for one, begin, end in zip(sources, inside, outside) if begin is not end and one in self._state]
+        arrays = {one for one in changed if jaxprs.shape(one)}  # a single number is a sum or a count
         # As a program that collects experience in one loop and learns in another: which one has the parameters?
-        self.apart = self.apart or any(changed and before.isdisjoint(changed) for before in self._carried)
-        if changed:
-            self._carried.append(set(changed))
+        self.apart = self.apart or any(arrays and before.isdisjoint(arrays) for before in self.carried)
+        if arrays:
+            self.carried.append(arrays)
         carried = sum(_bytes(one) for one in changed)  # of all chips, as is what is needed
         return self._needed > 0 and carried >= self._needed
 

@@ -81,12 +81,13 @@ class Parameters:
     __hash__ = None  # type: ignore[assignment]
 
 
-def trained(closed: Any, outside: bool = False) -> Parameters | None:
+def trained(closed: Any, outside: bool = False, without: frozenset[Any] = frozenset()) -> Parameters | None:
     """The parameters among what goes into this step, or into the body of a loop of steps; None if that is not clear.
-    outside: only those that no loop in it trains. Raises whatever an unknown form of it leads to."""
+    outside: only those that no loop in it trains. without: arguments that are none of them. Raises whatever an unknown
+    form of it leads to."""
     jaxpr = jaxprs.opened(closed)
     kinds = {jaxprs.kind(var) for var in jaxpr.outvars}
-    leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds]
+    leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds and var not in without]
     bits = {var: 1 << index for index, var in enumerate(leaves)}
     given = [(bits.get(var, 0), bits.get(var, 0)) for var in jaxpr.invars]
 

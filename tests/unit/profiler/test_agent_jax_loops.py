@@ -1,0 +1,121 @@
+"""The training loops of a JAX call: how many steps they make, and of how many samples, as far as that is clear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+from rightpool_agent import jax_loops  # type: ignore[import-not-found]  # noqa: E402
+
+jnp = jax.numpy
+map_ = jax.tree_util.tree_map
+STEPS, ROWS, MOMENTS = 7, 5, 10
+NET = {"in": jnp.ones((3, 4 * 8)), "back": jnp.ones((8, 4 * 8)), "out": jnp.ones((8, 1))}
+CELL = jnp.zeros((ROWS, 8)), jnp.zeros((ROWS, 8))
+FLAT = {"w": jnp.ones((3, 8)), "v": jnp.ones((8, 1))}
+
+
+def found(function: Any, *arguments: Any) -> jax_loops.Turns:
+    return jax_loops.find(jax.make_jaxpr(function)(*arguments))
+
+
+def descend(net: Any, grads: Any) -> Any:
+    return map_(lambda p, g: p - 0.1 * g, net, grads)
+
+
+def turn(net: Any, cell: Any, now: Any) -> Any:
+    hidden, memory = cell
+    gate, forget, out, new = jnp.split(now @ net["in"] + hidden @ net["back"], 4, -1)
+    memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(gate) * jnp.tanh(new)
+    return jax.nn.sigmoid(out) * jnp.tanh(memory), memory
+
+
+def through_time(nets: Any, cells: Any, chunks: Any) -> Any:
+    """Layers of an LSTM one after the other, whose state goes on to the next step."""
+
+    def loss_of(nets: Any, cells: Any, seen: Any) -> Any:
+        after = []
+        for net, cell in zip(nets, cells, strict=True):
+
+            def step(cell: Any, now: Any, net: Any = net) -> Any:
+                cell = turn(net, cell, now)
+                return cell, cell[0]
+
+            cell, seen = jax.lax.scan(step, cell, seen)
+            after.append(cell)
+            seen = seen @ net["out"] @ jnp.ones((1, 3))
+        return (seen**2).mean(), after
+
+    def step(carry: Any, chunk: Any) -> Any:
+        nets, cells = carry
+        (value, cells), grads = jax.value_and_grad(loss_of, has_aux=True)(nets, cells, chunk)
+        return (descend(nets, grads), cells), value
+
+    return jax.lax.scan(step, (nets, cells), chunks)
+
+
+def flat_loss(net: Any, x: Any) -> Any:
+    return ((jnp.tanh(x @ net["w"]) @ net["v"]) ** 2).mean()
+
+
+def with_statistics(net: Any, mean: Any, batches: Any) -> Any:
+    """Gradients of several batches are added up, and a normalization keeps its mean on the way."""
+
+    def step(carry: Any, parts: Any) -> Any:
+        net, mean = carry
+
+        def add(carry: Any, part: Any) -> Any:
+            grads, mean = carry
+            more = jax.grad(flat_loss)(net, part - mean)
+            return (map_(jnp.add, grads, more), 0.9 * mean + 0.1 * part.mean(0)), None
+
+        (grads, mean), _ = jax.lax.scan(add, (map_(jnp.zeros_like, net), mean), parts)
+        return (descend(net, grads), mean), None
+
+    return jax.lax.scan(step, (net, mean), batches)
+
+
+def with_evaluation(net: Any, total: Any, batches: Any) -> Any:
+    """An epoch, and an evaluation that adds to a sum which the program keeps."""
+    net, _ = jax.lax.scan(lambda net, x: (descend(net, jax.grad(flat_loss)(net, x)), None), net, batches)
+    total, _ = jax.lax.scan(lambda total, x: (total + flat_loss(net, x), None), total, batches[:2])
+    return net, total
+
+
+def with_experience(net: Any, spread: Any, world: Any, seen: Any, moves: Any) -> Any:
+    """A world is moved and kept in mind, and the net learns from that in a loop. It sees all by its spread so far."""
+
+    def step(carry: Any, move: Any) -> Any:
+        net, spread, world, seen = carry
+
+        def learn(net: Any, x: Any) -> Any:
+            return descend(net, jax.grad(flat_loss)(net, x / spread)), None
+
+        world = 0.9 * world + 0.1 * jnp.tanh((world / spread) @ net["w"]) @ net["v"] + move
+        spread = 0.9 * spread + 0.1 * world.std(0)
+        seen = jax.lax.dynamic_update_slice(jnp.roll(seen, -4, 0), world, (36, 0))
+        net, _ = jax.lax.scan(learn, net, seen[::4].reshape(2, ROWS, 3))
+        return (net, spread, world, seen), None
+
+    return jax.lax.scan(step, (net, spread, world, seen), moves)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_a_recurrent_network_remembers_hides_no_steps(layers: int) -> None:
+    assert found(through_time, [NET] * layers, [CELL] * layers, jnp.ones((STEPS, MOMENTS, ROWS, 3))).steps == STEPS
+
+
+def test_statistics_that_a_loop_inside_of_a_step_keeps_hide_no_steps() -> None:
+    assert found(with_statistics, FLAT, jnp.zeros(3), jnp.ones((STEPS, 2, ROWS, 3))).steps == STEPS
+
+
+def test_a_sum_that_an_evaluation_in_the_same_call_adds_to_hides_no_steps() -> None:
+    turns = found(with_evaluation, FLAT, jnp.zeros(()), jnp.ones((STEPS, ROWS, 3)))
+    assert (turns.steps, turns.rows) == (STEPS, STEPS * ROWS)
+
+
+def test_a_loop_inside_that_learns_hides_the_steps_whatever_statistics_are_kept_beside_it() -> None:
+    arguments = FLAT, jnp.ones(3), jnp.ones((4, 3)), jnp.ones((40, 3)), jnp.ones((STEPS, 1, 3))
+    assert found(with_experience, *arguments).steps is None
