@@ -105,6 +105,7 @@ class _Walk:
         self._state = state
         self._needed = _STATE_SHARE * sum(state.values()) if least is None else least
         self.scanned: set[Any] = set()
+        self._along: set[Any] = set()  # what they go along by its first dimension: arguments, and parts of those
         self.others = 0.0
         self._left = _MAX_EQUATIONS
         self.unknown = False
@@ -189,9 +190,13 @@ class _Walk:
             source = origin.get(_hashable(var))
             if source is not None and source not in self._state:
                 self.scanned.add(tuple(source.aval.shape))
+                if jaxprs.shape(var)[:1] == jaxprs.shape(source)[:1]:
+                    self._along.add(source)
         if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
             return 0, None
         inner = _renamed(initial, body.invars[consts : consts + carries], origin)
+        parts = body.invars[consts + carries :]
+        inner.update(zip(parts, parts))
         apart, outer = self.apart, len(self.carried)
         steps, _ = self.steps(body, inner)
         if steps:
@@ -201,6 +206,8 @@ class _Walk:
         self.body = body
         scanned = {origin.get(_hashable(var)) for var in equation.invars[consts + carries :]} - {None, *self._state}
         self.others += sum(_bytes(var) for var in scanned) * max(0, length - 1) / max(1, length)
+        if not self._along.isdisjoint(parts):
+            return length, None  # micro-batches, or moments in time
         leading = {
             tuple(var.aval.shape)[1]
             for var in equation.invars[consts + carries :]

@@ -119,3 +119,27 @@ def test_a_sum_that_an_evaluation_in_the_same_call_adds_to_hides_no_steps() -> N
 def test_a_loop_inside_that_learns_hides_the_steps_whatever_statistics_are_kept_beside_it() -> None:
     arguments = FLAT, jnp.ones(3), jnp.ones((4, 3)), jnp.ones((40, 3)), jnp.ones((STEPS, 1, 3))
     assert found(with_experience, *arguments).steps is None
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "batches"),
+    [
+        (through_time, ([NET], [CELL]), (STEPS, MOMENTS, ROWS, 3)),
+        (with_statistics, (FLAT, jnp.zeros(3)), (STEPS, 2, ROWS, 3)),
+    ],
+)
+def test_moments_and_parts_of_a_batch_are_no_samples(function: Any, state: Any, batches: tuple[int, ...]) -> None:
+    """A loop inside of a step goes along them."""
+    assert found(function, *state, jnp.ones(batches)).rows is None
+
+
+def test_a_batch_that_is_divided_in_the_step_counts() -> None:
+    def step(net: Any, batch: Any) -> Any:
+        def add(grads: Any, part: Any) -> Any:
+            return map_(jnp.add, grads, jax.grad(flat_loss)(net, part)), None
+
+        grads, _ = jax.lax.scan(add, map_(jnp.zeros_like, net), batch.reshape(2, ROWS, 3))
+        return descend(net, grads), None
+
+    batches = jnp.ones((STEPS, 2 * ROWS, 3))
+    assert found(lambda net, batches: jax.lax.scan(step, net, batches), FLAT, batches).rows == STEPS * 2 * ROWS
