@@ -69,7 +69,8 @@ class Turns:
     def leave(self, key: int) -> None:
         """This optimizer is no more."""
         if key == self._leader:
-            self._leader = None
+            self._leader, self._made = None, 0
+            self._met.clear()
         if key == self._before:
             self._before = None
         self._others.pop(key, None)

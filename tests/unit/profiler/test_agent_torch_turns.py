@@ -64,3 +64,15 @@ def test_an_optimizer_that_follows_one_that_is_no_more_begins_at_once() -> None:
     assert sum(turns.take(1) for _ in range(3)) == 3
     turns.leave(1)
     assert [turns.take(2) for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize(("order", "steps"), [("gddddd" * 5, 25), ("dg" * 10, 10), ("tec" * 4 + "g" * 9, 13)])
+def test_each_of_several_trainings_counts_as_the_first(order: str, steps: int) -> None:
+    """A sweep: the optimizers of one training are no more when the next one begins."""
+    turns, found = Turns(), []
+    for trial in range(3):
+        keys = [1000 * trial + ord(letter) for letter in order]
+        found.append(sum(map(turns.take, keys)))
+        for key in dict.fromkeys(keys):
+            turns.leave(key)
+    assert found == [steps] * 3
