@@ -32,6 +32,7 @@ waited = 0.0  # seconds
 current: Drawn | None = None  # from what the last batch came
 used = False  # has any batch been drawn since the last step?
 repeats = False  # has a batch been drawn again right after itself?
+undecided = False  # has any iterator ended after one step, and nobody knows of how many batches that was made?
 _iterators: dict[int, Drawn] = {}
 _ended: list[Drawn] = []  # iterators that are no more, and of which the next step may take
 _inside: set[int] = set()  # threads that wait for a batch: a loader may draw from another one
@@ -48,7 +49,7 @@ class Drawn:
         self.passes = 0  # backward passes since then
         self.steps = 0  # made with its batches
         self.left = 0  # batches that the first of them was made with as well, unless they were fetched in advance
-        self.over = False  # was it asked for more than it has?
+        self.over = False  # was it asked for more than it has, or is it no more?
         self.fresh = 0  # batches handed out since the last step, to be trained with as far as is seen
         self.trains = False  # was any handed out where gradients are computed?
         self.evaluates = False  # whether a forward pass since then has not trained
@@ -61,14 +62,13 @@ class Drawn:
         """How many batches the step was made with. Where there were more forward passes than backward ones, a batch
         was read more than once, or the losses of several were added up: then as many more are handed out for each step,
         but for the first one, before which some may be fetched in advance."""
-        batches, first = self.uses, self.steps == 0
-        self.steps += 1
+        batches, left, first = self.uses, self.left, self.steps == 0
+        self.steps, self.left = self.steps + 1, 0
         if not 0 < self.passes < batches:
             return batches
         if first and not self.over:
             self.left = batches - self.passes
             return self.passes
-        left, self.left = self.left, 0
         if self.over:
             return batches + left
         return min(batches, max(self.passes, self.fresh)) + (left if self.fresh >= batches else 0)
@@ -153,8 +153,13 @@ def _ran_out(key: int) -> None:
 
 def _leave(key: int) -> None:
     """The iterator with this id is no more."""
+    global undecided
     record = _iterators.pop(key, None)
-    if record is not None and record.passes and len(_ended) < _MAX_ENDED:
+    if record is None:
+        return
+    record.over = True
+    undecided = undecided or bool(record.left and record.pending)
+    if record.passes and len(_ended) < _MAX_ENDED:
         _ended.append(record)
 
 
@@ -183,9 +188,9 @@ def _begun_anew(iterator: Any, _: Any) -> None:
 
 def forget() -> None:
     """In a forked child: what its parent has drawn is not its own."""
-    global current, repeats
+    global current, repeats, undecided
     current = None
-    repeats = False
+    repeats = undecided = False
     _inside.clear()
     _ended.clear()
     for record in _iterators.values():

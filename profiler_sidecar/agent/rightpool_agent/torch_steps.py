@@ -161,7 +161,7 @@ def _samples(log: StepLog) -> int | None:
         return derived or None
     loader_steps = 0 if torch_loader.repeats else _loader_steps
     if loader_steps and 2 * loader_steps >= log.steps:
-        return None if _loader_missed else derived + _loader_rows
+        return None if _loader_missed or torch_loader.undecided else derived + _loader_rows
     met = [*list(_optimizers.values()), *_gone]
     totals = {one.rows for one in met if one.known and one.steps >= log.steps > 0}
     return totals.pop() if len(totals) == 1 and not loader_steps else None

@@ -33,3 +33,41 @@ def test_all_batches_count_where_a_loader_has_no_more() -> None:
     record = torch_loader.Drawn(object())
     record.uses, record.passes, record.fresh, record.over = 7, 1, 7, True
     assert record.used() == 7
+
+
+def test_all_batches_count_where_the_loader_is_no_more() -> None:
+    """A function has drawn them and returned their loss."""
+    key, record = met(2)
+    torch_loader._leave(key)
+    record.uses, record.passes, record.fresh = 2, 1, 2
+    assert record.used() == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "handed_out", "unknown"),
+    [
+        ([ADDED], 2, True),  # two batches, or one that was read twice and one that was fetched in advance?
+        ([TWICE], 1, False),
+        ([ADDED, ADDED], 4, False),
+        ([(2, 1, 2), TWICE], 3, False),
+        ([(2, 1, 1), ONCE], 3, False),
+    ],
+)
+def test_of_an_iterator_with_one_step_it_may_stay_unknown(
+    monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int, int]], handed_out: int, unknown: bool
+) -> None:
+    monkeypatch.setattr(torch_loader, "undecided", False)
+    key, record = met(handed_out)
+    for record.uses, record.passes, record.fresh in steps:
+        record.take(record.used())
+    record.passes = 0
+    torch_loader._leave(key)
+    assert torch_loader.undecided is unknown
+
+
+def met(batches: int) -> tuple[int, torch_loader.Drawn]:
+    """An iterator that has handed out so many."""
+    key, record = -1, torch_loader.Drawn(object())
+    record.pending.extend([10] * batches)
+    torch_loader._iterators[key] = record
+    return key, record
