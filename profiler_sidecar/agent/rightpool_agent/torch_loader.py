@@ -69,7 +69,7 @@ class Drawn:
         if first and not self.over:
             self.left = batches - self.passes
             return self.passes
-        if self.over:
+        if self.over or not self.fresh:  # what was fetched before is all there is
             return batches + left
         return min(batches, max(self.passes, self.fresh)) + (left if self.fresh >= batches else 0)
 

@@ -15,7 +15,7 @@ ONCE, TWICE, ADDED = (1, 1, 1), (2, 1, 1), (2, 1, 2)  # forward and backward pas
     [
         ([ONCE, ONCE, ONCE], [1, 1, 1]),
         ([TWICE, TWICE, TWICE], [1, 1, 1]),  # each batch is read twice
-        ([(2, 1, 2), TWICE, (2, 1, 0)], [1, 1, 1]),  # and one is fetched in advance
+        ([(2, 1, 2), TWICE, TWICE], [1, 1, 1]),  # and one is fetched in advance
         ([ADDED, ADDED, ADDED], [1, 3, 2]),  # the losses of two batches are added up
         ([(8, 4, 4), (8, 4, 4)], [4, 4]),  # four passes a step, each batch is read twice
         ([(3, 0, 1), (3, 0, 1)], [3, 3]),  # no backward pass is seen
@@ -26,6 +26,19 @@ def test_a_batch_that_is_read_twice_counts_once(steps: list[tuple[int, int, int]
     for record.uses, record.passes, record.fresh in steps:
         found.append(record.used())
     assert found == batches
+
+
+@pytest.mark.parametrize(("steps", "samples"), [(4, 80), (8, 80)], ids=["losses of two are added", "each is read twice"])
+def test_all_count_of_several_that_are_fetched_at_once(steps: int, samples: int) -> None:
+    """A program takes eight batches, and makes steps of them."""
+    _, record = met(0)
+    total = 0
+    for _ in range(3):
+        record.pending.extend([10] * 8)
+        for step in range(steps):
+            record.uses, record.passes, record.fresh = 2, 1, 0 if step else 8
+            total += record.take(record.used())
+    assert total == 3 * samples
 
 
 def test_all_batches_count_where_a_loader_has_no_more() -> None:
