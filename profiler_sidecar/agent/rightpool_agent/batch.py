@@ -115,7 +115,7 @@ def _agreed(groups: list[tuple[Any, list[Any]]], mapped: bool) -> tuple[Any, Any
     """(argument, array) of the batch, if all that may be one agree; (None, None) otherwise.
 
     An argument whose arrays differ in their first dimension is no batch: parameters that are only read. Nor is a single
-    array of numbers without another dimension: it may be one row.
+    array of floating point numbers without another dimension: it may be one row. Whole ones may be indexes of rows.
     """
     if mapped:
         groups = [(where, [leaf for leaf in leaves if len(leaf.shape) >= 2]) for where, leaves in groups]
