@@ -28,7 +28,9 @@ def test_a_batch_that_is_read_twice_counts_once(steps: list[tuple[int, int, int]
     assert found == batches
 
 
-@pytest.mark.parametrize(("steps", "samples"), [(4, 80), (8, 80)], ids=["losses of two are added", "each is read twice"])
+@pytest.mark.parametrize(
+    ("steps", "samples"), [(4, 80), (8, 80)], ids=["losses of two are added", "each is read twice"]
+)
 def test_all_count_of_several_that_are_fetched_at_once(steps: int, samples: int) -> None:
     """A program takes eight batches, and makes steps of them."""
     _, record = met(0)
