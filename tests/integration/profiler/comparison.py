@@ -12,7 +12,7 @@ import jax, jax.numpy as jnp, time
 step = jax.jit(lambda p, x: p + x.sum())
 p = jnp.zeros(())
 for i in range(25):
-    p = step(p, jnp.ones((4,)))
+    p = step(p, jnp.ones((4, 1)))
     time.sleep(0.01)
 print(float(p))
 """
