@@ -77,7 +77,7 @@ def for_good(noise: str, seed: int, count: int) -> Counts:
 def meanwhile(noise: str, seed: int, count: int) -> Counts:
     """The second pool costs 25% less after four hours. Six minutes later, while moves to it are judged, all prices rise
     by 40%; or that one alone by 60%, for half an hour."""
-    moved, undone = 0, 0
+    kept = 0
     for everywhere, there in ((1.4, 1.0), (1.0, 1.6)):
         trace, simulator, jobs = _fleet(noise, seed, count, 7.0, "1 min")
         for begin, factors in (
@@ -90,9 +90,8 @@ def meanwhile(noise: str, seed: int, count: int) -> Counts:
                 simulator.pools[name].priced(USUAL * factor)
         simulator.run(BEGAN + 7.0 * HOUR)
         moves = [trace.left[job.job.key] for job in jobs]
-        moved += sum(bool(of) for of in moves)
-        undone += sum(any(one.rolled_back for one in of) for of in moves)
-    return {"moves undone where prices change": [(undone, max(moved, 1))]}
+        kept += sum(bool(of) and not any(one.rolled_back for one in of) for of in moves)
+    return {"right moves made and kept where prices change": [(kept, 2 * count)]}
 
 
 def _run(

@@ -43,14 +43,14 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
     return (*history, present)[-MAX_PRICES:]
 
 
-def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float) -> float:
+def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: Price, now: float) -> float:
     """Seconds for which the present price is likely to last; infinite where none was seen to come and to go.
 
     The median of how long those before have lasted, of two the shorter; or the time that it has lasted by now, if that
     is more. The first one that is known began at an unknown time: a catalog's price that the owner of a new pool
-    corrects has lasted for years, not for minutes. price: dollars for a chip-hour, None if not known.
+    corrects has lasted for years, not for minutes. price: the present one, which the history may not have yet.
     """
-    prices = _prices(history, capacity, price, now)
+    prices = _prices(with_price(history, price, now), capacity, now)
     spells = [end - begin for (begin, _), (end, _) in pairwise(prices[1:])]
     if not spells:
         return math.inf
@@ -58,36 +58,30 @@ def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: float | N
 
 
 def usual_price(
-    history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float
+    history: Sequence[PastPrice], capacity: CapacityType, price: Price, now: float
 ) -> tuple[float | None, float]:
     """Dollars for a chip-hour in the mean of the time that is known, and the standard deviation of its log: that of the
     prices, over the root of how many they were. The present price, surely, where it has never changed."""
-    prices = _prices(history, capacity, price, now)
+    prices = _prices(with_price(history, price, now), capacity, now)
     known = now - prices[0][0] if prices else 0.0
     if len(prices) < 2 or known <= 0.0:
-        return price, 0.0
+        return price.of(capacity), 0.0
     ends = [begin for begin, _ in prices[1:]] + [now]
     spells = [(dollars, (end - begin) / known) for (begin, dollars), end in zip(prices, ends, strict=True)]
     mean = sum(dollars * share for dollars, share in spells)
     if mean <= 0.0:
-        return price, 0.0
+        return price.of(capacity), 0.0
     variance = sum(share * (dollars / mean - 1.0) ** 2 for dollars, share in spells)
     return mean, math.sqrt(variance / len(spells))
 
 
-def _prices(
-    history: Sequence[PastPrice], capacity: CapacityType, price: float | None, now: float
-) -> list[tuple[float, float]]:
+def _prices(history: Sequence[PastPrice], capacity: CapacityType, now: float) -> list[tuple[float, float]]:
     """When each price of a capacity type began, the present one last. Of the time without one nothing is known."""
     found: list[tuple[float, float]] = []
     for past in history:
         dollars = past.spot_per_chip_hour if capacity is CapacityType.SPOT else past.per_chip_hour
         if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
             found.append((past.since, dollars))
-    if price is not None and (not found or _differs(found[-1][1], price)):
-        began = found.pop()[0] if len(found) > 1 and now - found[-1][0] < SHORTEST else now
-        if not found or _differs(found[-1][1], price):
-            found.append((began, price))
     return found
 
 

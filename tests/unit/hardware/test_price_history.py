@@ -24,43 +24,45 @@ def seen(*prices: float, every: float = HOUR) -> tuple[PastPrice, ...]:
 
 def test_a_price_that_never_changed_is_certain() -> None:
     for history in ((), seen(3.0)):
-        assert lasts(history, CapacityType.ON_DEMAND, 3.0, NOW + HOUR) == math.inf
-        assert usual_price(history, CapacityType.ON_DEMAND, 3.0, NOW + HOUR) == (3.0, 0.0)
-        assert lasts(history, CapacityType.SPOT, None, NOW) == math.inf
-        assert usual_price(history, CapacityType.SPOT, None, NOW) == (None, 0.0)
+        assert lasts(history, CapacityType.ON_DEMAND, Price(3.0), NOW + HOUR) == math.inf
+        assert usual_price(history, CapacityType.ON_DEMAND, Price(3.0), NOW + HOUR) == (3.0, 0.0)
+        assert lasts(history, CapacityType.SPOT, Price(), NOW) == math.inf
+        assert usual_price(history, CapacityType.SPOT, Price(), NOW) == (None, 0.0)
 
 
 def test_a_price_lasts_as_long_as_those_before_or_as_it_has_lasted() -> None:
     hourly = seen(3.0, 2.5, 3.2, 2.7)
-    assert lasts(hourly, CapacityType.ON_DEMAND, 2.7, NOW + 60.0) == HOUR
-    assert lasts(hourly, CapacityType.ON_DEMAND, 2.7, NOW + 5 * HOUR) == 5 * HOUR
+    assert lasts(hourly, CapacityType.ON_DEMAND, Price(2.7), NOW + 60.0) == HOUR
+    assert lasts(hourly, CapacityType.ON_DEMAND, Price(2.7), NOW + 5 * HOUR) == 5 * HOUR
     nights = [PastPrice(NOW - at * HOUR, dollars) for at, dollars in ((40, 3.0), (24, 2.0), (16, 3.0), (0, 2.0))]
-    assert lasts(nights, CapacityType.ON_DEMAND, 2.0, NOW) == 8 * HOUR
-    assert lasts((*nights, PastPrice(NOW + 8 * HOUR, 3.0)), CapacityType.ON_DEMAND, 3.0, NOW + 8 * HOUR) == 8 * HOUR
+    assert lasts(nights, CapacityType.ON_DEMAND, Price(2.0), NOW) == 8 * HOUR
+    assert (
+        lasts((*nights, PastPrice(NOW + 8 * HOUR, 3.0)), CapacityType.ON_DEMAND, Price(3.0), NOW + 8 * HOUR) == 8 * HOUR
+    )
     # What came for an hour, and did not stay, does not stand for all that came before for long.
     short = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.25), PastPrice(NOW + HOUR, 3.0))
-    assert lasts(short, CapacityType.ON_DEMAND, 3.0, NOW + 2 * HOUR) == HOUR
-    assert lasts(short, CapacityType.ON_DEMAND, 3.0, NOW + 9 * HOUR) == 8 * HOUR
+    assert lasts(short, CapacityType.ON_DEMAND, Price(3.0), NOW + 2 * HOUR) == HOUR
+    assert lasts(short, CapacityType.ON_DEMAND, Price(3.0), NOW + 9 * HOUR) == 8 * HOUR
 
 
 def test_the_first_price_has_lasted_for_longer_than_is_known() -> None:
     """The catalog's price of a new pool, until its owner writes the true one, is not a market."""
     corrected = (PastPrice(NOW, 3.43), PastPrice(NOW + 5.0, 5.07))
     for age in (5.0, 60.0, HOUR):
-        assert lasts(corrected, CapacityType.ON_DEMAND, 5.07, NOW + age) == math.inf
+        assert lasts(corrected, CapacityType.ON_DEMAND, Price(5.07), NOW + age) == math.inf
 
 
 def test_a_price_that_is_taken_back_within_minutes_was_none() -> None:
     wrong = (PastPrice(NOW - 9 * HOUR, 3.0, 1.0), PastPrice(NOW, 30.0, 1.0))
     later = NOW + 240.0
     assert with_price(wrong, Price(3.0, 1.0), later) == wrong[:1]
-    assert lasts(wrong, CapacityType.ON_DEMAND, 3.0, later) == math.inf
-    assert usual_price(wrong, CapacityType.ON_DEMAND, 3.0, later) == (3.0, 0.0)
+    assert lasts(wrong, CapacityType.ON_DEMAND, Price(3.0), later) == math.inf
+    assert usual_price(wrong, CapacityType.ON_DEMAND, Price(3.0), later) == (3.0, 0.0)
     for other in (Price(2.0, 1.0), Price(3.0, 0.5)):
         assert with_price(wrong, other, later) == (wrong[0], PastPrice(NOW, other.on_demand, other.spot))
         assert len(with_price(wrong, other, NOW + 600.0)) == 3
     assert len(with_price(wrong, Price(3.0, 1.0), NOW + 600.0)) == 3
-    assert lasts(wrong, CapacityType.ON_DEMAND, 3.0, NOW + 600.0) == 600.0
+    assert lasts(wrong, CapacityType.ON_DEMAND, Price(3.0), NOW + 600.0) == 600.0
 
 
 @pytest.mark.parametrize(("typed", "right"), [((30.0,), 2.0), ((0.2, 20.0), 2.0), ((30.0, 33.0, 0.3), 3.0)])
@@ -70,20 +72,20 @@ def test_mistakes_in_a_row_are_no_market(typed: tuple[float, ...], right: float)
     for number, wrong in enumerate(typed):
         history = with_price(history, Price(wrong), NOW + 60.0 * number)
     now = NOW + 60.0 * len(typed)
-    assert lasts(history, CapacityType.ON_DEMAND, right, now) == math.inf, "it is not written yet"
-    assert usual_price(history, CapacityType.ON_DEMAND, right, now) == usual_price(
-        with_price(history, Price(right), now), CapacityType.ON_DEMAND, right, now
+    assert lasts(history, CapacityType.ON_DEMAND, Price(right), now) == math.inf, "it is not written yet"
+    assert usual_price(history, CapacityType.ON_DEMAND, Price(right), now) == usual_price(
+        with_price(history, Price(right), now), CapacityType.ON_DEMAND, Price(right), now
     )
     history = with_price(history, Price(right), now)
     assert history == (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.0))[: 1 + (right == 2.0)]
-    assert lasts(history, CapacityType.ON_DEMAND, right, now + HOUR) == math.inf
+    assert lasts(history, CapacityType.ON_DEMAND, Price(right), now + HOUR) == math.inf
 
 
 def test_a_price_that_changes_every_other_minute_is_a_market() -> None:
     history: tuple[PastPrice, ...] = ()
     for number in range(60):
         history = with_price(history, Price(2.0 + 0.5 * (number % 4)), NOW + 120.0 * number)
-    assert 300.0 <= lasts(history, CapacityType.ON_DEMAND, 3.5, NOW + 7200.0) <= 600.0
+    assert 300.0 <= lasts(history, CapacityType.ON_DEMAND, Price(3.5), NOW + 7200.0) <= 600.0
 
 
 def test_a_clock_that_was_ahead_writes_no_price_of_the_future() -> None:
@@ -92,13 +94,13 @@ def test_a_clock_that_was_ahead_writes_no_price_of_the_future() -> None:
 
 
 def test_a_change_that_is_not_written_yet_has_begun_now() -> None:
-    assert lasts(seen(3.5, 3.0), CapacityType.ON_DEMAND, 2.0, NOW + HOUR) == HOUR
-    assert usual_price(seen(3.0), CapacityType.ON_DEMAND, 2.0, NOW + HOUR)[0] == pytest.approx(3.0)
+    assert lasts(seen(3.5, 3.0), CapacityType.ON_DEMAND, Price(2.0), NOW + HOUR) == HOUR
+    assert usual_price(seen(3.0), CapacityType.ON_DEMAND, Price(2.0), NOW + HOUR)[0] == pytest.approx(3.0)
 
 
 def test_what_changes_little_is_the_same_price() -> None:
     little = seen(3.00, 3.03, 2.98, 3.05)
-    assert lasts(little, CapacityType.ON_DEMAND, 3.05, NOW) == math.inf
+    assert lasts(little, CapacityType.ON_DEMAND, Price(3.05), NOW) == math.inf
     history = with_price((), Price(3.00), NOW)
     for price in (3.03, 2.98, 3.05):
         assert with_price(history, Price(price), NOW + HOUR) == history
@@ -108,10 +110,10 @@ def test_what_changes_little_is_the_same_price() -> None:
 
 def test_usual_is_the_mean_of_the_time_that_is_known() -> None:
     history = (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.0))
-    mean, doubt = usual_price(history, CapacityType.ON_DEMAND, 2.0, NOW + 3 * HOUR)
+    mean, doubt = usual_price(history, CapacityType.ON_DEMAND, Price(2.0), NOW + 3 * HOUR)
     assert mean == pytest.approx((9 * 3.0 + 3 * 2.0) / 12)
     assert 0.0 < doubt < 0.2
-    assert usual_price(seen(0.0, 0.0), CapacityType.ON_DEMAND, 0.0, NOW) == (0.0, 0.0)
+    assert usual_price(seen(0.0, 0.0), CapacityType.ON_DEMAND, Price(0.0), NOW) == (0.0, 0.0)
 
 
 def test_the_history_is_short_and_of_both_capacity_types() -> None:
@@ -121,8 +123,8 @@ def test_the_history_is_short_and_of_both_capacity_types() -> None:
     now = NOW + 3 * MAX_PRICES * HOUR
     assert len(history) == MAX_PRICES
     assert all(after.since - before.since == HOUR for before, after in pairwise(history))
-    assert lasts(history, CapacityType.ON_DEMAND, 3.0, now) == math.inf, "the other one has not changed"
-    assert lasts(history, CapacityType.SPOT, 1.0, now) == HOUR
+    assert lasts(history, CapacityType.ON_DEMAND, Price(3.0), now) == math.inf, "the other one has not changed"
+    assert lasts(history, CapacityType.SPOT, Price(3.0, 1.0), now) == HOUR
     assert with_price(history, Price(), now) == history, "unknown is no price"
 
 

@@ -127,8 +127,7 @@ class Register:
     def _prices_of(self, name: str, capacity: CapacityType, now: float) -> tuple[float, float | None, float]:
         """Seconds for which the price of a pool lasts; what is usual, dollars for a chip-hour, and its doubt."""
         pool = self.machines.pools[self.machines.index[name]]
-        price = pool.price.of(capacity)
-        return lasts(pool.prices, capacity, price, now), *usual_price(pool.prices, capacity, price, now)
+        return lasts(pool.prices, capacity, pool.price, now), *usual_price(pool.prices, capacity, pool.price, now)
 
     def interruptions_of(self, placement: Placement, pool: Pool) -> float:
         """How often a day a placement is taken away."""
