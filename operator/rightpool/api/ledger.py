@@ -12,7 +12,7 @@ from pydantic import Field
 from rightpool.api.action import Action
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, Dollars, Quantity, Size, UnixTime
+from rightpool.api.units import WORD, Dollars, Figure, Quantity, Size, WholeUnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_HISTORY: Final = 10
@@ -58,10 +58,10 @@ class LedgerEntry(Record):
     target: Annotated[Placement, Field(alias="to")]
     """The placement after."""
 
-    started_at: UnixTime
+    started_at: WholeUnixTime
     """When the decision was taken."""
 
-    finished_at: UnixTime
+    finished_at: WholeUnixTime
     """When it was over."""
 
     outcome: Outcome
@@ -97,14 +97,14 @@ class LedgerEntry(Record):
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""
 
-    doubt: Quantity | None = None
+    doubt: Figure | None = None
     """By how much realised ÷ baseline may be off: standard deviation of its logarithm, from how the windows differ. Of
     an Update only where the user changed the size alone; realised follows when it was measured."""
 
     attempts: Annotated[Size, Field(exclude_if=_is_one)] = 1
     """How often in a row the same was tried and held for the same reason; only the last time is kept."""
 
-    lost_seconds: Quantity = 0.0
+    lost_seconds: Figure = 0.0
     """Seconds from the end of the old Revision until the steps of the new one had caught up, over both ways."""
 
     cost: Dollars = 0.0

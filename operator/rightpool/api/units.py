@@ -7,6 +7,7 @@ status is the operator's own to write, and whoever else did is told so by a cond
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Final
@@ -71,6 +72,16 @@ def write_unix_time_up(seconds: float) -> str:
     return _rfc3339(milliseconds / 1000)
 
 
+def read_whole_unix_time(text: Any) -> float:
+    """RFC 3339 as Unix seconds, the last whole one."""
+    return float(math.floor(read_unix_time(text)))
+
+
+def write_whole_unix_time(seconds: float) -> str:
+    """RFC 3339, to the last whole second by a clock of milliseconds, as other times are written."""
+    return _rfc3339(math.floor(round(seconds, 3)))
+
+
 def write_money(amount: float) -> str:
     """Dollars with cents, and up to eight decimals: 12.5 → "12.50"."""
     whole, fraction = f"{amount:.{_MONEY_PLACES}f}".split(".")
@@ -101,6 +112,11 @@ UnixTimeUp = Annotated[
 """The same, written never earlier than it is: a save that is read back must not look older than itself, or the very
 same save would look like a newer one."""
 
+WholeUnixTime = Annotated[
+    float, PlainValidator(read_whole_unix_time), PlainSerializer(write_whole_unix_time, return_type=str), _MOMENT
+]
+"""The same, to the last whole second: what is not after something else is still not after it, nor in the future."""
+
 Quantity = Annotated[float, _number(0), PlainSerializer(write_quantity, return_type=str), _TEXT]
 """A number, 0 or more, that the operator goes on computing with: six digits."""
 
@@ -108,7 +124,7 @@ SignedQuantity = Annotated[float, _number(), PlainSerializer(write_quantity, ret
 """The same, which may be below 0."""
 
 Figure = Annotated[float, _number(0), PlainSerializer(format_quantity, return_type=str), _TEXT]
-"""A measured number, 0 or more, for a reader: three digits."""
+"""A measured number, 0 or more: three digits."""
 
 Share = Annotated[float, _number(), PlainSerializer(format_ratio, return_type=str), _TEXT]
 """A part of a whole, 1 being all of it: two decimals."""

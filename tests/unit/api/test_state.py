@@ -23,7 +23,15 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfileStatus
-from rightpool.api.units import Dollars, Quantity, Share, read_unix_time, write_unix_time_up
+from rightpool.api.units import (
+    Dollars,
+    Quantity,
+    Share,
+    read_unix_time,
+    write_unix_time,
+    write_unix_time_up,
+    write_whole_unix_time,
+)
 from rightpool.api.work_unit import WorkUnit
 
 times = st.floats(1.6e9, 2.1e9)
@@ -211,24 +219,39 @@ def test_what_is_read_back_is_what_was_written(state: JobState) -> None:
 
 
 CENTS = {"spent", "saved", "cost", "dollars", "spent_before", "saved_before"}
+WHOLE = {"started_at", "finished_at"}
+BRIEF = {"doubt", "lost_seconds"}
 ABOUT = {"lost_seconds", "unpriced_seconds", "chip_seconds", "useful_seconds"}
 
 
-def close(one: object, two: object, name: str = "") -> bool:
-    """Equal but for what six digits, cents and milliseconds lose."""
+def close(one: object, two: object, name: str = "", *, brief: bool = False) -> bool:
+    """Equal but for what six digits, cents and milliseconds lose, and in the ledger three digits and seconds."""
     if isinstance(one, float) and isinstance(two, int | float):
+        if name in WHOLE:
+            return -0.0006 <= one - two < 1.0
         if one > 1e9:
             return abs(one - two) < 0.0011  # a moment
+        if brief:
+            return math.isclose(one, two, rel_tol=0.00501, abs_tol=1e-9)
         return math.isclose(
             one, two, rel_tol=1e-5, abs_tol=0.0051 if name in CENTS else 1e-3 if name in ABOUT else 1e-9
         )
     if hasattr(one, "__dataclass_fields__"):
         return type(one) is type(two) and all(
-            close(getattr(one, name), getattr(two, name), name) for name in one.__dataclass_fields__
+            close(getattr(one, name), getattr(two, name), name, brief=type(one) is LedgerEntry and name in BRIEF)
+            for name in one.__dataclass_fields__
         )
     if isinstance(one, tuple) and isinstance(two, tuple):
         return len(one) == len(two) and all(close(a, b, name) for a, b in zip(one, two, strict=True))
     return one == two
+
+
+@given(times, st.floats(0.0, 10.0))
+def test_a_ledger_keeps_the_order_of_moments(first: float, later: float) -> None:
+    """As with the Revision that a move has created, and a move that began when another one failed."""
+    one, two = (read_unix_time(write_whole_unix_time(moment)) for moment in (first, first + later))
+    assert one <= two
+    assert one <= read_unix_time(write_unix_time(first)), "nor is it after what is told of by the millisecond"
 
 
 @given(estimates)

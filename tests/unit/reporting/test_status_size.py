@@ -41,8 +41,6 @@ from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
 STATUS: Final = 12 * 1024
 """Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
-SLOW: Final = 128
-"""More bytes of a job that is known to start slowly, in windows that do not last five minutes."""
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
 SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
@@ -290,4 +288,4 @@ def test_a_status_is_small_while_the_job_moves(
     conditions = {condition["type"]: condition for condition in body["conditions"]}
     assert conditions["Placed"]["reason"] == "Running"
     assert ("slowStart" in body["variation"]) is slow
-    assert size(body) <= (STATUS + SLOW if slow else STATUS)
+    assert size(body) <= STATUS
