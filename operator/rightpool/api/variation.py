@@ -85,3 +85,7 @@ class Variation(Record):
 
     window_seconds: Annotated[Quantity, Field(exclude_if=_is_usual)] = USUAL_WINDOW
     """How long the windows of `recent` and `spans` are. Absent: five minutes."""
+
+    forgotten: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether earlier windows of this Revision were counted and do not compare with `recent`, as those of another
+    length. Absent: none were."""

@@ -64,7 +64,7 @@ def with_start_seen(before: Variation | None, variation: Variation, since: float
 def begins_with_start(variation: Variation, since: float, window: float) -> bool:
     """Whether the first window of `recent` is the first one that was counted of its Revision. since, window: as of
     `with_start_seen`."""
-    return (variation.as_of - since) / window <= len(variation.recent) + _UNCOUNTED
+    return not variation.forgotten and (variation.as_of - since) / window <= len(variation.recent) + _UNCOUNTED
 
 
 def known_before(variation: Variation | None, revision: int) -> SlowStart | None:

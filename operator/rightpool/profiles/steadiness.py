@@ -79,9 +79,11 @@ def counted(
     variation = of_window_length(variation, window)
     spans = () if variation is None else variation.spans
     before: tuple[float, ...] = ()
-    if variation is not None and at - variation.as_of <= SPANS[-1] * window:
-        of = variation.revision, variation.unit, variation.throttled
-        before = variation.recent if of == (revision, unit, throttled) else ()
+    forgotten = False
+    if variation is not None and variation.revision == revision:
+        same = (variation.unit, variation.throttled) == (unit, throttled)
+        before = variation.recent if same and at - variation.as_of <= SPANS[-1] * window else ()
+        forgotten = variation.forgotten or len(before) < len(variation.recent)
     recent = (*before, rate)[-MAX_RECENT:]
     kept = {span.windows: span for span in spans}
     for length in SPANS:
@@ -92,7 +94,7 @@ def counted(
             kept[length] = _added(kept.get(length), length, _difference(late, early))
     slow = None if variation is None else variation.slow_start
     lengths = tuple(kept[length] for length in sorted(kept))
-    return Variation(revision, at, recent, lengths, unit, throttled, slow, window)
+    return Variation(revision, at, recent, lengths, unit, throttled, slow, window, forgotten)
 
 
 def of_window_length(variation: Variation | None, window: float) -> Variation | None:
@@ -100,7 +102,8 @@ def of_window_length(variation: Variation | None, window: float) -> Variation | 
     the job starts is known in seconds."""
     if variation is None or _same_length(variation.window_seconds, window):
         return variation
-    return replace(variation, recent=(), spans=(), window_seconds=window)
+    forgotten = variation.forgotten or bool(variation.recent)
+    return replace(variation, recent=(), spans=(), window_seconds=window, forgotten=forgotten)
 
 
 def _same_length(one: float, two: float) -> bool:

@@ -79,6 +79,36 @@ def test_a_start_that_is_not_slow_ends_it() -> None:
     assert fast.slow_start is None
 
 
+def test_what_was_counted_before_and_forgotten_hides_the_start() -> None:
+    """An edit of profiling.window to twice as much a part of an hour after the start: of a slow start that is known it
+    sees the last part, or none."""
+    known = seen(COLD)
+    for counted_before in (3, 12):
+        began = 100 * WINDOW
+        rates = [500.0] * min(9, counted_before) + [1000.0] * (counted_before - 9)
+        found = seen(rates, 2, known, began)
+        edited, length = found.as_of, 2 * WINDOW
+        left = max(9 - counted_before, 0) // 2
+        for number in range(1, MAX_RECENT + 1):
+            rate = 500.0 if number <= left else 1000.0
+            found = with_start_seen(found, counted(found, 2, rate, edited + number * length, length), began, length)
+            found = Variation.from_dict(found.to_dict())
+        assert found.slow_start == known.slow_start
+        assert seen([1000.0] * MAX_RECENT, 3, found, 500 * WINDOW).slow_start is None, "the next one is seen whole"
+
+
+def test_windows_before_a_repair_hide_the_start() -> None:
+    """A fault throttled the first ones, which are not compared with what healthy chips do."""
+    known, began = seen(COLD), 100 * WINDOW
+    found: Variation | None = known
+    for number in range(1, MAX_RECENT + 4):
+        rate, throttled = (400.0, True) if number <= 3 else (1000.0, False)
+        made = counted(found, 2, rate, began + number * WINDOW, WINDOW, throttled=throttled)
+        found = with_start_seen(found, made, began, WINDOW)
+    assert found is not None and len(found.recent) == MAX_RECENT
+    assert found.slow_start == known.slow_start
+
+
 def test_what_is_heard_of_long_after_a_start_is_none() -> None:
     late = counted(None, 1, 500.0, 100 * WINDOW, WINDOW)
     for number, rate in enumerate(COLD, 101):

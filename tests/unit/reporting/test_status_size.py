@@ -221,7 +221,7 @@ def slowly(job: Job) -> Job:
     """The job known to start slowly."""
     variation = job.state.variation
     assert variation is not None
-    variation = replace(variation, slow_start=SlowStart(2700.0, 1234.56, 12), window_seconds=86_400.0)
+    variation = replace(variation, slow_start=SlowStart(2700.0, 1234.56, 12), window_seconds=86_400.0, forgotten=True)
     account = replace(job.state.account, counterfactual=aged(job.state.account.counterfactual))
     return job.with_state(replace(job.state, variation=variation, account=account))
 
