@@ -318,7 +318,8 @@ class AcceleratorPoolStatus(ApiModel):
     prices: Annotated[list[PastPrice], Field(max_length=MAX_PRICES, json_schema_extra=ATOMIC)] = Field(
         default_factory=list
     )
-    """What a chip has cost, the newest last. What differs by less than 5% is the same price."""
+    """What a chip has cost, the newest last. What differs by less than 5% is the same price. The same one twice:
+    another one between them was taken back within five minutes."""
 
     calibration: Calibration | None = None
     """What its chips were measured to do. It stands before the catalog and spec.chip."""

@@ -22,13 +22,18 @@ from rightpool.hardware.accelerator import Price
 # they have come as far.
 SAME_PRICE: Final = 0.05
 # Seconds. A price that does not last for so long is a mistake in a pool's spec, or what another operator, with other
-# values of its chart, says of the same pool.
+# values of its chart, says of the same pool. Where that happens again within a day, it is a market.
 SHORTEST: Final = 300.0
+_AGAIN: Final = 86_400.0
 
 
 def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[PastPrice, ...]:
     """The history with the present price of both capacity types, if it is another one: in the place of the last one
-    where that was a mistake. The oldest are dropped. now: Unix seconds."""
+    where that was a mistake. The oldest are dropped. now: Unix seconds.
+
+    What was taken back leaves the same price twice. Where one was within a day, a price is not taken back until it has
+    lasted for SHORTEST: then each counts.
+    """
     present = PastPrice(now, price.on_demand, price.spot)
     if present.per_chip_hour is None and present.spot_per_chip_hour is None:
         return tuple(history)
@@ -36,8 +41,8 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
         return tuple(history)
     if len(history) > 1 and now - history[-1].since < SHORTEST:
         *kept, mistake = history
-        if _same(kept[-1], present):
-            return tuple(kept)
+        if _same(kept[-1], present) and _taken_back(kept, now):
+            return tuple(history)
         # Since then, so that one that changes every other minute is a price of some minutes, and not none.
         return (*kept, replace(present, since=min(mistake.since, now)))
     return (*history, present)[-MAX_PRICES:]
@@ -83,6 +88,11 @@ def _prices(history: Sequence[PastPrice], capacity: CapacityType, now: float) ->
         if dollars is not None and past.since <= now and (not found or _differs(found[-1][1], dollars)):
             found.append((past.since, dollars))
     return found
+
+
+def _taken_back(history: Sequence[PastPrice], now: float) -> bool:
+    """Whether a price was, within a day."""
+    return any(_same(one, two) and now - two.since < _AGAIN for one, two in pairwise(history))
 
 
 def _same(one: PastPrice, two: PastPrice) -> bool:

@@ -55,7 +55,7 @@ def test_the_first_price_has_lasted_for_longer_than_is_known() -> None:
 def test_a_price_that_is_taken_back_within_minutes_was_none() -> None:
     wrong = (PastPrice(NOW - 9 * HOUR, 3.0, 1.0), PastPrice(NOW, 30.0, 1.0))
     later = NOW + 240.0
-    assert with_price(wrong, Price(3.0, 1.0), later) == wrong[:1]
+    assert with_price(wrong, Price(3.0, 1.0), later) == (wrong[0], PastPrice(NOW, 3.0, 1.0))
     assert lasts(wrong, CapacityType.ON_DEMAND, Price(3.0), later) == math.inf
     assert usual_price(wrong, CapacityType.ON_DEMAND, Price(3.0), later) == (3.0, 0.0)
     for other in (Price(2.0, 1.0), Price(3.0, 0.5)):
@@ -77,7 +77,7 @@ def test_mistakes_in_a_row_are_no_market(typed: tuple[float, ...], right: float)
         with_price(history, Price(right), now), CapacityType.ON_DEMAND, Price(right), now
     )
     history = with_price(history, Price(right), now)
-    assert history == (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, 2.0))[: 1 + (right == 2.0)]
+    assert history == (PastPrice(NOW - 9 * HOUR, 3.0), PastPrice(NOW, right))
     assert lasts(history, CapacityType.ON_DEMAND, Price(right), now + HOUR) == math.inf
 
 
@@ -86,6 +86,34 @@ def test_a_price_that_changes_every_other_minute_is_a_market() -> None:
     for number in range(60):
         history = with_price(history, Price(2.0 + 0.5 * (number % 4)), NOW + 120.0 * number)
     assert 300.0 <= lasts(history, CapacityType.ON_DEMAND, Price(3.5), NOW + 7200.0) <= 600.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(10.0, 10.0), (120.0, 120.0), (240.0, 240.0), (7200.0, 240.0), (240.0, 900.0), (60.0, 7200.0)]
+)
+def test_a_price_that_is_taken_back_again_and_again_is_a_market(low: float, high: float) -> None:
+    """As where two owners write one pool in turn, or a price falls for some minutes every two hours."""
+    history: tuple[PastPrice, ...] = (PastPrice(NOW - 9 * HOUR, 3.0),)
+    turn, day = low + high, 24 * HOUR
+    known = 2 * turn + 600.0
+    for cycle in range(int(day / 10.0)):
+        since = 10.0 * cycle
+        price = Price(2.0 if since % turn < low else 3.0)
+        history = with_price(history, price, NOW + since)
+        assert all(after.since - before.since >= 300.0 for before, after in pairwise(history))
+        if since > known:
+            assert lasts(history, CapacityType.ON_DEMAND, price, NOW + since) <= known
+    mean = usual_price(history, CapacityType.ON_DEMAND, Price(3.0), NOW + day)[0]
+    assert mean is not None and 2.0 < mean < 3.0
+
+
+def test_a_mistake_of_the_day_before_makes_no_market() -> None:
+    history: tuple[PastPrice, ...] = (PastPrice(NOW - 9 * HOUR, 3.0),)
+    for day in range(MAX_PRICES + 2):
+        at = NOW + 25 * day * HOUR
+        history = with_price(with_price(history, Price(30.0), at), Price(3.0), at + 60.0)
+        assert lasts(history, CapacityType.ON_DEMAND, Price(3.0), at + 60.0) == math.inf
+    assert usual_price(history, CapacityType.ON_DEMAND, Price(3.0), at + HOUR) == (3.0, 0.0)
 
 
 def test_a_clock_that_was_ahead_writes_no_price_of_the_future() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import JobSize, MoveOutcome
+from rightpool.api.units import read_unix_time
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Conflict, Forbidden
 from rightpool.cluster.events import EventRecorder
@@ -162,12 +164,14 @@ def test_prices_are_kept_in_the_status_and_a_change_is_added() -> None:
 def test_operators_that_see_two_prices_of_a_pool_do_not_fill_its_history_in_turn() -> None:
     values = [json.dumps({"prices": {SPEC["accelerator"]: {"perChipHour": price}}}) for price in ("2", "3")]
     status: Mapping[str, Any] = {}
-    for cycle in range(20):
+    for cycle in range(200):
         stored = {"metadata": {"name": "a100", "uid": "u", "generation": 3}, "spec": SPEC, "status": status}
         usage = ChipUsage(Lister({None: []}), interval=0.0)
         fleet = take_inventory([stored], NODES, [], usage, with_values(load_catalog(), values[cycle % 2]))
         status = pool_status("a100", fleet, NOW + 8.0 * cycle)
-        assert [price["perChipHour"] for price in status["prices"]] == ["2.00", "3.00"][: 1 + cycle % 2]
+        begun = [read_unix_time(price["since"]) for price in status["prices"]]
+        assert all(later - earlier >= 300.0 for earlier, later in pairwise(begun[1:]))
+    assert 3 < len(status["prices"]) < 8
 
 
 def figures(spec: Mapping[str, Any]) -> tuple[str, str, str]:
