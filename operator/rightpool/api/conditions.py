@@ -183,6 +183,7 @@ class Reason(StrEnum):
 
     # AcceleratorPool
     NODES_READY = "NodesReady"  # at least one node can take pods
+    PODS_NOT_COUNTED = "PodsNotCounted"  # the same, and the operator may not list the pods that others run there
     NO_NODES = "NoNodes"  # nodeSelector matches no node with the resource
     NODES_NOT_READY = "NodesNotReady"  # nodes match, and none can take pods
     PRICE_CONTRADICTORY = "PriceContradictory"  # spec.price is of capacity that the pool's nodes are not

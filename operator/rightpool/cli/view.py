@@ -256,7 +256,7 @@ class ClusterView:
         if uncounted := sorted(name for name in pools if counted[name].chips.free is None):
             notes.append(
                 f"chips in use of {', '.join(uncounted)} are not counted, because the operator manages some "
-                "namespaces only: all of their chips count as free"
+                "namespaces only or may not list pods: all of their chips count as free"
             )
         return FleetView(pools, tuple(dict.fromkeys(problems)), tuple(notes))
 

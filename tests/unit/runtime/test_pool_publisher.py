@@ -329,6 +329,13 @@ class Server:
         return [(body["type"], body["reason"]) for body in self.posted]
 
 
+class Forbidding(Lister):
+    """Pods may not be listed."""
+
+    def pages(self, resource: Resource, namespace: str | None = None, **selectors: Any) -> Iterable[Listing]:
+        raise Forbidden("pods is forbidden")
+
+
 def publisher_of(server: Any) -> PoolPublisher:
     recorder = EventRecorder(server, leads=lambda: True, term=lambda: 0, instance="a", clock=lambda: 0.0)
     store = Store()
@@ -337,6 +344,22 @@ def publisher_of(server: Any) -> PoolPublisher:
 
 def seen(server: Server) -> PoolInventory:
     return take_inventory([server.pool], NODES, [], ChipUsage(Lister({None: []}), interval=0.0), load_catalog())
+
+
+def test_chips_of_pods_that_may_not_be_listed_are_missing_and_ready_says_why() -> None:
+    usage, objects = ChipUsage(Forbidding({}), interval=0.0), [Server(SPEC).pool]
+    before = take_inventory(objects, NODES, [], usage, load_catalog())
+    assert usage.refresh({"nvidia.com/gpu"})
+    fleet = take_inventory(objects, NODES, [], usage, load_catalog(), before)
+    status = pool_status("a100", fleet, NOW)
+    assert status["chips"] == {"total": 16}
+    assert fleet.whole, "jobs are seen"
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "PodsNotCounted")
+    assert ready["message"] == (
+        "2 nodes with 16 chips; those that other pods use are not known and count as free, because the operator may "
+        "not list pods (pods is forbidden): give its ServiceAccount that right in all namespaces"
+    )
 
 
 CONTRADICTORY = {

@@ -52,8 +52,40 @@ def test_only_pods_of_watched_namespaces_are_listed() -> None:
 
 def test_the_last_count_is_kept_after_an_error() -> None:
     lister = Lister({None: [pod()]})
-    usage = ChipUsage(lister, interval=0.0)
+    usage = ChipUsage(lister, interval=0.0, clock=lambda: 0.0)
     usage.refresh({GPU})
     for lister.trouble in (Forbidden("no"), Unavailable("not now")):
         assert not usage.refresh({GPU})
         assert usage.by_node((), {GPU}) == {("node-1", GPU): 4}
+        assert usage.refused is None
+
+
+def test_a_count_that_may_not_be_repeated_is_kept_for_some_minutes() -> None:
+    """Rights that are changed in two steps come back; chips of pods that have ended must not stay in use for ever."""
+    lister, now = Lister({None: [pod()]}), 0.0
+    usage = ChipUsage(lister, interval=60.0, clock=lambda: now)
+    usage.refresh({GPU})
+    lister.trouble = Forbidden("pods is forbidden")
+    for moment in (60.0, 540.0):
+        now = moment
+        assert not usage.refresh({GPU})
+        assert usage.refused is None and usage.by_node((), {GPU}) == {("node-1", GPU): 4}
+    now = 600.0
+    assert usage.refresh({GPU})
+    assert (usage.refused, usage.by_node((), {GPU})) == ("pods is forbidden", {})
+    now = 660.0
+    assert not usage.refresh({GPU}), "that is known"
+    now, lister.trouble = 720.0, None
+    assert usage.refresh({GPU})
+    assert usage.refused is None and usage.by_node((), {GPU}) == {("node-1", GPU): 4}
+
+
+def test_nothing_is_known_where_pods_may_never_be_counted() -> None:
+    lister = Lister({None: []})
+    lister.trouble = Forbidden("no right")
+    usage = ChipUsage(lister, interval=0.0)
+    assert usage.refresh({GPU}), "the chips of no pod are not those of pods that are not seen"
+    assert usage.refused == "no right"
+    lister.trouble = None
+    assert usage.refresh({GPU})
+    assert usage.refused is None

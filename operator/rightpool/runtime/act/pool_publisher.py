@@ -180,12 +180,14 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.READY, "False", Reason.CHIP_CONTRADICTORY, message
     pool = fleet.inventory.pools.get(name)
     if pool is not None and pool.nodes:
-        return (
-            PoolConditionType.READY,
-            "True",
-            Reason.NODES_READY,
-            message or f"{pool.nodes} nodes with {pool.total} chips",
+        ready = message or f"{pool.nodes} nodes with {pool.total} chips"
+        if fleet.refused is None:
+            return PoolConditionType.READY, "True", Reason.NODES_READY, ready
+        unknown = (
+            f"{ready}; those that other pods use are not known and count as free, because the operator may not list "
+            f"pods ({fleet.refused}): give its ServiceAccount that right in all namespaces"
         )
+        return PoolConditionType.READY, "True", Reason.PODS_NOT_COUNTED, unknown
     matching = sum(owner == name for owner in fleet.inventory.owners.values())
     if matching:
         none_ready = message or f"{matching} nodes match and none can take pods"
@@ -262,7 +264,7 @@ def _allowed(name: str, fleet: PoolInventory, closed: ClosedPools) -> _Verdict:
     pool = fleet.inventory.pools.get(name)
     if pool is None or not pool.total:
         return PoolConditionType.ALLOWED, "Unknown", Reason.NO_NODES, "see Ready"
-    if closed is None or not fleet.usage_known:
+    if closed is None or not fleet.whole:
         return PoolConditionType.ALLOWED, "Unknown", Reason.NO_JOBS_SEEN, ""
     if name not in closed:
         return PoolConditionType.ALLOWED, "True", Reason.JOBS_ALLOWED, ""

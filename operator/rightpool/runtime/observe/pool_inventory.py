@@ -44,12 +44,19 @@ class PoolInventory:
     """Pools with an invalid spec, with the reason."""
     discovery: Discovery
     """What node labels describe."""
-    usage_known: bool
-    """Whether the pods of all namespaces were counted. Otherwise the number of free chips may be too high."""
+    whole: bool
+    """Whether jobs and pods of all namespaces are seen."""
+    refused: str | None
+    """What the API server says, where pods may not be listed."""
     nodes: Sequence[NodeFacts] = field(repr=False, compare=False)
     """Those that it was made from."""
     made_from: tuple[object, ...] = field(repr=False, compare=False)
     """All that it was made from, but for the catalog."""
+
+    @property
+    def usage_known(self) -> bool:
+        """Whether the pods of all namespaces were counted. Otherwise the number of free chips may be too high."""
+        return self.whole and self.refused is None
 
 
 def take_inventory(
@@ -66,7 +73,7 @@ def take_inventory(
     the same ones while nothing has changed, and nobody else may change them. A discovered pool never takes the name of
     a declared one.
     """
-    made_from = objects, nodes, pods, usage.foreign
+    made_from = objects, nodes, pods, usage.foreign, usage.refused
     if before is not None and all(map(is_, made_from, before.made_from)):
         return before
     stored = {str(meta(body)["name"]): body for body in objects}
@@ -101,7 +108,16 @@ def take_inventory(
         prices=kept_prices(stored),
     )
     return PoolInventory(
-        inventory, specs, frozenset(discovered), stored, unreadable, discovery, usage.whole, nodes, made_from
+        inventory,
+        specs,
+        frozenset(discovered),
+        stored,
+        unreadable,
+        discovery,
+        usage.whole,
+        usage.refused,
+        nodes,
+        made_from,
     )
 
 

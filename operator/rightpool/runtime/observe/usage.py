@@ -16,6 +16,8 @@ from rightpool.hardware.node import NodeResource
 from rightpool.runtime.observe.facts import PodFacts, requested
 from rightpool.runtime.observe.relist import Lister
 
+# Seconds for which a count stays where pods may not be listed any more: rights that are changed come back by then.
+_KEPT_SECONDS: Final = 600.0
 # Pods that have ended use no chips, and may be many.
 _ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
 
@@ -40,17 +42,19 @@ class ChipUsage:
         self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._interval = interval
         self._clock = clock
+        self._tried_at: float | None = None
         self._counted_at: float | None = None
         self.foreign: Mapping[NodeResource, int] = {}
         """Chips that other pods request, by the last count. The very same object while that does not change."""
-        self._forbidden = False
+        self.refused: str | None = None
+        """What the API server says, where pods may not be listed and no count is kept."""
 
     def refresh(self, resources: Collection[str]) -> bool:
         """Count other pods if the interval has passed; whether the count changed. `resources`: of all pools."""
         now = self._clock()
-        if self._counted_at is not None and now - self._counted_at < self._interval:
+        if self._tried_at is not None and now - self._tried_at < self._interval:
             return False
-        self._counted_at = now
+        self._tried_at = now
         if not resources:
             return False
         counted: Counter[NodeResource] = Counter()
@@ -59,17 +63,23 @@ class ChipUsage:
                 for page in self._client.pages(PODS, namespace, labels=f"!{LABEL_JOB}", fields=_ALIVE):
                     _count(page, resources, counted)
         except Forbidden as error:
-            if not self._forbidden:
-                logger.warning("chips of other pods are not counted, free chips may be too high: %s", error.message)
-            self._forbidden = True
-            return False
+            return self._refuse(error.message, now)
         except ClusterError as error:
             logger.warning("chips of other pods could not be counted; the last count stays: %s", error.message)
             return False
-        self._forbidden = False
+        refused, self._counted_at, self.refused = self.refused, now, None
         if counted == self.foreign:
-            return False
+            return refused is not None
         self.foreign = dict(counted)
+        return True
+
+    def _refuse(self, message: str, now: float) -> bool:
+        """Pods may not be listed. Whether that ends the last count."""
+        kept = self._counted_at is not None and now - self._counted_at < _KEPT_SECONDS
+        if kept or self.refused is not None:
+            return False
+        logger.warning("chips of other pods are not counted, free chips may be too high: %s", message)
+        self.foreign, self.refused = {}, message
         return True
 
     def by_node(self, pods: Iterable[PodFacts], resources: Collection[str]) -> dict[NodeResource, int]:
