@@ -42,13 +42,46 @@ def moved(repeats: float, mode: str, action: Action = Action.MOVE, outcome: Outc
     return job
 
 
-@pytest.mark.parametrize("minutes", [2.0, 8.0, 14.0])
+@pytest.mark.parametrize("minutes", [2.0, 8.0, 14.0, 50.0])
 @pytest.mark.parametrize(("mode", "action"), [("None", Action.MOVE), ("Signal", Action.START)])
 def test_what_is_missing_while_it_repeats_what_no_save_held_counts_once(
     minutes: float, mode: str, action: Action
 ) -> None:
     job = moved(60.0 * minutes, mode, action)
     assert restart_seconds(job) == pytest.approx(START + 60.0 * minutes + SLOW.lost_seconds, abs=15.0)
+
+
+def interrupted(counts: float, silent: float) -> Job:
+    """After two hours of a Revision that is to do an hour's work again, has counted for so many seconds, and then the
+    same count until it was silent."""
+    since = NOW + START
+    job = changed(
+        running(made=spec()),
+        revision=Revision(1, FOUR, "h", created_at=NOW, cost_per_hour=8.0, since=since),
+        history=(entry(Outcome.VERIFIED, NOW + 1.0, target=FOUR),),
+        interruption=Interruption("d-1", NOW, repeats=3600),
+        track=Track(),
+    )
+    for second in range(0, 7200, 10):
+        assert job.observed.track is not None
+        if second <= silent:
+            count = min(float(second), counts)
+            job.observed.track.add(Sample(since + second, {Field.SAMPLES: count, Field.PODS: 1.0}), 1)
+        job = accounted(job, None, since + second)
+    return job
+
+
+@pytest.mark.parametrize(("counts", "silent"), [(0.0, 7200.0), (0.0, -1.0), (600.0, 600.0), (600.0, 7200.0)])
+def test_a_pause_ends_with_the_last_step_that_was_counted(counts: float, silent: float) -> None:
+    """Where nothing was, with the start: what came after that is not known."""
+    job = interrupted(counts, silent)
+    assert job.state.interruption is None
+    assert job.state.history[-1].lost_seconds == pytest.approx(START + counts, abs=10.0)
+
+
+def test_a_pause_lasts_while_steps_are_counted() -> None:
+    job = interrupted(7200.0, 7200.0)
+    assert job.state.history[-1].lost_seconds == pytest.approx(START + 3600.0, abs=10.0)
 
 
 def test_a_job_that_saves_before_it_leaves_has_all_of_its_slow_start_before_it() -> None:
@@ -61,7 +94,7 @@ def test_a_job_that_saves_before_it_leaves_has_all_of_its_slow_start_before_it()
 
 def test_of_two_ways_it_is_not_known_how_long_each_took() -> None:
     job = moved(600.0, "None", outcome=Outcome.ROLLED_BACK)
-    assert restart_seconds(job) == job.state.history[0].lost_seconds + SLOW.lost_seconds
+    assert restart_seconds(job) == job.state.history[0].lost_seconds / 2.0 + SLOW.lost_seconds
 
 
 def test_no_more_of_a_slow_start_is_saved_than_there_is() -> None:

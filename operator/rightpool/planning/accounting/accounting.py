@@ -28,11 +28,12 @@ from rightpool.planning.accounting.counterfactual import (
 from rightpool.planning.accounting.holding import holding
 from rightpool.planning.accounting.progress import progress_at_end, progress_of
 from rightpool.planning.job import Job
+from rightpool.profiles.track import Track
 
 if TYPE_CHECKING:
     from rightpool.planning.evaluate.assessment import Assessment
 
-# Steps that are not seen after so long end an interruption too, seconds: nothing counts them.
+# Where no step was counted for so long, an interruption ends too, seconds: nothing counts them.
 UNSEEN_SECONDS: Final = 1800.0
 # What is stored has six digits.
 _SAME: Final = 2e-5
@@ -91,8 +92,8 @@ def _caught_up(job: Job, now: float) -> Job:
         # How much was to be repeated says nothing of a count in another unit.
         repeats = interruption.repeats if track.unit is interruption.unit else 0
         at = track.reached(max(repeats, 1))
-        if at is None and now - revision.since >= UNSEEN_SECONDS:
-            at = revision.since
+        if at is None and now - revision.since >= UNSEEN_SECONDS and not _counts(track, now):
+            at = now - UNSEEN_SECONDS if track.total else revision.since  # what came after that is not known
     if at is None:
         return job
     lost = min(max(at, interruption.since), now) - interruption.since
@@ -110,6 +111,13 @@ def _caught_up(job: Job, now: float) -> Job:
         for entry in state.history
     )
     return job.with_state(replace(state, history=history))
+
+
+def _counts(track: Track, now: float) -> bool:
+    """Whether anything may have been counted lately."""
+    since = now - UNSEEN_SECONDS
+    before = track.count(since)
+    return track.total > before if before is not None else track.began is not None and track.began > since
 
 
 def _measured_again(job: Job, now: float) -> Job:

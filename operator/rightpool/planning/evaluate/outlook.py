@@ -100,10 +100,11 @@ def restart_seconds(job: Job) -> float:
 
 
 def pause_seconds(job: Job) -> float:
-    """Seconds without any progress that moving this job costs."""
+    """Seconds without any progress that moving this job costs, one way: what its last move took, and of one that was
+    undone half of both ways, because nobody knows how long each took."""
     last = _last_restart(job)
     if last is not None:
-        return last.lost_seconds
+        return last.lost_seconds / (2.0 if last.outcome is Outcome.ROLLED_BACK else 1.0)
     profile = job.observed.profile
     save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
     return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
