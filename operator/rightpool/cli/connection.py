@@ -57,16 +57,21 @@ def add_connection_arguments(
         metavar="NAMESPACE",
         help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
     )
-    parser.add_argument("-n", "--namespace", help=namespace)
+    parser.add_argument("-n", "--namespace", type=_namespace, help=namespace)
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
     if len(outputs) > 1:
         parser.add_argument("-o", "--output", choices=outputs, default=outputs[0])
 
 
+def is_namespace(text: str) -> bool:
+    """Whether a namespace may have this name."""
+    return _NAMESPACE.fullmatch(text) is not None
+
+
 def _namespace(text: str) -> str:
     """An empty one would be all namespaces, and a tenant's objects would count as the operator's."""
-    if _NAMESPACE.fullmatch(text) is None:
+    if not is_namespace(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not the name of a namespace")
     return text
 
@@ -89,6 +94,10 @@ def connected(arguments: argparse.Namespace) -> Iterator[Connection]:
         except ValueError as error:
             raise CliError(str(error)) from error
         context = _context(config, arguments.context)
+        program = config.programs.get(context)
+        if program is not None and program.missing:
+            hint = f" ({program.hint})" if program.hint else ""
+            raise CliError(f"context {context} gets its credentials from {program.command}: install it{hint}")
         client = _connect(config.path, context)
         namespace = config.namespaces[context]
     try:
@@ -130,7 +139,7 @@ def _kubeconfigs(option: Path | None) -> list[Path]:
     """The kubeconfig files; as for kubectl the first one has precedence."""
     if option is not None:
         if not option.is_file():
-            raise CliError(f"there is no kubeconfig {option}")
+            raise CliError(f"there is no kubeconfig {option}: name a file by --kubeconfig")
         return [option]
     variable = os.environ.get("KUBECONFIG")
     if variable:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rightpool.cli.connection import CliError
+from rightpool.cli.connection import CliError, is_namespace
 from rightpool.cluster.client import ClusterClient, Listing
 from rightpool.cluster.errors import Expired, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rightpool.planning.job import JobKey
     from rightpool.reporting.stored_job import StoredJob
 
+_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _KINDS: Final = frozenset({"pj", "profiledjob", "profiledjobs"})
 
 
@@ -95,7 +97,8 @@ def job_key(text: str, namespace: str) -> JobKey:
     from rightpool.planning.job import JobKey
 
     first, _, name = text.rpartition("/")
-    if not name:
-        raise CliError(f"{text!r} is not the name of a ProfiledJob: write NAME or NAMESPACE/NAME")
     kind = first.lower().removesuffix(f".{GROUP}").removesuffix(f".{VERSION}")
-    return JobKey(namespace if not first or kind in _KINDS else first, name)
+    space = namespace if not first or kind in _KINDS else first
+    if _NAME.fullmatch(name) is None or not is_namespace(space):
+        raise CliError(f"{text!r} is not the name of a ProfiledJob: write NAME or NAMESPACE/NAME")
+    return JobKey(space, name)

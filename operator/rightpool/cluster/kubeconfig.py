@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rightpool.cluster.official_client import kubernetes_config
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that gives out credentials."""
+
+    command: str
+    """As the kubeconfig has it."""
+    hint: str
+    """How to install it, in words of the kubeconfig; empty where it has none."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is not on the path. One that is named by a relative path counts as there: it is relative to its
+        kubeconfig."""
+        named = os.sep in self.command and not Path(self.command).is_absolute()
+        return not named and shutil.which(self.command) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +38,8 @@ class Kubeconfig:
     """The namespace of each context by its name; empty if it has none."""
     current: str | None
     """The current context of the first file that has one, as for kubectl; the client library takes the last one's."""
+    programs: Mapping[str, Program]
+    """What the user of a context gets credentials from, by the name of the context; only of those that have one."""
 
     @property
     def path(self) -> str:
@@ -30,11 +50,19 @@ class Kubeconfig:
 def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
     """Read the files. Raises ValueError if they can't be read."""
     namespaces: dict[str, str] = {}
+    programs: dict[str, Program] = {}
     try:
         merger = kubernetes_config.kube_config.KubeConfigMerger(os.pathsep.join(str(file) for file in files))
+        users = {node.value["name"]: node.value.get("user") or {} for node in merger.config.value.get("users") or ()}
         for node in merger.config.value["contexts"]:
-            namespaces[str(node.value["name"])] = str((node.value.get("context") or {}).get("namespace") or "")
+            name, context = str(node.value["name"]), node.value.get("context") or {}
+            namespaces[name] = str(context.get("namespace") or "")
+            asked = (users.get(context.get("user")) or {}).get("exec")
+            if asked:
+                programs[name] = Program(str(asked["command"]), str(asked.get("installHint") or "").strip())
         contexts = [merger.config_files[path].get("current-context") for path in merger.paths]
+    except (AttributeError, KeyError, TypeError) as error:  # it takes any YAML for one, and says what Python says
+        raise ValueError(f"{os.pathsep.join(map(str, files))} is not a kubeconfig: it has other fields") from error
     except Exception as error:  # the library does not document its exceptions for invalid files
         raise ValueError(f"{os.pathsep.join(map(str, files))} is not a kubeconfig: {error}") from error
-    return Kubeconfig(tuple(files), namespaces, next((str(name) for name in contexts if name), None))
+    return Kubeconfig(tuple(files), namespaces, next((str(name) for name in contexts if name), None), programs)

@@ -11,6 +11,7 @@ import yaml
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out, connected
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
+from rightpool.cluster.kubeconfig import read_kubeconfig
 
 
 def write(path: Path, *contexts: tuple[str, str], current: str | None = None) -> Path:
@@ -49,6 +50,34 @@ def test_the_current_context_and_its_namespace(tmp_path: Path) -> None:
     path = write(tmp_path / "config", ("one", ""), ("two", "research"), current="two")
     with connected(options("--kubeconfig", str(path))) as connection:
         assert (host_of(connection), connection.namespace) == ("http://two.invalid:1", "research")
+
+
+@pytest.mark.parametrize("text", ["- a", "abc", "contexts: [a]", "contexts: 1", "contexts: [{name: a, context: b}]"])
+def test_yaml_that_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with (
+        pytest.raises(CliError, match="config is not a kubeconfig: it has other fields"),
+        connected(options("--kubeconfig", str(path))),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("hint", ["", "see the cloud's page\n"])
+def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: str) -> None:
+    """The client library would log that, and ask the cluster without any."""
+    path = write(tmp_path / "config", ("one", ""), ("two", ""), current="one")
+    body = yaml.safe_load(path.read_text())
+    body["users"][0]["user"] = {"exec": {"command": "cloud-auth", "installHint": hint}}
+    body["users"][1]["user"] = {"exec": {"command": "./cloud-auth"}}
+    path.write_text(yaml.safe_dump(body))
+    advice = r": install it \(see the cloud's page\)$" if hint else ": install it$"
+    with (
+        pytest.raises(CliError, match=f"context one gets its credentials from cloud-auth{advice}"),
+        connected(options("--kubeconfig", str(path))),
+    ):
+        pass
+    assert read_kubeconfig([path]).programs["two"].missing is False, "it is beside the kubeconfig"
 
 
 def test_another_context_and_namespace(tmp_path: Path) -> None:

@@ -71,7 +71,16 @@ def test_an_operators_namespace_that_is_none_is_refused(command: str, capsys: py
         assert "--operator-namespace" in message and "is not the name of a namespace" in message
 
 
-@pytest.mark.parametrize("text", ["", "/", "pj/", "vision/"])
+def test_a_job_is_looked_for_in_what_may_be_a_namespace(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty one is what a script has that has lost it."""
+    for text in ("", "*", "../a", "A"):
+        message = refused(("top", "--namespace"), text, capsys)
+        assert "-n/--namespace" in message and "is not the name of a namespace" in message
+
+
+@pytest.mark.parametrize(
+    "text", ["", "/", "pj/", "vision/", "a/b/c", "pj/vision/a", "../a", "A", "a b", "-a", "a.", "%2e%2e", "a" * 254]
+)
 def test_a_job_without_a_name(text: str) -> None:
     with pytest.raises(CliError, match="is not the name of a ProfiledJob"):
         job_key(text, "vision")
