@@ -114,7 +114,7 @@ class OutlookStatus(Record):
     """Share of the samples that are done."""
 
     finish_at: UnixTime | None = None
-    """When the job will be done."""
+    """When the job will be done. Absent also where that is after the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from rightpool.api.quantities import format_quantity, format_ratio
 MAX_COUNT: Final = 10**9
 """Beyond what counts in a status can be."""
 
+LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""Unix seconds of the last day that can be written as a time."""
+
 DIGITS: Final = 6
 """Of what the operator goes on computing with: half a millionth is far below what a window can tell."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.estimate import Estimate
+from rightpool.api.units import LAST_MOMENT
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job
 
@@ -23,7 +24,7 @@ class Forecast:
     """Share of `progress.totalSamples` that is done, 0-1."""
 
     finish_at: float | None = None
-    """Unix seconds, at the present rate."""
+    """Unix seconds, at the present rate. None also where that is after the year 9999."""
 
     time_left: float | None = None
     """Seconds to the deadline; negative after it."""
@@ -62,7 +63,7 @@ def forecast(job: Job, rate: Estimate | None, now: float) -> Forecast:
         over = _misses(rate, price / HOUR * left / money)
     return Forecast(
         progress=done / work,
-        finish_at=now + seconds,
+        finish_at=now + seconds if now + seconds < LAST_MOMENT else None,
         time_left=time,
         late=None if time is None else _misses(rate, math.inf if time <= 0.0 else left / time),
         money_left=money,

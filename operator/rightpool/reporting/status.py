@@ -179,9 +179,10 @@ def _outlook(job: Job, context: Context) -> OutlookStatus | None:
     """None where the job does not say how much work it has, or its rate is not known."""
     current = None if context.assessment is None or complete_profile(job) is None else context.assessment.current
     rest = forecast(job, None if current is None else current.throughput, context.now)
-    if rest.progress is None or rest.finish_at is None:
+    if rest.progress is None:
         return None
-    return OutlookStatus(progress=rest.progress, finish_at=math.floor(rest.finish_at))
+    ends = None if rest.finish_at is None else math.floor(rest.finish_at)
+    return OutlookStatus(progress=rest.progress, finish_at=ends)
 
 
 def _per_million(job: Job) -> float | None:

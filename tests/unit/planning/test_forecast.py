@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 
 from rightpool.api.account import Account
 from rightpool.api.estimate import Estimate
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.forecast import forecast
 from rightpool.planning.job import Job
-from tests.unit.planning.jobs import NOW, changed, running, spec
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.status import draft_status
+from rightpool.reporting.stored_job import StoredJob, packed
+from tests.unit.planning.jobs import NOW, POOLS, assess, changed, running, spec
 
 RATE = Estimate(1000.0, 0.1)
 DONE = 1000.0 * 86_400.0  # the job of these tests has run for a day
@@ -28,11 +33,28 @@ def job(hours: float | None = None, left: float = 3_600_000.0, budget: str | Non
     return running(made=made, **fields)
 
 
+def status_of(job: Job) -> Mapping[str, Any]:
+    """In wire form."""
+    context = Context(assess(job, POOLS, PlacementPolicySpec(), NOW), POOLS["a100"].price, True, NOW)
+    return draft_status(StoredJob(job, packed({}), None, ""), job, context).body
+
+
 def test_progress_and_the_end() -> None:
     rest = forecast(job(), RATE, NOW)
     assert rest.progress == pytest.approx(DONE / (DONE + 3_600_000), rel=0.01)
     assert rest.finish_at == pytest.approx(NOW + 3600, abs=60)
     assert (rest.time_left, rest.late, rest.money_left, rest.over) == (None, None, None, None)
+
+
+def test_an_end_that_no_calendar_has_is_not_told() -> None:
+    """Who writes some large number for a job without an end must not be without a status for that."""
+    endless = running(made=spec(progress={"totalSamples": 10**18}, targets={"deadline": "2100-01-01T00:00:00Z"}))
+    for rate in (RATE, Estimate(1e-300, 0.1)):
+        rest = forecast(endless, rate, NOW)
+        assert rest.finish_at is None and rest.progress is not None and rest.late == pytest.approx(1.0)
+    body = status_of(endless)
+    assert body["outlook"].keys() == {"progress"}
+    assert "the deadline is 2100-01-01T00:00:00Z" in str(body["conditions"])
 
 
 def test_a_deadline_is_as_likely_missed_as_not_where_the_time_is_what_is_needed() -> None:
