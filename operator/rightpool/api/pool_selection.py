@@ -15,7 +15,19 @@ from rightpool.api.variant import MAX_VARIANTS, Variant
 
 MAX_POOLS: Final = 64
 
-PoolName = Annotated[str, Field(min_length=1, max_length=63)]
+PoolName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=63,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "must be the name of one AcceleratorPool, without wildcards: write each name, or use pools.selector",
+            )
+        ),
+    ),
+]
 
 
 class PoolSelection(ApiModel):

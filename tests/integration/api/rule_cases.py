@@ -114,6 +114,20 @@ JOB_CASES: Final = (
     ),
     Case("queue without a name", JOB, {"spec.queueName": ""}, "spec.queueName", "must be the name of a LocalQueue"),
     Case(
+        "pools denied by a wildcard",
+        JOB,
+        {"spec.placement": {"pools": {"deny": ["tpu-v5e", "a100*"]}}},
+        "spec.placement.pools.deny[1]",
+        "must be the name of one AcceleratorPool, without wildcards: write each name, or use pools.selector",
+    ),
+    Case(
+        "pools allowed by a wildcard",
+        JOB,
+        {"spec.placement": {"pools": {"allow": ["a1?0"]}}},
+        "spec.placement.pools.allow[0]",
+        "must be the name of one AcceleratorPool, without wildcards: write each name, or use pools.selector",
+    ),
+    Case(
         "pool allowed and denied",
         JOB,
         {"spec.placement": {"pools": {"allow": ["a10g", "a100"], "deny": ["a100"]}}},
