@@ -132,7 +132,8 @@ def by_pool(candidates: Iterable[Candidate]) -> str:
         return rejection is not None and rejection.reason is RejectionReason.POOL_DENIED, name
 
     left_out = [name for name in sorted(first) if isinstance(first[name].rejection, PoolNotAllowed)]
-    others = [_placed_text(first[name]) for name in sorted(first.keys() - left_out, key=rank)]
+    texts = (_placed_text(first[name]) for name in sorted(first.keys() - left_out, key=rank))
+    others = list(dict.fromkeys(texts))  # what rules out all of them, such as a budget, names none
     shown, rest = others[:MOST_POOLS], len(others) - MOST_POOLS
     if rest > 0:
         shown.append(f"and {rest} more pools")

@@ -167,7 +167,7 @@ def rejection_text(rejection: kinds.Rejection) -> str:
             needs = "nothing may be spent any more" if cost is None else f"the rest costs {dollars(cost)}"
             return f"{needs}, and {dollars(rejection.left)} of targets.budget are left"
         case kinds.BudgetSpent():
-            return f"targets.budget {dollars(rejection.budget)} is spent"
+            return f"targets.budget {dollars(rejection.budget)} is spent: raise it"
         case kinds.SpecificationsMissing():
             return (
                 f"{rejection.here} and {rejection.there} have no precision in common in the catalog, or one has no "

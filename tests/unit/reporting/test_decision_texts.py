@@ -6,6 +6,7 @@ from sys import modules
 
 import pytest
 
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.evaluate import rejection as kinds
 from rightpool.planning.evaluate.rejection import Compared, Rejection, RejectionReason
 from rightpool.planning.evidence import CoolingDown, Limit, RunsShortly
@@ -13,7 +14,18 @@ from rightpool.prediction.predictor import Origin
 from rightpool.reporting.candidate_texts import predicted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.rejection_texts import rejection_text
-from tests.unit.planning.jobs import NOW, decision_and_text, find, judged, running
+from tests.unit.planning.jobs import (
+    NOW,
+    POOLS,
+    assess,
+    decided_text,
+    decision_and_text,
+    find,
+    fresh,
+    judged,
+    running,
+    spec,
+)
 from tests.unit.reporting.words import words_of
 
 
@@ -40,6 +52,12 @@ def test_every_reason_of_the_api_is_one_of_a_kind() -> None:
 @pytest.mark.parametrize("kind", list(leaves(Limit)), ids=lambda kind: kind.__name__)
 def test_every_limit_has_words(kind: type[Limit]) -> None:
     assert limit_text(kind(*range(1, len(fields(kind)) + 1)), NOW)
+
+
+def test_what_rules_out_all_pools_is_said_once_with_its_remedy() -> None:
+    pools = {name: POOLS[name] for name in ("a100", "a10g")}
+    made = assess(fresh("j", spec(8, targets={"budget": "0"})), pools, PlacementPolicySpec(), NOW)
+    assert decided_text(made) == "no pool can take the job: targets.budget $0 is spent: raise it"
 
 
 def test_what_is_stored_is_true_when_it_is_read_later() -> None:
