@@ -46,7 +46,15 @@ _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _DAY: Final[Schema] = {"type": "string", "format": "date"}
 _NUMBERS: Final[Schema] = {"type": "object", "additionalProperties": _NUMBER}
 
-_DECIMALS: Final = (units.Quantity, units.SignedQuantity, units.Dollars, units.Balance, units.Seconds, units.Share)
+_DECIMALS: Final = (
+    units.Quantity,
+    units.SignedQuantity,
+    units.Figure,
+    units.Dollars,
+    units.Balance,
+    units.Seconds,
+    units.Share,
+)
 _ESTIMATE: Final = frozenset({"median", "low", "high", "sd"}) | Premise.names_of(units.Quantity)
 
 

@@ -358,7 +358,7 @@ def test_chips_of_pods_that_may_not_be_listed_are_missing_and_ready_says_why() -
     assert (ready["status"], ready["reason"]) == ("True", "PodsNotCounted")
     assert ready["message"] == (
         "2 nodes with 16 chips; those that other pods use are not known and count as free, because the operator may "
-        "not list pods (pods is forbidden): give its ServiceAccount that right in all namespaces"
+        "not list pods (pods is forbidden): give its ServiceAccount that right"
     )
 
 

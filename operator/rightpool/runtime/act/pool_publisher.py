@@ -185,7 +185,7 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
             return PoolConditionType.READY, "True", Reason.NODES_READY, ready
         unknown = (
             f"{ready}; those that other pods use are not known and count as free, because the operator may not list "
-            f"pods ({fleet.refused}): give its ServiceAccount that right in all namespaces"
+            f"pods ({fleet.refused}): give its ServiceAccount that right"
         )
         return PoolConditionType.READY, "True", Reason.PODS_NOT_COUNTED, unknown
     matching = sum(owner == name for owner in fleet.inventory.owners.values())
