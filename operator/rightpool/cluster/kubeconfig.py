@@ -58,7 +58,7 @@ def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
             name, context = str(node.value["name"]), node.value.get("context") or {}
             namespaces[name] = str(context.get("namespace") or "")
             asked = (users.get(context.get("user")) or {}).get("exec")
-            if asked:
+            if asked and asked.get("command"):
                 programs[name] = Program(str(asked["command"]), str(asked.get("installHint") or "").strip())
         contexts = [merger.config_files[path].get("current-context") for path in merger.paths]
     except (AttributeError, KeyError, TypeError) as error:  # it takes any YAML for one, and says what Python says

@@ -70,6 +70,8 @@ def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: s
     body = yaml.safe_load(path.read_text())
     body["users"][0]["user"] = {"exec": {"command": "cloud-auth", "installHint": hint}}
     body["users"][1]["user"] = {"exec": {"command": "./cloud-auth"}}
+    body["users"].append({"name": "three", "user": {"exec": {"args": ["a"]}}})
+    body["contexts"].append({"name": "three", "context": {"cluster": "one", "user": "three"}})
     path.write_text(yaml.safe_dump(body))
     advice = r": install it \(see the cloud's page\)$" if hint else ": install it$"
     with (
