@@ -19,13 +19,15 @@ class Program:
     """As the kubeconfig has it."""
     hint: str
     """How to install it, in words of the kubeconfig; empty where it has none."""
+    path: str | None
+    """The PATH that the kubeconfig runs it with; None for that of this process."""
 
     @property
     def missing(self) -> bool:
         """Whether it is not on the path. One that is named by a relative path counts as there: it is relative to its
         kubeconfig."""
         named = os.sep in self.command and not Path(self.command).is_absolute()
-        return not named and shutil.which(self.command) is None
+        return not named and shutil.which(self.command, path=self.path) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
             namespaces[name] = str(context.get("namespace") or "")
             asked = (users.get(context.get("user")) or {}).get("exec")
             if asked and asked.get("command"):
-                programs[name] = Program(str(asked["command"]), str(asked.get("installHint") or "").strip())
+                path = next((str(one["value"]) for one in asked.get("env") or () if one["name"] == "PATH"), None)
+                programs[name] = Program(str(asked["command"]), str(asked.get("installHint") or "").strip(), path)
         contexts = [merger.config_files[path].get("current-context") for path in merger.paths]
     except (AttributeError, KeyError, TypeError) as error:  # it takes any YAML for one, and says what Python says
         raise ValueError(f"{os.pathsep.join(map(str, files))} is not a kubeconfig: it has other fields") from error

@@ -71,7 +71,11 @@ def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: s
     body["users"][0]["user"] = {"exec": {"command": "cloud-auth", "installHint": hint}}
     body["users"][1]["user"] = {"exec": {"command": "./cloud-auth"}}
     body["users"].append({"name": "three", "user": {"exec": {"args": ["a"]}}})
-    body["contexts"].append({"name": "three", "context": {"cluster": "one", "user": "three"}})
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "cloud-auth").touch(mode=0o755)
+    env = [{"name": "PATH", "value": str(tmp_path / "own")}]
+    body["users"].append({"name": "four", "user": {"exec": {"command": "cloud-auth", "env": env}}})
+    body["contexts"] += [{"name": name, "context": {"cluster": "one", "user": name}} for name in ("three", "four")]
     path.write_text(yaml.safe_dump(body))
     advice = r": install it \(see the cloud's page\)$" if hint else ": install it$"
     with (
@@ -79,7 +83,9 @@ def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: s
         connected(options("--kubeconfig", str(path))),
     ):
         pass
-    assert read_kubeconfig([path]).programs["two"].missing is False, "it is beside the kubeconfig"
+    programs = read_kubeconfig([path]).programs
+    assert not programs["two"].missing, "it is beside the kubeconfig"
+    assert not programs["four"].missing, "the kubeconfig has a PATH for it"
 
 
 def test_another_context_and_namespace(tmp_path: Path) -> None:
