@@ -36,6 +36,8 @@ from rightpool.simulation.noise import BY_POOL, NOISES
 WINDOW: Final = 300.0
 STEP: Final = 10.0
 READINGS: Final = int(WINDOW / STEP)
+# Readings between the last window before a move and the first one after it: half a window, and a restart.
+AWAY: Final = 20
 # Price and speed, by which the new pool differs.
 RIGHT: Final = (0.85, 1.0)
 WRONG: Final = (0.75, 0.6)
@@ -50,18 +52,20 @@ THERE: Final = Revision(2, Placement("there", 4, 1), cost_per_hour=12.0)
 def trial(draw: np.random.Generator, noise: str, wait: int, change: tuple[float, float]) -> tuple[bool, int]:
     """Whether the move was undone, and windows until the verdict."""
     price, speed = change
-    before_move, after_move = wait * READINGS, MOST_WINDOWS * READINGS
+    before_move, after_move = wait * READINGS, AWAY + MOST_WINDOWS * READINGS
     factors = NOISES[noise](draw, before_move + after_move, STEP)
     if noise in BY_POOL:
         factors[before_move:] = NOISES[noise](draw, after_move, STEP)
-    windows = 1000.0 * factors.reshape(-1, READINGS).mean(axis=1)
-    windows[wait:] *= speed
-    return judged(windows[:wait].tolist(), windows[wait:].tolist(), price)
+    sides = factors[:before_move], speed * factors[before_move + AWAY :]
+    before, after = (1000.0 * side.reshape(-1, READINGS).mean(axis=1) for side in sides)
+    return judged(before.tolist(), after.tolist(), price, AWAY * STEP)
 
 
-def judged(rates_before: Sequence[float], rates_after: Sequence[float], price: float) -> tuple[bool, int]:
+def judged(
+    rates_before: Sequence[float], rates_after: Sequence[float], price: float, away: float = 0.0
+) -> tuple[bool, int]:
     """Whether a move to this share of the price is undone, and windows until the verdict. rates: of the windows before
-    the move and after it, samples a second."""
+    the move and after it, samples a second; away: seconds between these."""
     variation: Variation | None = None
     at = 0.0
     for rate in rates_before:
@@ -82,6 +86,7 @@ def judged(rates_before: Sequence[float], rates_after: Sequence[float], price: f
         baseline_rates=variation.recent[-MAX_BASELINE_RATES:],
         stopped_at=at,
     )
+    at += away
     for number, rate in enumerate(rates_after, 1):
         at += WINDOW
         variation = counted(variation, 2, rate, at, WINDOW)
