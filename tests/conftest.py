@@ -6,6 +6,7 @@ import gc
 import os
 import uuid
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ settings.register_profile(
     "rightpool", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )
 settings.load_profile("rightpool")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests of programs whose framework is not installed. To import it here takes seconds in each process, and
+    only the programs need it."""
+    for framework in ("torch", "jax"):
+        if find_spec(framework) is None:
+            skip = pytest.mark.skip(reason=f"{framework} is not installed")
+            for item in items:
+                if item.get_closest_marker(framework):
+                    item.add_marker(skip)
 
 
 def pytest_collection_finish() -> None:
