@@ -70,7 +70,6 @@ def quality(page: Page, field: str) -> list[str]:
 def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(
     torch_host: ForkHost, pod: Pod, per_step: int | None
 ) -> None:
-    pytest.importorskip("torch")
     progress = {} if per_step is None else {"progress": {"samplesPerStep": per_step}}
     job = running(made=spec(profiling={"interval": "10s", "window": "1m"}, **progress))
     window = RevisionWindow.of(job, 1)
@@ -102,7 +101,6 @@ def test_a_program_that_ceases_to_count_its_samples_keeps_a_throughput(
 
 @pytest.mark.torch
 def test_an_optimizer_that_comes_later_makes_steps_measured_and_none_twice(torch_host: ForkHost, pod: Pod) -> None:
-    pytest.importorskip("torch")
     found = [
         (made, page[contract.STEPS], quality(page, contract.STEPS))
         for made, page in pages(torch_host, pod, 3 * ["hand"] + 3 * ["rows"])

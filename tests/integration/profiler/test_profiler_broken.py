@@ -14,7 +14,6 @@ from rightpool import contract
 from tests.integration.profiler.comparison import STEPS, STEPS_UNTIL, same
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Pod
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 Environment = dict[str, str]

@@ -43,14 +43,12 @@ def compiled(pod: Pod, running: Popen[str] | Forked) -> float | None:
 
 @pytest.mark.torch
 def test_pytorch_that_compiles_each_step(torch_host: ForkHost, pod: Pod) -> None:
-    pytest.importorskip("torch")
     again = compiled(pod, torch_host.start(pod, _TORCH))
     assert again is not None and 0.0 < again < 1.0
 
 
 @pytest.mark.torch
 def test_pytorch_that_compiles_nothing_says_nothing(torch_host: ForkHost, pod: Pod) -> None:
-    pytest.importorskip("torch")
     eager = _TORCH.replace('torch.compile(net, backend="aot_eager", dynamic=False)', "net").replace(
         "torch._dynamo.reset()", "pass"
     )
@@ -59,6 +57,5 @@ def test_pytorch_that_compiles_nothing_says_nothing(torch_host: ForkHost, pod: P
 
 @pytest.mark.jax
 def test_jax_that_compiles_each_step(pod: Pod) -> None:
-    pytest.importorskip("jax")
     again = compiled(pod, pod.start("-c", _JAX))
     assert again is not None and 0.0 < again < 1.0

@@ -11,7 +11,6 @@ BY_PARTS = ("torch_ppo", "torch_ppo_shared", "torch_parts_loader")  # their mode
 
 @pytest.mark.jax
 def test_jax_programs() -> None:
-    pytest.importorskip("jax")
     found = run(one for one in read() if one.modules == "jax")
     assert judge(found)
     assert [one.recipe.name for one in found if not one.steps_ok] == []
@@ -20,7 +19,6 @@ def test_jax_programs() -> None:
 @pytest.mark.torch
 def test_torch_programs() -> None:
     """Those marked quick: the others show the same hooks in other company."""
-    pytest.importorskip("torch")
     found = run(one for one in read() if one.modules != "jax" and one.quick)
     assert judge(found)
     assert {one.recipe.name: one.samples for one in found if one.recipe.name in BY_PARTS} == {

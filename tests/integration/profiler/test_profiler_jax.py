@@ -13,7 +13,6 @@ from tests.integration.profiler.comparison import same
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Pod, free_port
 from tests.integration.profiler.forking import ForkHost
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 TRAIN = str(ROOT / "examples" / "training" / "train_jax.py")

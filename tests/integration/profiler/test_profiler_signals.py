@@ -7,7 +7,6 @@ import pytest
 from rightpool import contract
 from tests.integration.profiler.conftest import PATIENCE, Pod
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 # Steps until there is a line on its standard input, does as it says, and goes on.

@@ -82,7 +82,6 @@ def observed(host: ForkHost, pod: Pod, source: str) -> Iterator[Observed]:
 def test_steps_a_second_are_its_throughput_and_a_move_can_be_decided_on(
     request: pytest.FixtureRequest, pod: Pod, framework: str, source: str
 ) -> None:
-    pytest.importorskip(framework)
     *_, last = observed(request.getfixturevalue(f"{framework}_host"), pod, source)
     profile = last.profile
     assert profile is not None and profile.complete and profile.unit is WorkUnit.STEPS

@@ -14,7 +14,6 @@ from tests.integration.profiler.comparison import bare
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Page, Pod, free_port
 from tests.integration.profiler.test_profiler_broken import fail
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 TRAIN: Final = str(ROOT / "examples" / "training" / "train_torch.py")

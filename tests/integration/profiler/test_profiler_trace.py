@@ -23,7 +23,6 @@ from rightpool_profiler.traces.kept import Kept
 from tests.integration.profiler.conftest import ALL_STEPS, PATIENCE, Pod, free_port
 from tests.integration.profiler.forking import Forked, ForkHost
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 _PROGRAM: Final = """

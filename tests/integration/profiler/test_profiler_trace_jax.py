@@ -25,7 +25,6 @@ from rightpool_profiler.traces import xspace
 from tests.integration.profiler.conftest import PATIENCE, Pod, clean_environment
 from tests.integration.profiler.test_profiler_trace import chrome_trace, chrome_traces, sent, served
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 # Prints the losses bit by bit. The file named STOP ends it, at the step that LAST names, so that runs can be compared.

@@ -15,7 +15,6 @@ from tests.integration.profiler.conftest import Pod
 from tests.integration.profiler.test_profiler_trace import chrome_trace, served
 from tests.integration.profiler.test_profiler_trace_jax import Program, capturing
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 # A thread that computes beside the one that trains.

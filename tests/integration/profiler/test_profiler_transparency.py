@@ -14,7 +14,6 @@ import pytest
 from tests.integration.profiler.comparison import STEPS, same
 from tests.integration.profiler.conftest import Pod, clean_environment
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.jax
 
 

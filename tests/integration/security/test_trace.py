@@ -25,14 +25,13 @@ from rightpool.contract import ANNOTATION_TRACE, SIDECAR_CONTAINER
 
 from ..chart.release import DEV_POOL, Release, eventually
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 ROOT: Final = Path(__file__).parents[3]
 NAMESPACE: Final = "prod"
 SECONDS: Final = 600
 JOB: Final = "traced"
-_PACKAGES: Final = Path(torch.__file__).parents[1]
+_PACKAGES: Final = Path(pytest.__file__).parents[1]
 _PROGRAM: Final = """
 import time, torch
 torch.set_num_threads(1)
