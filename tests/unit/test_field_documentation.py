@@ -25,7 +25,8 @@ def name_of(node: ast.expr) -> str:
 
 def is_record(node: ast.ClassDef) -> bool:
     """Whether it is a dataclass or a named tuple, and public."""
-    made = "dataclass" in map(name_of, node.decorator_list) or "NamedTuple" in map(name_of, node.bases)
+    names = map(name_of, [*node.decorator_list, *node.bases])
+    made = not {"dataclass", "value_object", "NamedTuple"}.isdisjoint(names)
     return made and not node.name.startswith("_")
 
 
@@ -72,7 +73,9 @@ def test_every_public_field_is_documented() -> None:
         ("    chips: ClassVar[int]\n", None),
     ],
 )
-@pytest.mark.parametrize("head", ["@dataclass(frozen=True)\nclass Size:\n", "class Size(NamedTuple):\n"])
+@pytest.mark.parametrize(
+    "head", ["@dataclass(frozen=True)\nclass Size:\n", "@value_object\nclass Size:\n", "class Size(NamedTuple):\n"]
+)
 def test_what_lacks_documentation_is_found(head: str, body: str, lacks: bool | None) -> None:
     found = [says_nothing(name, text) for name, _, text in fields(head + body)]
     assert found == ([] if lacks is None else [lacks])

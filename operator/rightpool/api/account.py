@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -22,13 +22,14 @@ from rightpool.api.units import (
     UnixTime,
     write_money,
 )
+from rightpool.api.value_object import value_object
 
 
 def _is_zero(value: float) -> bool:
     return value < 0.0005  # as it would be written
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Account(Record):
     """What the job costs, dollars."""
 

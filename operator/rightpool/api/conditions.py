@@ -6,7 +6,6 @@ Types and reasons are part of the API: scripts and alerts match on them. A messa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from math import floor
 from typing import Annotated, Any, Final, Literal
@@ -16,6 +15,7 @@ from pydantic import ConfigDict, Field
 from rightpool.api.model import keyed_by
 from rightpool.api.record import Record
 from rightpool.api.units import UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_MESSAGE: Final = 32768
 LIST_OF_CONDITIONS: Final[dict[str, Any]] = keyed_by("type")
@@ -218,7 +218,7 @@ class Reason(StrEnum):
     MEASUREMENT_CONTRADICTORY = "MeasurementContradictory"  # rates do not fit each other, or the chip is another one
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Condition(Record):
     """One observation about an object, as in metav1.Condition."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import not_
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from pydantic import Field
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
 from rightpool.api.units import NO_MONEY, WORD, Balance, Count, Dollars, Quantity, UnixTime, write_money
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 
@@ -18,7 +19,7 @@ def _free(dollars: float) -> bool:
     return write_money(dollars) == NO_MONEY  # as it would be read
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Counterfactual(Record):
     """Where a job would be without its moves. Absent while it is there.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import not_
 from typing import Annotated, Any, Final
 
@@ -24,6 +23,7 @@ from rightpool.api.model import ATOMIC
 from rightpool.api.premise import Premises
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity, write_quantity
+from rightpool.api.value_object import value_object
 
 Z80: Final = 1.2815515655446004
 """Standard normal quantile of the 80% interval's upper end."""
@@ -53,7 +53,7 @@ def _write_loadings(loadings: Loadings) -> dict[str, str]:
     return {name: write_quantity(loading) for name, loading in loadings}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Estimate(Record):
     """A predicted number with its 80% interval. Its logarithm is normal.
 

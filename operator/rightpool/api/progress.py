@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Quantity, Seconds, Total, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobProgress(Record):
     """Work that the job has done. What a restart repeats counts once."""
 

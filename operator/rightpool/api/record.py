@@ -1,4 +1,4 @@
-"""The base of what a status is made of: frozen dataclasses for planning to work with, which pydantic reads and writes.
+"""The base of what a status is made of: value objects for planning to work with, which pydantic reads and writes.
 
 Making one costs what a dataclass costs and checks nothing: the operator's own values are right by construction. What is
 read from the wire is checked field by field.

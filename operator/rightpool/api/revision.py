@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field, WithJsonSchema
@@ -10,12 +9,13 @@ from pydantic import Field, WithJsonSchema
 from rightpool.api.placement import Placement
 from rightpool.api.record import INLINE, Record
 from rightpool.api.units import Count, Quantity, UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_REVISION: Final = 99_999
 """Of a job's Revisions. Names of children have room for five digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Revision(Record):
     """A placement of a job, and what it was made from."""
 

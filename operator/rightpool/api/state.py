@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -21,6 +21,7 @@ from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
 from rightpool.api.units import Count, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 
 
@@ -32,7 +33,7 @@ def _is_empty(account: Account) -> bool:
     return account.empty
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobState(Record):
     """The part of a job's status that the operator goes on from. Nothing else is remembered from cycle to cycle."""
 

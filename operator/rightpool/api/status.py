@@ -17,13 +17,14 @@ from rightpool.api.record import INLINE, Record
 from rightpool.api.state import JobState
 from rightpool.api.traits import ModelTraits
 from rightpool.api.units import WORD, Figure, Quantity, Share, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_CONDITIONS: Final = 16
 MAX_DERIVED: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ProfileStatus(Record):
     """What the job does to its chips, over a window on one Revision. A field that was not measured is absent."""
 
@@ -117,7 +118,7 @@ class OutlookStatus(Record):
     """When the job will be done. Absent also where that is after the year 9999."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ColumnsStatus(Record):
     """What `kubectl get` shows in few words. Nothing is computed from these.
 
@@ -155,7 +156,7 @@ class ColumnsStatus(Record):
     """Percentage of the cost for the same work that the move would save."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Recommendation(Record):
     """What the operator would do, or is about to do."""
 
@@ -190,7 +191,7 @@ class Recommendation(Record):
     """The evidence in numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ProfiledJobStatus(Record):
     """What the operator knows and does."""
 

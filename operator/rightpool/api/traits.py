@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from pydantic import Field
 from rightpool.api.altered import altered
 from rightpool.api.record import INLINE, Record
 from rightpool.api.units import Quantity
+from rightpool.api.value_object import value_object
 from rightpool.contract import MODEL_DEGREES, MODEL_PRECISIONS
 
 # Beyond these no model is measured; the page of a pod is untrusted.
@@ -19,7 +19,7 @@ _MOST_FLOPS: Final = 1e27
 _MOST_PROCESSES: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Parallelism(Record):
     """Degrees of parallelism over the processes of the job. None where the program does not say."""
 
@@ -36,7 +36,7 @@ class Parallelism(Record):
     """Stages of layers."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ModelTraits(Record):
     """What the program says of its model. What it does not say is absent."""
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Count, Figure, Quantity, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_RECENT: Final = 24
@@ -58,7 +59,7 @@ class SlowStart(Record):
         return math.ceil(self.seconds / window - _ROUNDED)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Variation(Record):
     """What the newest windows of a Revision were measured at, and how much such measurements differ by themselves."""
 

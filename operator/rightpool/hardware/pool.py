@@ -6,10 +6,11 @@ from typing import Any
 
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import Slice
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OpenNode:
     """What is given out as one: a node with free chips, or a slice of which every host is free."""
 

@@ -7,6 +7,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import REPAIRS
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evidence import Evidence, Limit
 
@@ -102,7 +103,7 @@ class Held:
     """What is done after that."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Decision:
     """What is to be done about a job, by type and numbers; reporting/decision_texts.py says it in words."""
 

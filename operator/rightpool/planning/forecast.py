@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.units import LAST_MOMENT
+from rightpool.api.value_object import value_object
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job
 
@@ -16,7 +16,7 @@ SURE: Final = 0.8
 """Probability from which on a target is said to be missed in the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Forecast:
     """As of one moment. What is not declared or not known is None."""
 

@@ -1,7 +1,7 @@
 """A job: the user's spec, the persisted state and what is observed now, kept apart."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -13,6 +13,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.trace import TraceRequest
 from rightpool.api.traits import Parallelism
+from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.revision import ChildRefusal, RevisionState, VariantRefusal
@@ -100,7 +101,7 @@ class Observed(NamedTuple):
 NOT_OBSERVED: Final = Observed()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Job:
     """One ProfiledJob."""
 

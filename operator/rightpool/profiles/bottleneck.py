@@ -6,10 +6,10 @@ does not change its diagnosis with every window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.profile import Profile
@@ -32,7 +32,7 @@ class Bottleneck(StrEnum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Diagnosis:
     """What limits a job, and why."""
 
@@ -48,7 +48,7 @@ class Diagnosis:
 HYSTERESIS: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Case:
     """What is known when a job is diagnosed."""
 

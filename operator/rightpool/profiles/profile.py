@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.profiles.consistency import Inconsistency, inconsistencies
 from rightpool.profiles.sample import PER_STEP, Field, Quality, RevisionKey
@@ -75,7 +76,7 @@ class Reading(NamedTuple):
     """Whether it is measured or derived."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Profile:
     """The behaviour of one Revision over a window."""
 

@@ -1,11 +1,12 @@
 """A sample: one reading of a Revision's pods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from rightpool.api.traits import ModelTraits
+from rightpool.api.value_object import value_object
 
 # Beyond these nothing of a job is measured, and arithmetic over- and underflows.
 SMALLEST: Final = 1e-12
@@ -108,7 +109,7 @@ class RevisionKey(NamedTuple):
     """Its number, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Sample:
     """One reading of a Revision's pods."""
 

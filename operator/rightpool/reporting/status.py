@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from rightpool.api.status import (
     measured_now,
 )
 from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.accounting.progress import goodput, progress_of
@@ -67,7 +67,7 @@ EXPECTED: Final = tuple(field for field in FIELDS.values() if field is not Field
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StatusDraft:
     """A status that could be written."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -18,6 +18,7 @@ from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
 from rightpool.api.units import read_unix_time
+from rightpool.api.value_object import value_object
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.planning.evaluate.shape import selected_nodes, selecting_keys
@@ -37,7 +38,7 @@ _TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StoredJob:
     """A ProfiledJob as it is stored."""
 

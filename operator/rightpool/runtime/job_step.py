@@ -10,6 +10,7 @@ from typing import Final
 
 from rightpool.api.altered import altered
 from rightpool.api.state import JobState
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.calibration import uncalibrated
 from rightpool.planning.evaluate.assessment import Assessment
@@ -46,7 +47,7 @@ _BESIDE_BOOKS: Final = attrgetter(
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Step:
     """One job in one cycle."""
 

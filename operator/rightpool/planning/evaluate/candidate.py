@@ -1,16 +1,15 @@
 """A candidate: a placement with its estimate, its cost, and a verdict."""
 
-from dataclasses import dataclass
-
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.evaluate.flops import PeakExceeded
 from rightpool.planning.evaluate.rejection import Rejection
 from rightpool.prediction.predictor import Origin
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Candidate:
     """One row of an evaluation, made for who asks: to explain, to recommend, or because it is taken."""
 

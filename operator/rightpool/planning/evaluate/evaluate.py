@@ -17,6 +17,7 @@ import numpy as np
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.planning.decision import Decision
 from rightpool.planning.evaluate.enumerate import nearest, sizes
 from rightpool.planning.evaluate.evaluation import NOTHING, Evaluated, Evaluation, EvaluationBatch, UnmeasuredOptions
@@ -72,7 +73,7 @@ def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: Evalua
         return _isolated(fleet, predictor, jobs[:half], batch) | _isolated(fleet, predictor, jobs[half:], batch)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Part:
     """A job's part in the making."""
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 
 
 class RejectionReason(StrEnum):
@@ -268,7 +269,7 @@ class SpecificationsMissing(Rejection):
     """That of the chip that it would have."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Gap:
     """What is missing to decide by measurements. The fields that belong to the reason are set."""
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from rightpool.api.action import Action
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
+from rightpool.api.value_object import value_object
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.job import Job
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EnsureRevision:
     """The child of this Revision exists. Never while another Revision has pods."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rightpool.api.conditions import Reason
+from rightpool.api.value_object import value_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class EndingPod:
     """Unix seconds when its grace period is over."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RevisionState:
     """What the cluster shows of a Revision's child."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from rightpool.api.conditions import Reason
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Price
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.job import Job
@@ -16,7 +16,7 @@ UNDER_WAY: Final = frozenset({Reason.MOVING, Reason.RESIZING, Reason.UPDATING, R
 """Reasons of a decision that is being carried out."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Context:
     """What a job's conditions depend on besides the job."""
 
@@ -42,7 +42,7 @@ class Context:
     """That figures of the chips are estimated, and the remedy; None where they are not."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Statement:
     """A condition without its type and times."""
 

@@ -15,6 +15,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.quantities import parse_count
 from rightpool.api.revision import MAX_REVISION
 from rightpool.api.units import unix_time_of
+from rightpool.api.value_object import value_object
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.workloads.injection import OURS
@@ -49,7 +50,7 @@ class ContainerEnd:
     """Unix seconds; 0 where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PodFacts:
     """A Pod that has the label of a ProfiledJob."""
 
@@ -120,7 +121,7 @@ class PodFacts:
     """Unix seconds when a pod that is being deleted is to be gone, its grace period included."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildFacts:
     """The child of a Revision."""
 

@@ -7,19 +7,19 @@ registry, its field in `api.workload.Workload` and its rights in the chart, whic
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pods import Template
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildState:
     """The state of a child by its own spec and status.
 
