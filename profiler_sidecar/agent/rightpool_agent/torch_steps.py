@@ -193,7 +193,9 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
                 return
         if torch_graphs.newest is not None and torch_graphs.captures(optimizer):
             return
-        hooked = True
+        if not hooked:
+            hooked = True
+            _take_over()
         known = _optimizers.get(id(optimizer))
         if known is None:
             known = _meet(optimizer)
@@ -226,6 +228,17 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             torch_trace.on_step(wanted)
     except Exception:
         pass
+
+
+def _take_over() -> None:
+    """The first step of an optimizer that was made after the gradients has the batch of these."""
+    global _loader_rows, _loader_steps, _loader_missed
+    used, rows = _passes.handed_over()
+    if used:
+        torch_loader.used = True
+        _loader_missed = _loader_missed or rows is None
+        _loader_rows += rows or 0
+        _loader_steps += 1
 
 
 def _take_calls(known: Optimizer) -> bool:
