@@ -74,8 +74,17 @@ def find(closed: Any) -> Turns:
         trained = None  # steps are known all the same
     if walk.body is not None and (walk.apart or ((trained is None or walk.apart_inside) and _may_train(walk.body))):
         known = None
+    if trained is not None and _sometimes(walk.body or jaxpr, trained):
+        known = None
     products, trains = jax_traits.products(jaxpr), walk.unknown or walk.body is not None
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), products, handed_on, trained, trains, walk.others)
+
+
+def _sometimes(body: Any, trained: jax_parameters.Parameters) -> bool:
+    try:
+        return jax_parameters.sometimes(body, trained)
+    except Exception:
+        return True
 
 
 def _may_train(body: Any) -> bool:
@@ -176,9 +185,9 @@ class _Walk:
                 if source is not None:
                     origin[outer] = source
             return found
-        for branch in equation.params.get("branches", ()):
-            if _has_loop(jaxprs.opened(branch)):
-                self.loops = True
+        for branch in map(jaxprs.opened, equation.params.get("branches", ())):
+            found, _ = self.steps(branch, _renamed(equation.invars[1:], branch.invars, origin))
+            self.unknown = self.unknown or found > 0
         return 0, None
 
     def _scan(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
@@ -260,7 +269,3 @@ def _is_key(var: Any) -> bool:
 
 def _bytes(var: Any) -> float:
     return float(getattr(getattr(var.aval, "dtype", None), "itemsize", 0) or 0) * jaxprs.elements(var)
-
-
-def _has_loop(jaxpr: Any) -> bool:
-    return any(equation.primitive.name in ("scan", "while") for equation in jaxpr.eqns)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from . import jaxprs
+from . import jax_traits, jaxprs
 
 _MAX_EQUATIONS = 50_000
 _MAX_ROUNDS = 8  # through the body of a loop, until what depends on what is known
@@ -61,6 +61,8 @@ _REFERENCES = ("get", "swap", "addupdate", "ref_get", "ref_swap", "ref_addupdate
 Sources = tuple[int, int]
 Changed = list[tuple[Any, Sources]]  # what comes out
 _NONE: Sources = (0, 0)
+Kinds = collections.Counter[Any]
+Ways = dict[int, list[Any]]  # id(equation) → those of its branches that are taken
 
 
 class Parameters:
@@ -69,7 +71,7 @@ class Parameters:
     def __init__(self, arrays: list[Any]) -> None:
         self.count = sum(jaxprs.elements(one) for one in arrays)
         self.bytes = sum(jaxprs.elements(one) * int(one.aval.dtype.itemsize) for one in arrays)
-        self.kinds = collections.Counter(map(jaxprs.kind, arrays))
+        self.kinds: Kinds = collections.Counter(map(jaxprs.kind, arrays))
         by_dtype: dict[str, int] = {}
         for one in arrays:
             by_dtype[str(one.aval.dtype)] = by_dtype.get(str(one.aval.dtype), 0) + jaxprs.elements(one)
@@ -81,10 +83,12 @@ class Parameters:
     __hash__ = None  # type: ignore[assignment]
 
 
-def trained(closed: Any, outside: bool = False, without: frozenset[Any] = frozenset()) -> Parameters | None:
+def trained(
+    closed: Any, outside: bool = False, without: frozenset[Any] = frozenset(), ways: Ways | None = None
+) -> Parameters | None:
     """The parameters among what goes into this step, or into the body of a loop of steps; None if that is not clear.
-    outside: only those that no loop in it trains. without: arguments that are none of them. Raises whatever an unknown
-    form of it leads to."""
+    outside: only those that no loop in it trains. without: arguments that are none of them. ways: those that it takes
+    of several. Raises whatever an unknown form of it leads to."""
     jaxpr = jaxprs.opened(closed)
     kinds = {jaxprs.kind(var) for var in jaxpr.outvars}
     leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds and var not in without]
@@ -95,22 +99,52 @@ def trained(closed: Any, outside: bool = False, without: frozenset[Any] = frozen
         ends = zip(jaxpr.outvars, walk.through(jaxpr, given, instead))
         return [(var, made) for var, made in ends if _is_float(var) and not jaxprs.is_literal(var) and var not in bits]
 
-    walk = _Walk()
+    walk = _Walk(ways)
     found = changed({}, walk)
     beside = _beside(found, len(leaves))
     wide = _wide(beside)
     renewed = {var: index for index, (var, _) in _pairs(leaves, found, wide).items() if index in wide}
     if _used(jaxpr, set(renewed)):
         # Not passed on, new values show what is used for gradients itself: state of the optimizer is not.
-        direct = {
-            index for index, n in enumerate(_beside(changed(dict.fromkeys(renewed, _NONE), _Walk()), len(leaves))) if n
-        }
+        alone = changed(dict.fromkeys(renewed, _NONE), _Walk(ways))
+        direct = {index for index, n in enumerate(_beside(alone, len(leaves))) if n}
         pairs = _pairs(leaves, found, direct)
         instead = {pairs[one][0]: (1 << one, 1 << one) for one in wide & direct if one in pairs}
-        wide &= _wide(_beside(changed(instead, _Walk()), len(leaves)))
+        wide &= _wide(_beside(changed(instead, _Walk(ways)), len(leaves)))
     if not outside and _trained_in_loop(leaves, found, {one for one in wide if walk.carried >> one & 1}, wide):
         return None
     return _judge(leaves, found, wide, max(beside, default=0))
+
+
+def sometimes(closed: Any, parameters: Parameters) -> bool:
+    """Whether this step trains nothing in some of its turns: all of it in one branch of several."""
+    ways = _idle(jaxprs.opened(closed), parameters.kinds)
+    if not ways:
+        return False
+    always = trained(closed, ways=ways)
+    return always is None or not always.kinds & parameters.kinds
+
+
+def _idle(jaxpr: Any, kinds: Kinds) -> Ways:
+    """The branches that train no arrays of these kinds, where others of the same equation do."""
+    found: Ways = {}
+    for equation in jaxpr.eqns:
+        for inner in jaxprs.inside(equation):
+            found.update(_idle(inner, kinds))
+        branches = equation.params.get("branches", ())
+        idle = [branch for branch in branches if not _learns(branch, kinds)]
+        if 0 < len(idle) < len(branches):
+            found[id(equation)] = idle
+    return found
+
+
+def _learns(branch: Any, kinds: Kinds) -> bool:
+    """Whether it makes gradients of arrays of these kinds and applies them."""
+    try:
+        found = trained(branch) if jax_traits.products(branch)[0] else None
+    except Exception:
+        return False
+    return found is not None and not found.kinds - kinds
 
 
 def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Parameters | None:
@@ -221,8 +255,9 @@ def _pairs(leaves: list[Any], changed: Changed, wide: set[int]) -> dict[int, tup
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, ways: Ways | None = None) -> None:
         self._left = _MAX_EQUATIONS
+        self._ways = ways or {}
         self.carried = 0  # arrays that loops begin with, one bit for each
 
     def through(self, jaxpr: Any, given: list[Sources], instead: dict[Any, Sources] | None = None) -> list[Sources]:
@@ -258,7 +293,8 @@ class _Walk:
             consts = int(params["body_nconsts"])
             return self._repeated(params["body_jaxpr"], taken[first:], consts, len(taken) - first - consts)
         if name == "cond":
-            ends = [self.through(branch, taken[1:]) for branch in params["branches"]]
+            branches = self._ways.get(id(equation), params["branches"])
+            ends = [self.through(branch, taken[1:]) for branch in branches]
             return [_united(ways) for ways in zip(*ends)]
         inner = _called(equation)
         if inner is not None:

@@ -39,3 +39,9 @@ def scan_parts(equation: Any) -> tuple[Any, int, int]:
     carried = sum(shape(out) == shape(one) for out, one in zip(equation.outvars, body.outvars))
     scanned = sum(shape(out) != shape(one) for out, one in zip(equation.invars, body.invars))
     return body, len(equation.invars) - carried - scanned, carried
+
+
+def inside(equation: Any) -> list[Any]:
+    """The jaxprs that an equation holds, such as a loop's body."""
+    lists = (value if isinstance(value, (list, tuple)) else [value] for value in equation.params.values())
+    return [opened(one) for values in lists for one in values if hasattr(opened(one), "eqns")]

@@ -35,6 +35,7 @@ class Passes:
         self._with_rows = 0  # passes
         self._changes_with_rows = 0
         self._missed = False
+        self._unowned = False  # was the last pass made before any optimizer of PyTorch's was?
 
     @property
     def device(self) -> str | None:
@@ -60,11 +61,25 @@ class Passes:
         self._version = leaf._version
         self._moments.append(now)
         self.count += 1
+        self._unowned = not optimizers
         if torch_loader.used and not optimizers:
             rows = torch_loader.consumed(False)
             self._missed = self._missed or rows is None
             self._open += rows or 0
             self._with_rows += 1
+
+    @property
+    def guessed(self) -> int:
+        """Passes that were taken for steps although no change was seen."""
+        return 0 if self.changes else self.settled
+
+    def handed_over(self) -> tuple[bool, int | None]:
+        """Whether the first step of an optimizer was made with batches that are taken here, and their rows; None if not
+        known. So it is where the optimizer was made after the pass. Some of several may have been for something else.
+        """
+        if not self._unowned or not self._with_rows or self.settled:
+            return False, 0
+        return True, None if self._missed or self.count > 1 else self._open
 
     def _change(self, now: float) -> None:
         self._changed.append(now)

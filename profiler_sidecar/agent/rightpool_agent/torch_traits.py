@@ -34,6 +34,7 @@ _autocast: str | None = None  # the dtype of the last autocast region
 _found: dict[str, Any] = {}
 _calls = 0
 _flops: float | None = None  # of a step, when the model was looked at
+_met = 0  # optimizers at that time
 _retries: int | None = None  # allocations on the device that had to free cached memory first
 
 
@@ -46,10 +47,10 @@ def install() -> None:
 
 
 def _begin_anew() -> None:
-    global _found, _calls, _flops
+    global _found, _calls, _flops, _met
     _optimizers.clear()
     torch_eight_bits.forget()
-    _found, _calls, _flops = {}, 0, None
+    _found, _calls, _flops, _met = {}, 0, None, 0
 
 
 def _meet(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -85,12 +86,12 @@ def _wrap_autocast(kind: Any) -> None:
 
 def facts() -> dict[str, Any]:
     """`model`: what is known, by name; empty without an optimizer. Called by the agent's thread."""
-    global _found, _calls, _retries, _flops
+    global _found, _calls, _retries, _flops, _met
     if not _optimizers:
         return {}
-    flops = torch_flops.known()
-    if _calls % _LOOK_EVERY == 0 or flops != _flops:
-        _flops = flops
+    flops, met = torch_flops.known(), len(_optimizers)
+    if _calls % _LOOK_EVERY == 0 or flops != _flops or met != _met:
+        _flops, _met = flops, met
         _retries = _memory_retries()
         try:
             _found = _look()

@@ -102,6 +102,88 @@ def with_experience(net: Any, spread: Any, world: Any, seen: Any, moves: Any) ->
     return jax.lax.scan(step, (net, spread, world, seen), moves)
 
 
+def learns_now_and_then(net: Any, world: Any, moves: Any) -> Any:
+    """A net moves a world, and learns from it in every third turn."""
+
+    def step(carry: Any, move: Any) -> Any:
+        net, world, count = carry
+        world = 0.9 * world + 0.1 * jnp.tanh(world @ net["w"]) @ net["v"] + move
+        now = count % 3 == 2
+        net = jax.lax.cond(now, lambda: descend(net, jax.grad(flat_loss)(net, world)), lambda: net)
+        return (net, world, count + 1), None
+
+    return jax.lax.scan(step, (net, world, 0), moves)
+
+
+def learns_in_a_loop_now_and_then(net: Any, batches: Any) -> Any:
+    def learn(net: Any) -> Any:
+        return jax.lax.scan(lambda net, x: (descend(net, jax.grad(flat_loss)(net, x)), None), net, batches)[0]
+
+    def step(carry: Any, _: Any) -> Any:
+        net, count = carry
+        return (jax.lax.cond(count % 3 == 2, learn, lambda net: net, net), count + 1), None
+
+    return jax.lax.scan(step, (net, 0), None, STEPS)
+
+
+def applies_now_and_then(net: Any, batches: Any) -> Any:
+    """Gradients are made in each turn. What applies them multiplies, as Muon does."""
+
+    def step(net: Any, batch: Any) -> Any:
+        grads = jax.grad(flat_loss)(net, batch)
+        finite = jnp.isfinite(grads["w"]).all()
+
+        def apply(net: Any, grads: Any) -> Any:
+            return descend(net, map_(lambda g: (g @ g.T) @ g, grads))
+
+        return jax.lax.cond(finite, apply, lambda net, _: net, net, grads), None
+
+    return jax.lax.scan(step, net, batches)
+
+
+def learns_more_now_and_then(net: Any, batches: Any) -> Any:
+    """A penalty of its own in every third turn."""
+
+    def step(carry: Any, batch: Any) -> Any:
+        net, count = carry
+        net = descend(net, jax.grad(flat_loss)(net, batch))
+        more = lambda: descend(net, jax.grad(flat_loss)(net, 2 * batch))  # noqa: E731
+        return (jax.lax.cond(count % 3 == 2, more, lambda: net), count + 1), None
+
+    return jax.lax.scan(step, (net, 0), batches)
+
+
+def learns_from_a_critic_now_and_then(nets: Any, batches: Any) -> Any:
+    """A critic learns in each turn, and a larger generator in some."""
+
+    def step(carry: Any, batch: Any) -> Any:
+        (large, critic), count = carry
+        gap = lambda critic: flat_loss(critic, batch[:, :3]) - flat_loss(critic, batch @ large)  # noqa: E731
+        critic = descend(critic, jax.grad(gap)(critic))
+        learn = lambda: large - jax.grad(lambda large: flat_loss(critic, batch @ large))(large)  # noqa: E731
+        large = jax.lax.cond(count % 3 == 2, learn, lambda: large)
+        return ((large, critic), count + 1), None
+
+    return jax.lax.scan(step, (nets, 0), batches)
+
+
+def leaves_layers_out(nets: Any, batches: Any) -> Any:
+    """Each layer is skipped by chance."""
+
+    def loss_of(nets: Any, seen: Any, keys: Any) -> Any:
+        for net, key in zip(nets, keys, strict=True):
+            through = lambda x, net: x + jnp.tanh(x @ net["w"]) @ net["v"]  # noqa: E731
+            seen = jax.lax.cond(jax.random.bernoulli(key), through, lambda x, net: x, seen, net)
+        return (seen**2).mean()
+
+    def step(carry: Any, batch: Any) -> Any:
+        nets, key = carry
+        key, *keys = jax.random.split(key, 1 + len(nets))
+        return (descend(nets, jax.grad(loss_of)(nets, batch, keys)), key), None
+
+    return jax.lax.scan(step, (nets, jax.random.PRNGKey(0)), batches)
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_what_a_recurrent_network_remembers_hides_no_steps(layers: int) -> None:
     assert found(through_time, [NET] * layers, [CELL] * layers, jnp.ones((STEPS, MOMENTS, ROWS, 3))).steps == STEPS
@@ -131,6 +213,26 @@ def test_a_loop_inside_that_learns_hides_the_steps_whatever_statistics_are_kept_
 def test_moments_and_parts_of_a_batch_are_no_samples(function: Any, state: Any, batches: tuple[int, ...]) -> None:
     """A loop inside of a step goes along them."""
     assert found(function, *state, jnp.ones(batches)).rows is None
+
+
+def test_steps_of_a_loop_that_learns_now_and_then_are_not_known() -> None:
+    arguments = FLAT, jnp.ones((4, 3)), jnp.ones((STEPS, 1, 3))
+    assert found(learns_now_and_then, *arguments).steps is None
+    assert found(learns_in_a_loop_now_and_then, FLAT, jnp.ones((2, ROWS, 3))).steps is None
+
+
+@pytest.mark.parametrize("function", [applies_now_and_then, learns_more_now_and_then])
+def test_a_loop_that_learns_in_each_turn_and_more_in_some_makes_a_step_in_each(function: Any) -> None:
+    assert found(function, FLAT, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
+
+
+def test_a_loop_in_which_one_of_two_networks_learns_in_each_turn_makes_a_step_in_each() -> None:
+    nets = jnp.ones((200, 3)), {"w": jnp.ones((3, 8)), "v": jnp.ones((8, 1))}
+    assert found(learns_from_a_critic_now_and_then, nets, jnp.ones((STEPS, ROWS, 200))).steps == STEPS
+
+
+def test_a_loop_whose_layers_are_left_out_by_chance_makes_a_step_in_each_turn() -> None:
+    assert found(leaves_layers_out, [FLAT, FLAT], jnp.ones((STEPS, ROWS, 3))).steps == STEPS
 
 
 def test_a_batch_that_is_divided_in_the_step_counts() -> None:

@@ -111,3 +111,21 @@ def test_a_few_passes_before_an_optimizer_are_no_steps() -> None:
     weight = train(passes, None, [None] * ENOUGH, changes=False)
     assert passes.take(final=False, hooked=False, optimizers=1) == []
     assert (passes.take(final=True, hooked=True, optimizers=1), weight.dim()) == ([], 1)
+
+
+def test_the_first_step_of_an_optimizer_that_is_made_after_its_gradients_has_their_batch(loader: Loader) -> None:
+    passes = Passes()
+    weight = train(passes, loader, [8], changes=False)
+    assert passes.handed_over() == (True, 8)
+    train(passes, loader, [8], changes=False)
+    assert passes.handed_over() == (True, None)  # one of them may have been made to look at the gradients
+    passes.begins(weight.sum(), 1)
+    assert passes.handed_over() == (False, 0)  # the step is made with a later pass
+
+
+def test_passes_without_a_change_are_a_guess(loader: Loader) -> None:
+    passes, other = Passes(), Passes()
+    kept = train(passes, loader, [8] * 9, changes=False), train(other, loader, [8] * 9)
+    for one in (passes, other):
+        one.take(final=False, hooked=False, optimizers=0)
+    assert (passes.guessed, other.guessed, len(kept)) == (9, 0, 2)

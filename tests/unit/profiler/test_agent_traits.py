@@ -24,7 +24,8 @@ CUDA = SimpleNamespace(cuda=SimpleNamespace(get_device_capability=lambda: (9, 0)
 
 @pytest.fixture(autouse=True)
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in (("_optimizers", {}), ("_autocast", None), ("_found", {}), ("_calls", 0), ("_flops", None)):
+    before = {"_optimizers": {}, "_autocast": None, "_found": {}, "_calls": 0, "_flops": None, "_met": 0}
+    for name, value in before.items():
         monkeypatch.setattr(torch_traits, name, value)
     monkeypatch.setattr(torch.amp.autocast_mode.autocast, "__enter__", torch.amp.autocast_mode.autocast.__enter__)
     handles = []
@@ -235,6 +236,14 @@ def test_what_is_frozen_for_a_part_of_a_step_is_trained() -> None:
     train(module)
     module.requires_grad_(False)
     assert torch_traits.facts()["model"]["parameters"] == 15
+
+
+def test_another_optimizer_is_told_at_once() -> None:
+    train(torch.nn.Linear(4, 3))
+    assert torch_traits.facts()["model"]["parameters"] == 15
+    first = train.kept  # type: ignore[attr-defined]
+    train(torch.nn.Linear(4, 2))
+    assert (torch_traits.facts()["model"]["parameters"], first.defaults["lr"]) == (25, 0.1)
 
 
 def test_an_optimizer_that_ended_counts_no_more() -> None:
