@@ -27,8 +27,8 @@ SIDE_BY_SIDE = tuple(read(_RECORDED / "labelled_gpu_runs_side_by_side.jsonl"))
 # Each alone, on H100s. Four profiles were undecided when they were recorded; these are made of the same pages since a
 # pace that goes up and down is no warm-up.
 ALONE = tuple(read(_RECORDED / "labelled_gpu_runs_alone.jsonl"))
-# Recorded anew once that test was mended: the programs that had been undecided, and some that start slowly.
-AFTER_MEND = tuple(read(_RECORDED / "labelled_gpu_runs_after_mend.jsonl"))
+# All of them anew, each alone, once that test was mended.
+ANEW = tuple(read(_RECORDED / "labelled_gpu_runs_anew.jsonl"))
 
 RIGHT = 0.95  # of all runs, at least; the others are left undecided
 
@@ -37,19 +37,19 @@ def named(run: Labelled) -> bool:
     return diagnose(run.profile, load_catalog().get(run.chip)).bottleneck.value in run.labels
 
 
-@pytest.mark.parametrize("run", RUNS + SIDE_BY_SIDE + ALONE + AFTER_MEND, ids=lambda run: f"{run.name}-{run.chip}")
+@pytest.mark.parametrize("run", RUNS + SIDE_BY_SIDE + ALONE + ANEW, ids=lambda run: f"{run.name}-{run.chip}")
 def test_the_bottleneck_is_named_or_the_program_is_not_steady_yet(run: Labelled) -> None:
     diagnosis = diagnose(run.profile, load_catalog().get(run.chip))
     undecided = diagnosis.bottleneck is Bottleneck.UNKNOWN and run.profile.steadiness is Steadiness.WARMING_UP
     assert undecided or named(run), evidence_text(diagnosis.finding)
 
 
-@pytest.mark.parametrize("runs", [RUNS, ALONE, AFTER_MEND], ids=["first", "alone", "after mend"])
+@pytest.mark.parametrize("runs", [RUNS, ALONE, ANEW], ids=["first", "alone", "anew"])
 def test_nearly_all_are_named(runs: tuple[Labelled, ...]) -> None:
     assert sum(map(named, runs)) >= RIGHT * len(runs)
 
 
-@pytest.mark.parametrize("runs", [RUNS, ALONE], ids=["first", "alone"])
+@pytest.mark.parametrize("runs", [RUNS, ALONE, ANEW], ids=["first", "alone", "anew"])
 def test_each_program_was_run_and_labels_are_classes(runs: tuple[Labelled, ...]) -> None:
     assert {run.name for run in runs} == PROGRAMS.keys() | MODELS.keys() | LIBRARIES.keys()
     assert {label for run in runs for label in run.labels} <= {str(kind) for kind in Bottleneck}
