@@ -59,7 +59,8 @@ def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: Price, no
     spells = [end - begin for (begin, _), (end, _) in pairwise(prices[1:])]
     if not spells:
         return math.inf
-    return max(median_low(spells), now - prices[-1][0])
+    begun, last = prices[-1]
+    return max(median_low(spells), 0.0 if _differs(last, price.of(capacity)) else now - begun)
 
 
 def usual_price(

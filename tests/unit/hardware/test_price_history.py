@@ -122,6 +122,15 @@ def test_a_market_goes_on_after_a_clock_that_was_ahead() -> None:
     assert with_price(ahead, Price(3.0), NOW + 600.0)[-1] == PastPrice(NOW + 600.0, 3.0)
 
 
+def test_a_price_that_is_not_in_the_history_yet_has_not_lasted() -> None:
+    """After one was taken back the next one is written some minutes later."""
+    prices = ((-90 * HOUR, 3.0), (-82 * HOUR, 2.0), (-74 * HOUR, 3.0), (0.0, 3.0))
+    history = tuple(PastPrice(NOW + at, dollars) for at, dollars in prices)
+    assert with_price(history, Price(2.0), NOW + 200.0) == history
+    assert lasts(history, CapacityType.ON_DEMAND, Price(3.0), NOW + 200.0) == 74 * HOUR + 200.0
+    assert lasts(history, CapacityType.ON_DEMAND, Price(2.0), NOW + 200.0) == 8 * HOUR
+
+
 def test_a_mistake_of_the_day_before_makes_no_market() -> None:
     history: tuple[PastPrice, ...] = (PastPrice(NOW - 9 * HOUR, 3.0),)
     for day in range(MAX_PRICES + 2):
