@@ -59,7 +59,8 @@ def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
         for node in merger.config.value["contexts"]:
             name, context = str(node.value["name"]), node.value.get("context") or {}
             namespaces[name] = str(context.get("namespace") or "")
-            asked = (users.get(context.get("user")) or {}).get("exec")
+            user = users.get(context.get("user")) or {}
+            asked = None if user.get("token") or user.get("tokenFile") else user.get("exec")
             if asked and asked.get("command"):
                 path = next((str(one["value"]) for one in asked.get("env") or () if one["name"] == "PATH"), None)
                 programs[name] = Program(str(asked["command"]), str(asked.get("installHint") or "").strip(), path)

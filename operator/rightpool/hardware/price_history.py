@@ -31,8 +31,8 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
     """The history with the present price of both capacity types, if it is another one: in the place of the last one
     where that was a mistake. The oldest are dropped. now: Unix seconds.
 
-    What was taken back leaves the same price twice. Where one was within a day, a price is not taken back until it has
-    lasted for SHORTEST: then each counts.
+    What was taken back leaves the same price twice. Where one was within a day, the last one stays until it has lasted
+    for SHORTEST: then each counts.
     """
     present = PastPrice(now, price.on_demand, price.spot)
     if present.per_chip_hour is None and present.spot_per_chip_hour is None:
@@ -41,7 +41,7 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
         return tuple(history)
     if len(history) > 1 and now - history[-1].since < SHORTEST:
         *kept, mistake = history
-        if _same(kept[-1], present) and _taken_back(kept, now):
+        if mistake.since <= now and _taken_back(history, now):
             return tuple(history)
         # Since then, so that one that changes every other minute is a price of some minutes, and not none.
         return (*kept, replace(present, since=min(mistake.since, now)))
@@ -59,7 +59,8 @@ def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: Price, no
     spells = [end - begin for (begin, _), (end, _) in pairwise(prices[1:])]
     if not spells:
         return math.inf
-    return max(median_low(spells), now - prices[-1][0])
+    begun, last = prices[-1]
+    return max(median_low(spells), 0.0 if _differs(last, price.of(capacity)) else now - begun)
 
 
 def usual_price(

@@ -75,7 +75,10 @@ def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: s
     (tmp_path / "own" / "cloud-auth").touch(mode=0o755)
     env = [{"name": "PATH", "value": str(tmp_path / "own")}]
     body["users"].append({"name": "four", "user": {"exec": {"command": "cloud-auth", "env": env}}})
-    body["contexts"] += [{"name": name, "context": {"cluster": "one", "user": name}} for name in ("three", "four")]
+    for name, kind in (("five", "token"), ("six", "tokenFile")):
+        body["users"].append({"name": name, "user": {kind: "t", "exec": {"command": "cloud-auth"}}})
+    names = ("three", "four", "five", "six")
+    body["contexts"] += [{"name": name, "context": {"cluster": "one", "user": name}} for name in names]
     path.write_text(yaml.safe_dump(body))
     advice = r": install it \(see the cloud's page\)$" if hint else ": install it$"
     with (
@@ -86,6 +89,7 @@ def test_a_program_for_credentials_that_is_not_installed(tmp_path: Path, hint: s
     programs = read_kubeconfig([path]).programs
     assert not programs["two"].missing, "it is beside the kubeconfig"
     assert not programs["four"].missing, "the kubeconfig has a PATH for it"
+    assert programs.keys() == {"one", "two", "four"}, "who has a token asks no program"
 
 
 def test_another_context_and_namespace(tmp_path: Path) -> None:

@@ -107,6 +107,30 @@ def test_a_price_that_is_taken_back_again_and_again_is_a_market(low: float, high
     assert mean is not None and 2.0 < mean < 3.0
 
 
+@pytest.mark.parametrize("every", [5.0, 8.0, 9.7, 10.0, 97.0])
+def test_what_two_owners_write_in_turn_is_written_every_five_minutes(every: float) -> None:
+    history: tuple[PastPrice, ...] = (PastPrice(NOW - 9 * HOUR, 2.0),)
+    writes = 0
+    for cycle in range(int(12 * HOUR / every)):
+        before, history = history, with_price(history, Price(2.0 + cycle % 2), NOW + every * cycle)
+        writes += history != before
+    assert writes <= 12 * (HOUR / 300.0 + 2), "what was taken back is dropped once an hour, and found again"
+
+
+def test_a_market_goes_on_after_a_clock_that_was_ahead() -> None:
+    ahead = tuple(PastPrice(NOW + at, dollars) for at, dollars in ((-HOUR, 3.0), (0.0, 3.0), (HOUR, 2.0)))
+    assert with_price(ahead, Price(3.0), NOW + 600.0)[-1] == PastPrice(NOW + 600.0, 3.0)
+
+
+def test_a_price_that_is_not_in_the_history_yet_has_not_lasted() -> None:
+    """After one was taken back the next one is written some minutes later."""
+    prices = ((-90 * HOUR, 3.0), (-82 * HOUR, 2.0), (-74 * HOUR, 3.0), (0.0, 3.0))
+    history = tuple(PastPrice(NOW + at, dollars) for at, dollars in prices)
+    assert with_price(history, Price(2.0), NOW + 200.0) == history
+    assert lasts(history, CapacityType.ON_DEMAND, Price(3.0), NOW + 200.0) == 74 * HOUR + 200.0
+    assert lasts(history, CapacityType.ON_DEMAND, Price(2.0), NOW + 200.0) == 8 * HOUR
+
+
 def test_a_mistake_of_the_day_before_makes_no_market() -> None:
     history: tuple[PastPrice, ...] = (PastPrice(NOW - 9 * HOUR, 3.0),)
     for day in range(MAX_PRICES + 2):

@@ -35,18 +35,23 @@ from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
-from tests.unit.planning.jobs import DAY, NOW, assess, changed, decided_text, running, spec
+from tests.unit.planning.jobs import DAY, assess, changed, decided_text, running, spec
+from tests.unit.planning.jobs import NOW as WHOLE
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
-STATUS: Final = 12 * 1024
+STATUS: Final = 12 * 1024 + 512
 """Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
+NOW: Final = WHOLE + 0.123
+"""With milliseconds, as the times of a cluster are."""
+RATE: Final = 0.0123456
+"""Steps a second: the slower, the more characters."""
 HERE: Final = Placement("a100-sxm4-80gb-west4", 16, 2)
 THERE: Final = Placement("a10g-24gb-reserved", 16, 4)
 SIXTEEN: Final = pool(HERE.pool, A100_CHIP, 3.67318, spot=1.46934, labels={"zone": "europe-west4-a"})
 POOLS: Final = {SIXTEEN.name: SIXTEEN, THERE.pool: pool(THERE.pool, A10G_CHIP, 0.20637)}
 UNCERTAIN: Final = Estimate(
-    123456.0,
+    RATE,
     0.234567,
     (
         Premise(PremiseKind.COMMUNICATION),
@@ -64,7 +69,7 @@ UNCERTAIN: Final = Estimate(
 )
 HASH: Final = "0123456789abcdef"
 COUNTERFACTUAL: Final = Counterfactual(
-    HERE, 23.5094, 23.5094, NOW, 12345.67, 1.23456, 1.23456, 0.234567, 12, WorkUnit.STEPS, 123456.0, NOW, 123456.0, NOW,
+    HERE, 23.5094, 23.5094, NOW, 12345.67, 1.23456, 1.23456, 0.234567, 12, WorkUnit.STEPS, RATE, NOW, RATE, NOW,
     24, 9, 12345.67, -12345.67,
 )  # fmt: skip
 
@@ -79,15 +84,15 @@ MIGRATION: Final = Migration(
     phase=Phase.VERIFYING,
     source=revision(12, HERE),
     target=revision(13, THERE),
-    created_at=NOW - 3600.123,
+    created_at=NOW - 3600.0,
     phase_since=NOW - 600.0,
     reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
     unit=WorkUnit.STEPS,
     predicted=replace(UNCERTAIN, basis=()),
-    baseline=123456.0,
-    healthy_baseline=234567.0,
+    baseline=RATE,
+    healthy_baseline=1.9 * RATE,
     baseline_windows=24,
-    baseline_rates=(123456.0,) * MAX_BASELINE_RATES,
+    baseline_rates=(RATE,) * MAX_BASELINE_RATES,
     saved_before=NOW,
     saved_at=NOW - 0.877,
     stopped_at=NOW - 0.877,
@@ -95,7 +100,7 @@ MIGRATION: Final = Migration(
     left=COUNTERFACTUAL.uncounted(),
     lost_seconds=123.456,
     cost=1234.56,
-    realised=98765.4,
+    realised=0.8 * RATE,
     throttled=True,
     doubt=0.0123456,
 )
@@ -103,7 +108,7 @@ MIGRATION: Final = Migration(
 
 def verdict() -> str:
     """What a move says of itself that was worse."""
-    profile = complete_profile(13, 98765.4, NOW, unit=WorkUnit.STEPS)
+    profile = complete_profile(13, 0.8 * RATE, NOW, unit=WorkUnit.STEPS)
     return MigrationTexts().verified(MIGRATION, verify(MIGRATION, profile, spec()))
 
 
@@ -125,10 +130,10 @@ def history() -> tuple[LedgerEntry, ...]:
             reason=Reason.ROLLED_BACK if undone else Reason.BELOW_PREDICTION,
             message=verdict(),
             unit=WorkUnit.STEPS,
-            predicted_throughput=123456.0,
-            baseline_throughput=123456.0,
-            healthy_baseline_throughput=234567.0 if throttled else None,
-            realised_throughput=98765.4,
+            predicted_throughput=RATE,
+            baseline_throughput=RATE,
+            healthy_baseline_throughput=1.9 * RATE if throttled else None,
+            realised_throughput=0.8 * RATE,
             throttled=throttled,
             doubt=0.0123456,
             lost_seconds=123.456,
@@ -147,16 +152,16 @@ def remembered(job: Job, **state: Any) -> Job:
     account = Account(
         58.7709, 0.123456, 12345.67, -1234.56, NOW, -12.3456, 123.456, 16, 1234567.891, 0.9876, COUNTERFACTUAL
     )
-    variation = Variation(1, NOW, (123456.0,) * MAX_RECENT, spans, throttled=True)
+    variation = Variation(1, NOW, (RATE,) * MAX_RECENT, spans, throttled=True)
     job = job.with_state(replace(job.state, variation=variation))
     return changed(
         job,
         revision=revision(1, HERE),
         account=account,
-        progress=JobProgress(WorkUnit.SAMPLES, 10**12, NOW, 12, 10**12, 123456.0, 1234567.891, 10**12),
+        progress=JobProgress(WorkUnit.SAMPLES, 10**12, NOW, 12, 10**12, RATE, 1234567.891, 10**12),
         moves=4,
         decisions=123,
-        last_move_at=NOW - 60.123,
+        last_move_at=NOW - 60.0,
         avoid=avoided,
         history=history(),
         **state,
@@ -176,9 +181,7 @@ def measured() -> Job:
         progress={"totalSamples": 10**15},
         targets={"budget": "1000000"},
     )
-    job = running(
-        HERE, 123456.0, "a-job-with-a-name-of-fifty-characters-for-a-change", made, pools=POOLS, ratios=ratios
-    )
+    job = running(HERE, RATE, "a-job-with-a-name-of-fifty-characters-for-a-change", made, pools=POOLS, ratios=ratios)
     profile = job.observed.profile
     assert profile is not None
     traits = ModelTraits(

@@ -362,6 +362,17 @@ def test_chips_of_pods_that_may_not_be_listed_are_missing_and_ready_says_why() -
     )
 
 
+def test_operators_of_some_namespaces_write_the_same_whichever_may_list_pods() -> None:
+    """Else they would write the status of each pool in turn, cycle by cycle."""
+    objects = [Server(SPEC).pool]
+    written = []
+    for lister in (Lister({"vision": []}), Forbidding({})):
+        usage = ChipUsage(lister, interval=0.0, namespaces=["vision"])
+        usage.refresh({"nvidia.com/gpu"})
+        written.append(pool_status("a100", take_inventory(objects, NODES, [], usage, load_catalog()), NOW))
+    assert written[0] == written[1]
+
+
 CONTRADICTORY = {
     **SPEC,
     "nodeSelector": {"karpenter.sh/capacity-type": "on-demand"},

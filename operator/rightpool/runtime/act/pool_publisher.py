@@ -181,7 +181,7 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     pool = fleet.inventory.pools.get(name)
     if pool is not None and pool.nodes:
         ready = message or f"{pool.nodes} nodes with {pool.total} chips"
-        if fleet.refused is None:
+        if fleet.refused is None or not fleet.whole:  # who sees some namespaces counts none of these chips
             return PoolConditionType.READY, "True", Reason.NODES_READY, ready
         unknown = (
             f"{ready}; those that other pods use are not known and count as free, because the operator may not list "
