@@ -15,7 +15,8 @@ from rightpool.api.record import Record
 from rightpool.api.units import WORD, Dollars, Figure, Quantity, Size, WholeUnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
-MAX_HISTORY: Final = 10
+MAX_HISTORY: Final = 9
+"""As many as a status of 12 KiB has room for."""
 MAX_MESSAGES: Final = 2
 """Newest entries that keep their message: it is a third of an entry, and its numbers stand beside it."""
 

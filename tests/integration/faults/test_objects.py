@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.kubernetes import JOBS
+from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, Invalid, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
@@ -227,14 +228,14 @@ def test_overwritten_status(site: Site, tenant: Tenant) -> None:
     spent = tenant.status("nan")["cost"]["spent"]
     for name, change in FORGED.items():
         forge(tenant, name, change)
-    forge(tenant, "ahead", lambda status: status.update(history=[entry(number) for number in range(10)]))
+    forge(tenant, "ahead", lambda status: status.update(history=[entry(number) for number in range(MAX_HISTORY)]))
     tenant.train("honest")
     for name in FORGED:
         says(tenant, name, "Placed", "InvalidStatus", "status")
     started(tenant, "honest")
     for name in (*FORGED, "ahead"):
         assert alive(tenant, name) == before[name], f"{name}: running pods are not changed"
-    assert tenant.settled("ahead") and len(tenant.status("ahead")["history"]) == 10
+    assert tenant.settled("ahead") and len(tenant.status("ahead")["history"]) == MAX_HISTORY
     assert tenant.status("nan")["cost"]["spent"] == "NaN", "the written status is kept for repair"
     # The remedy in the messages works.
     forge(tenant, "nan", lambda status: status["cost"].update(spent=spent))

@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, WithJsonSchema
 
 from rightpool.api.crd import definition, drift, file_name, main, render
+from rightpool.api.ledger import MAX_HISTORY
 from rightpool.api.model import ApiModel
 from rightpool.api.resources import MAX_NAME, PROFILED_JOB, RESOURCES, CustomResource
 from rightpool.api.schema import UnstructuralSchemaError, structural_schema
@@ -173,7 +174,7 @@ def test_conditions_are_a_map_by_type_and_history_is_atomic() -> None:
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
     assert sorted(conditions["items"]["required"]) == ["lastTransitionTime", "message", "reason", "status", "type"]
     assert field(PROFILED_JOB, ".status.history")["x-kubernetes-list-type"] == "atomic"
-    assert field(PROFILED_JOB, ".status.history")["maxItems"] == 10
+    assert field(PROFILED_JOB, ".status.history")["maxItems"] == MAX_HISTORY
 
 
 def test_inlined_records_have_no_name_of_their_own() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import Outcome
+from rightpool.api.ledger import MAX_HISTORY, Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
@@ -88,7 +88,7 @@ def test_it_uses_up_nothing_that_others_may_have(forge: Callable[[Job], Job]) ->
 
 
 def test_moves_that_are_still_to_come_hold_nobody_back() -> None:
-    ahead = tuple(entry(Outcome.ROLLED_BACK, NOW + 1e9, started_at=NOW - 60.0, id=f"d-{n}") for n in range(10))
+    ahead = tuple(entry(Outcome.ROLLED_BACK, NOW + 1e9, started_at=NOW - 60.0, id=f"d-{n}") for n in range(MAX_HISTORY))
     there = ahead[0].target
     job = running(history=ahead)
     assert FleetLimits([job], AUTO, NOW).limit_on(Intent.SAVE, job, there) is None

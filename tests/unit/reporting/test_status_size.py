@@ -40,7 +40,7 @@ from tests.unit.planning.jobs import NOW as WHOLE
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP, pool
 
-STATUS: Final = 12 * 1024 + 512
+STATUS: Final = 12 * 1024
 """Bytes of JSON of a whole status, also while the job moves. The newest trace has a bound of its own."""
 NOW: Final = WHOLE + 0.123
 """With milliseconds, as the times of a cluster are."""
@@ -113,7 +113,7 @@ def verdict() -> str:
 
 
 def history() -> tuple[LedgerEntry, ...]:
-    """Ten moves that were measured on either side, some from throttled chips, the last ones undone."""
+    """Moves that were measured on either side, some from throttled chips, the last ones undone."""
     found: tuple[LedgerEntry, ...] = ()
     for number in range(114, 114 + MAX_HISTORY):
         undone, throttled = number > 120, number % 3 == 0

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.estimate import Estimate
+from rightpool.api.ledger import MAX_HISTORY
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import explain
@@ -71,7 +72,7 @@ def test_what_was_given_up_before_anything_was_touched_is_not_on_it() -> None:
 
 
 def test_what_is_no_longer_in_the_ledger_is_not_told() -> None:
-    history = [decision(n, "Verified", "a100", "a100", 3000 - 100 * n, 2950 - 100 * n) for n in range(10)]
+    history = [decision(n, "Verified", "a100", "a100", 3000 - 100 * n, 2950 - 100 * n) for n in range(MAX_HISTORY)]
     assert drawn_stretches(history=history)[0].start == NOW - 3000, "the job is older"
 
 
