@@ -68,11 +68,6 @@ class Passes:
             self._open += rows or 0
             self._with_rows += 1
 
-    @property
-    def guessed(self) -> int:
-        """Passes that were taken for steps although no change was seen."""
-        return 0 if self.changes else self.settled
-
     def handed_over(self) -> tuple[bool, int | None]:
         """Whether the first step of an optimizer was made with batches that are taken here, and their rows; None if not
         known. So it is where the optimizer was made after the pass. Some of several may have been for something else.

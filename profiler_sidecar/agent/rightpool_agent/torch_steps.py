@@ -51,7 +51,6 @@ _loader_missed = False
 _passes = torch_passes.Passes()  # until an optimizer is seen
 _backward_passes = 0  # so far
 _passes_before = 0  # the last step
-_ahead = 0  # steps that were told too many
 _in_a_row = 0  # of them without a step of any optimizer, the last time that there were some
 _thread_started = False
 _rank: dict[str, int] = {}
@@ -104,12 +103,12 @@ def install(module: Any) -> None:
 def _begin_anew() -> None:
     """In a forked child: its optimizers are met again, and what its parent has done is not its own."""
     global _first_wait, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
-    global _thread_started, _passes, _split, _turns, _passes_before, _in_a_row, _ahead
+    global _thread_started, _passes, _split, _turns, _passes_before, _in_a_row
     _optimizers.clear()
     _gone.clear()
     _depth.clear()
     _rank.clear()
-    _passes, _turns, _ahead = torch_passes.Passes(), torch_turns.Turns(), 0
+    _passes, _turns = torch_passes.Passes(), torch_turns.Turns()
     _first_wait = None
     _loader_rows = _loader_steps = _backward_passes = _passes_before = _in_a_row = 0
     _loader_missed = hooked = _thread_started = _split = False
@@ -158,19 +157,14 @@ def _samples(log: StepLog) -> int | None:
     if _split:
         return None
     derived = _passes.samples if _passes.settled else 0
-    if not hooked:
+    if derived is None or not hooked:
         return derived or None
-    least = 0
-    if _passes.guessed:
-        least, derived = derived or 0, 0
-    if derived is None:
-        return None
     loader_steps = 0 if torch_loader.repeats else _loader_steps
     if loader_steps and 2 * loader_steps >= log.steps:
-        return None if _loader_missed or torch_loader.undecided else max(least, derived + _loader_rows)
+        return None if _loader_missed or torch_loader.undecided else derived + _loader_rows
     met = [*list(_optimizers.values()), *_gone]
     totals = {one.rows for one in met if one.known and one.steps >= log.steps > 0}
-    return max(least, totals.pop()) if len(totals) == 1 and not loader_steps else None
+    return totals.pop() if len(totals) == 1 and not loader_steps else None
 
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -191,7 +185,6 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed, _passes_before, _in_a_row
-    global _ahead
     try:
         now = time.perf_counter()
         if _depth:
@@ -224,9 +217,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         _waited_at_step = torch_loader.waited
         if _first_wait is None:
             _first_wait = torch_loader.waited  # the first batch, with the start of the workers, is in no interval
-        begun = _turns.take(id(optimizer), repeats)
-        steps = max(0, begun - _ahead)
-        _ahead -= begun - steps
+        steps = _turns.take(id(optimizer), repeats)
         if steps and _log is not None:
             _log.add(_track, now, 0, steps)
             torch_flops.count += steps
@@ -240,13 +231,8 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _take_over() -> None:
-    """The first step of an optimizer. One that was made after the gradients has the batch of these.
-
-    Passes without any change before it, such as those that say how adapters begin, were no steps: what was told of them
-    is made up for.
-    """
-    global _loader_rows, _loader_steps, _loader_missed, _ahead
-    _ahead = _passes.guessed
+    """The first step of an optimizer that was made after the gradients has the batch of these."""
+    global _loader_rows, _loader_steps, _loader_missed
     used, rows = _passes.handed_over()
     if used:
         torch_loader.used = True

@@ -121,11 +121,3 @@ def test_the_first_step_of_an_optimizer_that_is_made_after_its_gradients_has_the
     assert passes.handed_over() == (True, None)  # one of them may have been made to look at the gradients
     passes.begins(weight.sum(), 1)
     assert passes.handed_over() == (False, 0)  # the step is made with a later pass
-
-
-def test_passes_without_a_change_are_a_guess(loader: Loader) -> None:
-    passes, other = Passes(), Passes()
-    kept = train(passes, loader, [8] * 9, changes=False), train(other, loader, [8] * 9)
-    for one in (passes, other):
-        one.take(final=False, hooked=False, optimizers=0)
-    assert (passes.guessed, other.guessed, len(kept)) == (9, 0, 2)
