@@ -72,7 +72,7 @@ class Passes:
         """Whether the first step of an optimizer was made with batches that are taken here, and their rows; None if not
         known. So it is where the optimizer was made after the pass. Some of several may have been for something else.
         """
-        if not self._unowned or not self._with_rows or self.settled:
+        if not self._unowned or not self._with_rows or (self.settled and self.changes >= ENOUGH):
             return False, 0
         return True, None if self._missed or self.count > 1 else self._open
 

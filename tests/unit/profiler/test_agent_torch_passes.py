@@ -121,3 +121,12 @@ def test_the_first_step_of_an_optimizer_that_is_made_after_its_gradients_has_the
     assert passes.handed_over() == (True, None)  # one of them may have been made to look at the gradients
     passes.begins(weight.sum(), 1)
     assert passes.handed_over() == (False, 0)  # the step is made with a later pass
+
+
+def test_batches_of_many_passes_before_an_optimizer_may_be_those_of_its_first_step(loader: Loader) -> None:
+    passes = Passes()
+    weight = train(passes, loader, [8] * 20, changes=False)
+    assert len(passes.take(final=False, hooked=False, optimizers=0)) == 20
+    assert passes.handed_over() == (True, None)
+    passes.begins(weight.sum(), 1)
+    assert passes.handed_over() == (False, 0)
