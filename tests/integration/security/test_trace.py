@@ -37,6 +37,7 @@ import time, torch
 torch.set_num_threads(1)
 net = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+print("training", flush=True)
 while True:
     net(torch.ones(8, 64)).sum().backward()
     optimizer.step()
@@ -51,6 +52,7 @@ torch.set_num_threads(1)
 dist.init_process_group("gloo")
 net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+print("training", flush=True)
 while True:
     until = time.monotonic() + (0.7 if dist.get_rank() == 1 else 0.0)
     while time.monotonic() < until:
@@ -158,6 +160,13 @@ class Site:
             if pod["status"]["phase"] == "Running"
         ]
 
+    def training(self, job: str, pods: int) -> bool:
+        """Whether all programs are past their imports. A loaded machine may take minutes for them, and a trace waits
+        for an agent for three minutes from the pod's start."""
+        running = [one.partition("/")[0] for one in self.running(job)]
+        logs = (self.kubectl("logs", pod, f"--namespace={NAMESPACE}", "--container=trainer") for pod in running)
+        return len(running) == pods and all("training" in log for log in logs)
+
 
 def _job(release: Release, name: str, program: str, replicas: int) -> dict[str, Any]:
     """A job of pods with one chip each."""
@@ -194,7 +203,7 @@ def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A job of one pod that makes steps."""
     site = Site(release, tmp_path_factory.mktemp("trace"))
     site.kubectl.apply([DEV_POOL, _job(release, JOB, _PROGRAM, replicas=1)])
-    eventually(lambda: len(site.running()) == 1, lambda: f"{site.status()}\n{release.operators()}", SECONDS)
+    eventually(lambda: site.training(JOB, 1), lambda: f"{site.status()}\n{release.operators()}", SECONDS)
     yield site
     site.kubectl("delete", "profiledjob", JOB, f"--namespace={NAMESPACE}", "--ignore-not-found")
 
@@ -333,7 +342,7 @@ def test_two_pods_and_which_one_holds_up_the_other(site: Site) -> None:
     site.kubectl("delete", "profiledjob", JOB, where)
     site.kubectl.apply([_job(site.release, PAIR, _PAIR, replicas=2)])
     try:
-        eventually(lambda: len(site.running(PAIR)) == 2, lambda: site.release.operators(), SECONDS)
+        eventually(lambda: site.training(PAIR, 2), lambda: site.release.operators(), SECONDS)
         folder = site.folder / "pair"
         code, out, err = site.trace(PAIR, "--all", "-o", str(folder), user=site.user("lister"))
         assert code == 0 and "traced 2 of 2 ranks, in 2 pods\nrank 1 holds up the others" in out, f"{out}\n{err}"
