@@ -6,7 +6,6 @@ cost more processor time than the request, and lack our resources and newer fiel
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,8 +33,6 @@ APPLY_CONTENT: Final = "application/apply-patch+yaml"
 Body = dict[str, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

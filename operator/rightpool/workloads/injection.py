@@ -95,22 +95,13 @@ class Injection:
         return [{"name": name, "value": value} for name, value in variables.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class Injected:
-    """A pod template with the profiler, as far as it can be injected."""
-
-    template: dict[str, Any]
-    """With the profiler's containers, volumes and variables."""
-    notes: tuple[InjectionNote, ...] = ()
-    """Why a part could not be injected; empty where all was."""
-
-
-def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> Injected:
-    """Inject the profiler into a template. Injecting it again changes nothing."""
+def inject(template: Mapping[str, Any], chip_container: str | None, injection: Injection, chips: int) -> dict[str, Any]:
+    """A pod template with the profiler's containers, volumes and variables, as far as `notes_for` has nothing against
+    them. Injecting it again changes nothing."""
     notes = notes_for(template, chip_container)
     pod = normalised(template)
     if InjectionNote.HOST_NETWORK in notes:
-        return Injected(pod, notes)
+        return pod
     with_agent = InjectionNote.USER_BASE_TAKEN not in notes
     ours = [_sidecar(pod, injection, chips)]
     if with_agent:
@@ -123,7 +114,7 @@ def inject(template: Mapping[str, Any], chip_container: str | None, injection: I
     set_default_env(container, injection.environment(chips))
     if with_agent:
         _add_agent_to_path(container)
-    return Injected(pod, notes)
+    return pod
 
 
 def _add_agent_to_path(container: dict[str, Any]) -> None:

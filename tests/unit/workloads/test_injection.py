@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rightpool import contract
-from rightpool.workloads.injection import Injected, inject
+from rightpool.workloads.injection import inject
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.resources import is_guaranteed
 from rightpool.workloads.template import InvalidTemplate
@@ -16,7 +16,7 @@ from tests.unit.workloads.pod_security import violations
 from tests.unit.workloads.samples import INJECTION, OWNER, env_of, plain, restricted
 
 
-def injected(template: dict[str, Any], container: str | None = None) -> Injected:
+def injected(template: dict[str, Any], container: str | None = None) -> dict[str, Any]:
     return inject(template, container, INJECTION, chips=4)
 
 
@@ -27,12 +27,12 @@ def trainer(template: dict[str, Any]) -> dict[str, Any]:
 def test_order_of_init_containers() -> None:
     template = plain()
     template["spec"]["initContainers"] = [{"name": "fetch"}, {"name": "unpack"}]
-    names = [container["name"] for container in injected(template).template["spec"]["initContainers"]]
+    names = [container["name"] for container in injected(template)["spec"]["initContainers"]]
     assert names == ["rightpool-profiler", "rightpool-agent", "fetch", "unpack"]
 
 
 def test_the_sidecar() -> None:
-    sidecar, installer = injected(plain()).template["spec"]["initContainers"]
+    sidecar, installer = injected(plain())["spec"]["initContainers"]
     assert sidecar["restartPolicy"] == "Always"
     assert sidecar["command"] == ["python3", "-m", "rightpool_profiler", "run"]
     assert sidecar["ports"] == [{"name": "rightpool", "containerPort": 9464, "protocol": "TCP"}]
@@ -44,7 +44,7 @@ def test_the_sidecar() -> None:
 
 
 def test_all_containers_see_the_directory_at_one_path() -> None:
-    template = injected(plain()).template
+    template = injected(plain())
     assert {"name": "rightpool-shared", "emptyDir": {"sizeLimit": "2Gi"}} in template["spec"]["volumes"]
     for container in [*template["spec"]["initContainers"], trainer(template)]:
         assert {"name": "rightpool-shared", "mountPath": contract.SHARED_DIR} in container["volumeMounts"]
@@ -52,7 +52,7 @@ def test_all_containers_see_the_directory_at_one_path() -> None:
 
 
 def test_the_sidecar_alone_has_a_volume_for_traces() -> None:
-    template = injected(plain()).template
+    template = injected(plain())
     assert {"name": "rightpool-traces", "emptyDir": {"sizeLimit": "128Mi"}} in template["spec"]["volumes"]
     mounting = [
         container["name"]
@@ -66,7 +66,7 @@ def test_the_sidecar_alone_has_a_volume_for_traces() -> None:
 
 
 def test_environment() -> None:
-    template = injected(plain()).template
+    template = injected(plain())
     sidecar = template["spec"]["initContainers"][0]
     env = env_of(trainer(template))
     assert env["RIGHTPOOL_INTERVAL_SECONDS"] == "10"
@@ -78,20 +78,20 @@ def test_environment() -> None:
     assert "PYTHONPATH" not in env, "it would hide the image's own"
     shared = {name: value for name, value in env.items() if name != "PYTHONUSERBASE"}
     assert shared.items() <= env_of(sidecar).items()
-    without = inject(plain(), None, replace(INJECTION, checkpoint_path=None), 1).template
+    without = inject(plain(), None, replace(INJECTION, checkpoint_path=None), 1)
     assert "RIGHTPOOL_CHECKPOINT_PATH" not in env_of(trainer(without))
 
 
 def test_patterns_of_checkpoints_are_passed_as_a_list() -> None:
-    assert contract.ENV_CHECKPOINT_FILES not in env_of(trainer(injected(plain()).template))
+    assert contract.ENV_CHECKPOINT_FILES not in env_of(trainer(injected(plain())))
     patterns = ("step_*/model.pt", "*/DONE")
-    template = inject(plain(), None, replace(INJECTION, checkpoint_files=patterns), 1).template
+    template = inject(plain(), None, replace(INJECTION, checkpoint_files=patterns), 1)
     assert json.loads(env_of(trainer(template))[contract.ENV_CHECKPOINT_FILES]) == list(patterns)
 
 
 def test_the_pod_holds_the_digest_of_the_token_and_never_the_token() -> None:
     token = revision_token(b"key", OWNER.uid, 3)
-    template = injected(plain()).template
+    template = injected(plain())
     assert env_of(template["spec"]["initContainers"][0])["RIGHTPOOL_TOKEN_SHA256"] == token_digest(token)
     assert token not in str(template)
     assert "RIGHTPOOL_TOKEN_SHA256" not in env_of(trainer(template))
@@ -111,41 +111,44 @@ class TestPythonPath:
     )
     def test_the_agent_is_prepended_to_the_path(self, users: str, expected: str) -> None:
         env = [{"name": "HOME", "value": "/h"}, {"name": "PYTHONPATH", "value": users}]
-        result = trainer(injected(plain(env=env)).template)
+        result = trainer(injected(plain(env=env)))
         assert env_of(result)["PYTHONPATH"] == expected
         assert [variable["name"] for variable in result["env"][-2:]] == ["HOME", "PYTHONPATH"]
 
     def test_the_last_of_several_variables_counts(self) -> None:
         env = [{"name": "PYTHONPATH", "value": "/a"}, {"name": "PYTHONPATH", "value": "/b"}]
-        assert env_of(trainer(injected(plain(env=env)).template))["PYTHONPATH"] == "/tmp/rightpool/agent:/b"
+        assert env_of(trainer(injected(plain(env=env))))["PYTHONPATH"] == "/tmp/rightpool/agent:/b"
 
     def test_a_path_by_reference_is_kept_and_the_user_base_used(self) -> None:
         variable = {"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "paths", "key": "python"}}}
-        result = injected(plain(env=[variable]))
-        assert result.notes == ()
-        assert variable in trainer(result.template)["env"]
-        assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/tmp/rightpool/userbase"
+        template = plain(env=[variable])
+        result = injected(template)
+        assert notes_for(template, None) == ()
+        assert variable in trainer(result)["env"]
+        assert env_of(trainer(result))["PYTHONUSERBASE"] == "/tmp/rightpool/userbase"
 
     def test_with_the_users_own_user_base_there_is_no_agent(self) -> None:
-        result = injected(plain(env=[{"name": "PYTHONUSERBASE", "value": "/opt/user"}]))
-        assert result.notes == (InjectionNote.USER_BASE_TAKEN,)
-        assert env_of(trainer(result.template))["PYTHONUSERBASE"] == "/opt/user"
-        names = [container["name"] for container in result.template["spec"]["initContainers"]]
+        template = plain(env=[{"name": "PYTHONUSERBASE", "value": "/opt/user"}])
+        result = injected(template)
+        assert notes_for(template, None) == (InjectionNote.USER_BASE_TAKEN,)
+        assert env_of(trainer(result))["PYTHONUSERBASE"] == "/opt/user"
+        names = [container["name"] for container in result["spec"]["initContainers"]]
         assert names == ["rightpool-profiler"], "chip counters and traces need no agent"
 
     def test_with_the_users_own_path_there_is_an_agent(self) -> None:
         env = [{"name": "PYTHONUSERBASE", "value": "/opt/user"}, {"name": "PYTHONPATH", "value": ""}]
-        result = injected(plain(env=env))
-        assert result.notes == ()
-        assert env_of(trainer(result.template))["PYTHONPATH"] == "/tmp/rightpool/agent"
+        template = plain(env=env)
+        result = injected(template)
+        assert notes_for(template, None) == ()
+        assert env_of(trainer(result))["PYTHONPATH"] == "/tmp/rightpool/agent"
 
 
 def test_with_host_network_there_is_no_profiler() -> None:
     template = plain()
     template["spec"]["hostNetwork"] = True
     result = injected(template)
-    assert result.notes == (InjectionNote.HOST_NETWORK,)
-    assert result.template == template
+    assert notes_for(template, None) == (InjectionNote.HOST_NETWORK,)
+    assert result == template
     assert notes_for(plain(), None) == ()
     assert set(NOTE_MESSAGES) == set(InjectionNote)
 
@@ -153,16 +156,16 @@ def test_with_host_network_there_is_no_profiler() -> None:
 class TestSecurity:
     def test_a_restricted_pod_stays_restricted(self) -> None:
         assert violations(restricted()) == []
-        assert violations(injected(restricted()).template) == []
+        assert violations(injected(restricted())) == []
 
     def test_our_containers_are_always_restricted(self) -> None:
-        assert all(violation.startswith("trainer:") for violation in violations(injected(plain()).template))
+        assert all(violation.startswith("trainer:") for violation in violations(injected(plain())))
 
     @pytest.mark.parametrize(("pod", "ours"), [({}, 65532), ({"runAsUser": 1000}, None), ({"runAsUser": 0}, 65532)])
     def test_the_user_id_is_the_pods_unless_it_is_root(self, pod: dict[str, Any], ours: int | None) -> None:
         template = plain()
         template["spec"]["securityContext"] = pod
-        for container in injected(template).template["spec"]["initContainers"]:
+        for container in injected(template)["spec"]["initContainers"]:
             assert container["securityContext"].get("runAsUser") == ours
 
 
@@ -172,7 +175,7 @@ class TestQuality:
     def test_a_guaranteed_pod_stays_guaranteed(self) -> None:
         template = plain(resources=self.GUARANTEED)
         assert is_guaranteed(template)
-        assert is_guaranteed(injected(template).template)
+        assert is_guaranteed(injected(template))
 
     @pytest.mark.parametrize(
         "resources",
@@ -187,7 +190,7 @@ class TestQuality:
     def test_a_pod_that_is_not_guaranteed_gets_small_requests(self, resources: dict[str, Any]) -> None:
         template = plain(resources=resources)
         assert not is_guaranteed(template)
-        sidecar = injected(template).template["spec"]["initContainers"][0]
+        sidecar = injected(template)["spec"]["initContainers"][0]
         assert sidecar["resources"] == {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 
     def test_one_container_without_limits_is_enough_not_to_be_guaranteed(self) -> None:
@@ -198,13 +201,13 @@ class TestQuality:
     def test_pod_level_resources_are_not_increased(self) -> None:
         template = plain()
         template["spec"]["resources"] = {"requests": {"cpu": "4"}}
-        assert "resources" not in injected(template).template["spec"]["initContainers"][0]
+        assert "resources" not in injected(template)["spec"]["initContainers"][0]
 
 
 def test_injection_is_idempotent() -> None:
     template = restricted(env=[{"name": "PYTHONPATH", "value": "/app"}])
-    once = injected(template).template
-    assert injected(once).template == once
+    once = injected(template)
+    assert injected(once) == once
 
 
 def test_names_of_the_profiler_are_refused() -> None:

@@ -125,8 +125,8 @@ def test_what_is_built_of_any_template(template: dict[str, Any], placement: Any)
     queued = [JOB.build(OWNER, Work(template, "main"), "q", placement, GPU_POOL, INJECTION) for _ in range(2)]
     assert queued[0] == queued[1]
     assert template == before, "no argument is changed"
-    once = inject(template, "main", INJECTION, 1).template
-    assert inject(once, "main", INJECTION, 1).template == once
+    once = inject(template, "main", INJECTION, 1)
+    assert inject(once, "main", INJECTION, 1) == once
     assert_the_python_path_is_kept(template, once)
 
 

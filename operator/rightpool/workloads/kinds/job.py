@@ -50,7 +50,7 @@ class JobKind:
         template = pod_template(owner, workload, ref, pool)
         _connect(template, workload.chip_container, owner, ref, pool)
         if injection is not None:
-            template = inject(template, workload.chip_container, injection, placement.chips_per_replica).template
+            template = inject(template, workload.chip_container, injection, placement.chips_per_replica)
         restarts = _RESTARTS if workload.backoff_limit is None else workload.backoff_limit
         spec: dict[str, Any] = {
             "completionMode": "Indexed",
