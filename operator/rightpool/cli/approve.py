@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import no_leader_text
-from rightpool.cli.jobs import job_key, stored_job
+from rightpool.cli.jobs import add_job_argument, job_key, stored_job
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
@@ -23,7 +23,7 @@ MERGE_CONTENT: Final = "application/merge-patch+json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the ProfiledJob")
+    add_job_argument(parser)
     parser.add_argument("--id", help="approve only if this is what is recommended now")
     add_connection_arguments(parser, outputs=("table",))
 

@@ -13,7 +13,7 @@ _SHELLS: Final = ("bash", "zsh", "tcsh")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The shell."""
-    parser.add_argument("shell", choices=_SHELLS)
+    parser.add_argument("shell", choices=_SHELLS, help="the shell to complete in")
 
 
 def run(arguments: argparse.Namespace) -> int:

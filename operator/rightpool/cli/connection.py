@@ -6,13 +6,13 @@ Contexts are looked up here and not by the client library, so that the message f
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from rightpool.cli.documents import FORMATS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
 from rightpool.cluster.kubeconfig import Kubeconfig, read_kubeconfig
+from rightpool.reporting.wording import meant
 
 TIMEOUT_SECONDS: Final = 20.0
 DEFAULT_NAMESPACE: Final = "rightpool-system"
@@ -46,7 +47,7 @@ class Connection:
 def add_connection_arguments(
     parser: argparse.ArgumentParser,
     outputs: Sequence[str] = FORMATS,
-    namespace: str = "default: the context's namespace",
+    namespace: str = "the namespace of the jobs; default: the context's",
 ) -> None:
     """Add the options that all commands have, most named as kubectl's. outputs: the forms that the command can print.
     namespace: the help of that option."""
@@ -58,10 +59,17 @@ def add_connection_arguments(
         help=f"where the operator is installed; default: {DEFAULT_NAMESPACE}",
     )
     parser.add_argument("-n", "--namespace", type=_namespace, help=namespace)
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="the kubeconfig; default: $KUBECONFIG, else ~/.kube/config"
+    )
     parser.add_argument("--context", help="a context of the kubeconfig; default: its current one")
     if len(outputs) > 1:
-        parser.add_argument("-o", "--output", choices=outputs, default=outputs[0])
+        parser.add_argument("-o", "--output", choices=outputs, default=outputs[0], help="the form of what is printed")
+
+
+def add_everywhere_argument(parser: argparse.ArgumentParser) -> None:
+    """The option `--all-namespaces`."""
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="the jobs of all namespaces")
 
 
 def is_namespace(text: str) -> bool:
@@ -79,6 +87,7 @@ def _namespace(text: str) -> str:
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[Connection]:
     """Connect to the chosen cluster; the client is closed at the end."""
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # each of its tries: the command says once what is wrong
     files = _kubeconfigs(arguments.kubeconfig)
     if not files:
         if arguments.context is not None or "KUBERNETES_SERVICE_HOST" not in os.environ:
@@ -156,12 +165,13 @@ def _context(config: Kubeconfig, option: str | None) -> str:
     name = option or config.current
     if not name:
         names = ", ".join(config.namespaces)
+        if not names:
+            raise CliError(f"{config.path} names no cluster: name another file by --kubeconfig or $KUBECONFIG")
         raise CliError(f"the kubeconfig has no current context: choose one by --context ({names})")
     if name not in config.namespaces:
-        near = get_close_matches(name, config.namespaces, n=1)
         known = ", ".join(sorted(config.namespaces)) or "none"
         raise CliError(
-            f"the kubeconfig has no context {name}; {f'did you mean {near[0]}?' if near else f'there are: {known}'}"
+            f"the kubeconfig has no context {name}{meant(name, config.namespaces) or f'; there are: {known}'}"
         )
     return name
 

@@ -46,9 +46,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
@@ -60,7 +59,7 @@ from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import no_leader_text
-from rightpool.cli.jobs import job_key
+from rightpool.cli.jobs import add_job_argument, job_key
 from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
@@ -71,6 +70,7 @@ from rightpool.cli.state import job_document, without_operator
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
+from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
@@ -82,7 +82,8 @@ from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import span
+from rightpool.reporting.wording import meant, span
+from rightpool.runtime.observe.facts import meta
 
 ELIGIBLE: Final = "Eligible"
 # Moves of the last day count against the fleet's limits.
@@ -119,27 +120,25 @@ class Explanation:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", nargs="?", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well; default: all jobs"
-    )
-    parser.add_argument("--all", action="store_true", help="every candidate, also the many that a gate rules out")
+    add_job_argument(parser, "all jobs of the namespace, in a line each")
+    parser.add_argument("--all", action="store_true", help="show every candidate, also the many that a gate rules out")
     parser.add_argument(
         "--plot",
         type=plot_file,
         metavar="FILE",
-        help="also draw it, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
+        help="draw it, too, as .svg or .png: roofline, sizes, cost against time, a step, ranks, throughput so far",
     )
     parser.add_argument(
         "--requests-per-second",
         type=per_second(0.001, 1e9),
         metavar="R",
-        help="also tell what it would take to serve so many requests a second, a sample each; with --p99",
+        help="show what serving takes: so many requests a second, of a sample each; with --p99",
     )
     parser.add_argument(
         "--p99",
         type=seconds(0.0001, 3600.0),
         metavar="SECONDS",
-        help="within which 99 of 100 of these requests must be answered",
+        help="the time within which 99 of 100 of these requests must be answered",
     )
     add_watch_argument(parser)
     add_connection_arguments(parser)
@@ -235,12 +234,23 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
             f"spec.managedBy is {job.spec.managed_by}: this operator does not touch the job, and the decision shows "
             "what it would do"
         )
+    notes += _unknown_pools(job, {str(meta(body)["name"]) for body in view.store.objects(ACCELERATOR_POOLS)})
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
     degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
     if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
         notes.append(degraded.message)
     return Explanation(stored, job, Decider()(whole)[key], fleet.pools, policy, now, tuple(notes))
+
+
+def _unknown_pools(job: Job, there: Collection[str]) -> Iterator[str]:
+    """Names in the spec that no pool has: a mistyped one rules nothing out, and lets nothing in."""
+    pools = job.spec.placement.pools
+    for field, names in (("allow", pools.allow), ("deny", pools.deny)):
+        for name in names:
+            if name not in there:
+                hint = meant(name, there)
+                yield f"placement.pools.{field} names {name}, and no AcceleratorPool has this name{hint}"
 
 
 def _not_looked_at(stored: StoredJob, now: float) -> list[str]:
@@ -280,9 +290,9 @@ def _not_found(key: JobKey, jobs: Mapping[JobKey, StoredJob]) -> str:
     if elsewhere:
         return f"{missing}; there is one in {', '.join(elsewhere)}: add -n {elsewhere[0]}"
     here = sorted(other.name for other in jobs if other.namespace == key.namespace)
-    near = get_close_matches(key.name, here, n=3)
+    near = meant(key.name, here)
     if near:
-        return f"{missing}; did you mean {' or '.join(near)}?"
+        return missing + near
     return (
         f"{missing}; there are: {', '.join(here[:10])}"
         if here

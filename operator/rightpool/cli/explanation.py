@@ -33,7 +33,7 @@ from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.rejection_texts import place, pool_of, short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, number, share, span
+from rightpool.reporting.wording import cents, dollars, how_many, number, share, span
 
 if TYPE_CHECKING:
     from rightpool.cli.explain import Explanation
@@ -149,9 +149,7 @@ def _placement(page: Page, found: Explanation) -> None:
         page.heading("Runs on" if holds_chips(found.stored) else "Placed on, and holds no chips now")
     placement = ref.placement
     pool = found.pools.get(placement.pool)
-    pairs = [
-        ("placement", f"{place(placement)} in {placement.replicas} {'pod' if placement.replicas == 1 else 'pods'}")
-    ]
+    pairs = [("placement", f"{place(placement)} in {how_many(placement.replicas, 'pod')}")]
     if pool is not None:
         pairs.append(("accelerator", pool.accelerator.key))
     if found.job.variant(ref.vendor) is not None:

@@ -21,9 +21,9 @@ from typing import Any
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
-from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
+from rightpool.cli.connection import CliError, Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.jobs import job_key, stored_jobs
+from rightpool.cli.jobs import add_job_argument, job_key, stored_jobs
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.accounting.chargeback import Chargeback
@@ -55,9 +55,9 @@ def _columns(units: bool) -> tuple[Column, ...]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="of the ProfiledJob; default: all jobs")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
-    parser.add_argument("--deleted", action="store_true", help="of jobs that do not exist any more")
+    add_job_argument(parser, "all jobs of the namespace")
+    add_everywhere_argument(parser)
+    parser.add_argument("--deleted", action="store_true", help="show jobs that do not exist any more")
     add_connection_arguments(parser)
 
 

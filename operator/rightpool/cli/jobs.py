@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import queue
 import re
 import threading
@@ -90,6 +91,12 @@ def stored_job(client: ClusterClient, key: JobKey) -> StoredJob:
         return read_job(client.get(PROFILED_JOBS, key.name, key.namespace))
     except NotFound as error:
         raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}") from error
+
+
+def add_job_argument(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """The ProfiledJob that a command is about. default: what it is about without one; empty where one is needed."""
+    text = "a ProfiledJob: NAME, NAMESPACE/NAME or pj/NAME"
+    parser.add_argument("name", nargs="?" if default else None, help=f"{text}; default: {default}" if default else text)
 
 
 def job_key(text: str, namespace: str) -> JobKey:

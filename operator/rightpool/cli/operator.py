@@ -28,15 +28,22 @@ logger = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Few: what one changes between runs on a laptop. All settings are environment variables."""
-    parser.add_argument("--kubeconfig", type=Path, help="default: the pod's service account, else $KUBECONFIG")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="the kubeconfig; default: the pod's service account, else $KUBECONFIG",
+    )
     parser.add_argument(
         "--interval",
         type=seconds(SHORTEST_INTERVAL, LONGEST_INTERVAL),
         metavar="SECONDS",
-        help="between two planning cycles",
+        help="the time between two planning cycles",
     )
-    parser.add_argument("--prometheus-url", metavar="URL", help="default: the sidecars are read directly")
-    parser.add_argument("--log-format", choices=("json", "text"))
+    parser.add_argument(
+        "--prometheus-url", metavar="URL", help="a Prometheus to read; default: the sidecars are read directly"
+    )
+    parser.add_argument("--log-format", choices=("json", "text"), help="the form of the log")
 
 
 def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:

@@ -33,7 +33,7 @@ from rightpool.cli.connection import Connection, add_connection_arguments, carry
 from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.explain import Explanation, explain
 from rightpool.cli.heartbeat import no_leader_text
-from rightpool.cli.jobs import job_key
+from rightpool.cli.jobs import add_job_argument, job_key
 from rightpool.cli.profile_fields import (
     bottleneck_document,
     contradictions,
@@ -63,7 +63,7 @@ _MISSING: Final = (Column("FIELD"), Column("WHY", wraps=True))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the ProfiledJob; `pj/NAME` and `NAMESPACE/NAME` do as well")
+    add_job_argument(parser)
     add_watch_argument(parser)
     add_connection_arguments(parser)
 

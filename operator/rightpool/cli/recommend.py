@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
+from rightpool.cli.connection import Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import stored_jobs
@@ -46,7 +46,7 @@ OFFER_COLUMNS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_everywhere_argument(parser)
     add_connection_arguments(parser)
 
 

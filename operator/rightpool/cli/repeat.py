@@ -24,7 +24,7 @@ def add_watch_argument(parser: argparse.ArgumentParser) -> None:
         type=seconds(1.0, 3600.0),
         const=WATCH_SECONDS,
         metavar="SECONDS",
-        help=f"again and again, every {WATCH_SECONDS:.0f} seconds by default",
+        help=f"show it every SECONDS, until ctrl-C; default: {WATCH_SECONDS:.0f}",
     )
 
 

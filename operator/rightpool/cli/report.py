@@ -43,9 +43,11 @@ BY: Final = ("namespace", "team", "job", "pool", "capacity")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--since", type=days, default="30d", metavar="DAYS", help=f"1d to {DAYS}d; default: 30d")
-    parser.add_argument("--by", choices=BY, default="namespace")
-    add_connection_arguments(parser, ("table", "csv", "json", "html"), "only this namespace; default: all")
+    parser.add_argument(
+        "--since", type=days, default="30d", metavar="DAYS", help=f"how far back: 1d to {DAYS}d; default: 30d"
+    )
+    parser.add_argument("--by", choices=BY, default="namespace", help="what a row is of; default: namespace")
+    add_connection_arguments(parser, ("table", "csv", "json", "html"), "a namespace; default: all")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
+from rightpool.cli.connection import Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import print_document
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import JobReading
@@ -34,7 +34,7 @@ from rightpool.cli.repeat import add_watch_argument, repeated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    add_everywhere_argument(parser)
     add_watch_argument(parser)
     add_connection_arguments(parser)
 

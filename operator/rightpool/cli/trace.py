@@ -19,13 +19,13 @@ from typing import Any, Final
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
 from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
-from rightpool.cli.jobs import job_key, stored_job
+from rightpool.cli.jobs import add_job_argument, job_key, stored_job
 from rightpool.cli.number_range import whole_number
 from rightpool.cli.recorded import recorded_profile
 from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
 from rightpool.cli.trace_files import check_output, fetch, fetch_all, fetch_xspaces
-from rightpool.cli.trace_summary import how_many, show, show_ranks, traced_roof
+from rightpool.cli.trace_summary import show, show_ranks, traced_roof
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
@@ -34,7 +34,7 @@ from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace import PAUSE_SECONDS, longest
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import span
+from rightpool.reporting.wording import how_many, span
 
 POLL_SECONDS: Final = 1.0
 TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0
@@ -42,10 +42,10 @@ TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the ProfiledJob")
+    add_job_argument(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--rank", type=whole_number(0, MAX_RANK), default=0, help="of the process that is traced; default: 0"
+        "--rank", type=whole_number(0, MAX_RANK), default=0, help="the rank of the process to trace; default: 0"
     )
     which.add_argument("--all", action="store_true", help="trace all ranks, one after the other in each pod")
     parser.add_argument("--summary", action="store_true", help="show the newest trace, without taking one")
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             _write(connection.client, key, trace, arguments.output)
         if arguments.xprof is not None:
             written = fetch_xspaces(connection.client, key, trace, arguments.xprof)
-            print(f"\nwrote {how_many('file', len(written))}: open by `xprof {arguments.xprof}`")
+            print(f"\nwrote {how_many(len(written), 'file')}: open by `xprof {arguments.xprof}`")
 
     return carry_out(arguments, "trace", work)
 
@@ -104,11 +104,11 @@ def _write(client: ClusterClient, key: JobKey, trace: Trace, path: Path) -> None
         print(f"\nwrote {path}: open it in Perfetto or chrome://tracing")
         return
     written, problems = fetch_all(client, key, trace, path)
-    print(f"\nwrote {how_many('file', len(written))} to {path}: open one in Perfetto, or the folder in TensorBoard")
+    print(f"\nwrote {how_many(len(written), 'file')} to {path}: open one in Perfetto, or the folder in TensorBoard")
     if problems:
         lacking = trace.ranks.captured - len(written)
         raise CliError(
-            f"{lacking} of {how_many('file', trace.ranks.captured)} can't be read, so that none could be compared with "
+            f"{lacking} of {how_many(trace.ranks.captured, 'file')} can't be read, so that none could be compared with "
             f"the job's status: {'; '.join(problems)}"
         )
 

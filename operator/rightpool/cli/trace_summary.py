@@ -12,7 +12,7 @@ from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.hardware.pool import Pool
 from rightpool.planning.job import Job
 from rightpool.profiles.profile import Profile
-from rightpool.reporting.wording import memory_size, number, prefixed
+from rightpool.reporting.wording import how_many, memory_size, number, prefixed
 
 _PARTS: Final = {
     "Compute": "computing",
@@ -37,7 +37,7 @@ HOST: Final = "cpu"
 def show_ranks(ranks: TraceRanks, page: Page) -> None:
     """Print how the ranks compare, before the trace of one of them."""
     program = ranks.captured if ranks.program is None else max(ranks.program, ranks.captured)
-    page.line(f"traced {ranks.captured} of {how_many('rank', program)}, in {how_many('pod', ranks.pods)}")
+    page.line(f"traced {ranks.captured} of {how_many(program, 'rank')}, in {how_many(ranks.pods, 'pod')}")
     waiting = next((one for one in ranks.parts if one.part == "ExposedCommunication"), None)
     if ranks.straggler is not None and waiting is not None:
         page.line(
@@ -93,7 +93,7 @@ def traced_roof(trace: Trace, job: Job, profile: Profile | None, pools: Mapping[
 
 def show(trace: Trace, summary: TraceSummary, page: Page, roof: Roof | None = None) -> None:
     """Print what the trace of one rank says. roof: of the chip; None where it is not known."""
-    steps = "steps of an unknown number" if summary.steps is None else f"{summary.steps} steps"
+    steps = "steps of an unknown number" if summary.steps is None else how_many(summary.steps, "step")
     whose = "the device" if summary.on == "Device" else "the CPU"
     rank = trace.rank if trace.ranks is None else trace.ranks.shown
     page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
@@ -175,7 +175,7 @@ def print_memory(memory: TraceMemory, page: Page) -> None:
         page.line(f"held by the framework's allocator: at most {memory_size(memory.reserved_bytes)}")
     if memory.step_ends:
         ends = ", ".join(memory_size(level) for level in memory.step_ends)
-        page.line(f"at the end of {how_many('step', len(memory.step_ends))}: {ends}")
+        page.line(f"at the end of {how_many(len(memory.step_ends), 'step')}: {ends}")
     if memory.growth:
         grown = memory_size(memory.growth)
         page.line(f"each step has ended with more than the one before, by {grown} on average: memory may leak")
@@ -207,11 +207,6 @@ def _drawn(levels: Sequence[int], most: int) -> str:
 def _part(part: str, known: Set[str]) -> str:
     """known: all parts that are told. Where no wait is told apart, idle time has no other reasons."""
     return "idle" if part == "Idle" and not known & _WAITS else _PARTS.get(part, part)
-
-
-def how_many(word: str, count: int) -> str:
-    """The number with the word in its form."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _operation(one: TraceOperation) -> tuple[str, str, str]:

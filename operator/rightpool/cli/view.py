@@ -42,6 +42,7 @@ from rightpool.planning.evaluate.experience import MOST_COMPARISONS
 from rightpool.planning.job import JobKey
 from rightpool.reporting.stored_job import StoredJob, first_problem
 from rightpool.reporting.stored_policy import StoredPolicy
+from rightpool.reporting.wording import how_many
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import (
     PoolInventory,
@@ -214,7 +215,8 @@ class ClusterView:
         problems = [PoolProblem(problem.pool, problem.message) for problem in fleet.inventory.problems]
         problems += [PoolProblem(name, message) for name, message in sorted(fleet.unreadable.items())]
         problems += [
-            PoolProblem(None, f"{len(nodes.nodes)} nodes: {nodes.message}") for nodes in fleet.discovery.unmapped
+            PoolProblem(None, f"{how_many(len(nodes.nodes), 'node')}: {nodes.message}")
+            for nodes in fleet.discovery.unmapped
         ]
         return FleetView(with_node_labels(fleet.inventory, self.store.objects(NODES), selected), tuple(problems))
 

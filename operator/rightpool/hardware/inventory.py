@@ -198,8 +198,8 @@ def _overlap_problems(overlaps: Mapping[tuple[str, ...], Sequence[str]]) -> list
         Problem(
             rival,
             ProblemKind.OVERLAP,
-            f"spec.nodeSelector: {len(nodes)} nodes ({nodes[0]} …) match {' and '.join(rivals)} alike and count for "
-            f"{rivals[0]}; narrow the selector",
+            f"spec.nodeSelector: {' and '.join(rivals)} select the same nodes ({len(nodes)}, such as {nodes[0]}), and "
+            f"these count for {rivals[0]}; narrow the selector",
         )
         for rivals, nodes in overlaps.items()
         for rival in rivals[1:]
@@ -280,19 +280,19 @@ def _pool(
             tainted.append(f"{taint.key}={taint.value}:{taint.effect}")
     if closed and not counted and not tainted:
         states = " and ".join(f"{closed.count(state)} {state}" for state in sorted(set(closed)))
-        message = f"none of its {len(members)} nodes can take pods: {states}"
+        message = f"no node can take pods: {states}"
         problems.append(Problem(name, ProblemKind.NODES_NOT_READY, message))
     if tainted:
         message = (
-            f"spec.tolerations: {len(tainted)} nodes carry {min(tainted)} and do not count; "
+            f"spec.tolerations: nodes with {min(tainted)} do not count ({len(tainted)} of {len(members)}); "
             "tolerate it if jobs may run there"
         )
         problems.append(Problem(name, ProblemKind.TAINTED, message))
     above = sorted(node.name for node in members if node.chips.get(resource, 0) > spec.chips_per_node)
     if above:
         message = (
-            f"spec.chipsPerNode: {len(above)} nodes ({above[0]} …) offer more than {spec.chips_per_node} chips, and "
-            "count for as many; correct it, or what their device plugin offers"
+            f"spec.chipsPerNode: nodes that offer more than {spec.chips_per_node} chips count for as many "
+            f"({len(above)} of {len(members)}, such as {above[0]}); correct it, or what their device plugin offers"
         )
         problems.append(Problem(name, ProblemKind.TOO_MANY_CHIPS, message))
     there = sum(min(node.chips.get(resource, 0), spec.chips_per_node) for node in members)

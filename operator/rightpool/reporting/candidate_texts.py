@@ -107,7 +107,7 @@ def verdict_text(candidate: Candidate) -> str:
     if isinstance(rejection, Compared):
         return compared(candidate, rejection.now, rejection.objective)
     if isinstance(rejection, OtherChosen) and candidate.throughput is not None:
-        return f"{predicted(candidate)}; {place(rejection.taken)} comes first"
+        return f"{predicted(candidate)}; ranks after {place(rejection.taken)}"
     return rejection_text(rejection)
 
 
@@ -132,11 +132,13 @@ def by_pool(candidates: Iterable[Candidate]) -> str:
         return rejection is not None and rejection.reason is RejectionReason.POOL_DENIED, name
 
     left_out = [name for name in sorted(first) if isinstance(first[name].rejection, PoolNotAllowed)]
-    texts = (_placed_text(first[name]) for name in sorted(first.keys() - left_out, key=rank))
-    others = list(dict.fromkeys(texts))  # what rules out all of them, such as a budget, names none
-    shown, rest = others[:MOST_POOLS], len(others) - MOST_POOLS
-    if rest > 0:
-        shown.append(f"and {rest} more pools")
+    pools: dict[str, list[str]] = {}  # by text: what rules out all of them, such as a budget, names none
+    for name in sorted(first.keys() - left_out, key=rank):
+        pools.setdefault(_placed_text(first[name]), []).append(name)
+    shown = list(pools)[:MOST_POOLS]
+    rest = sum(map(len, list(pools.values())[MOST_POOLS:]))
+    if rest:
+        shown.append(f"and {rest} more {'pool' if rest == 1 else 'pools'}")
     if len(left_out) == 1:
         shown.append(_placed_text(first[left_out[0]]))
     elif left_out:

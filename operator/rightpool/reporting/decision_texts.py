@@ -39,7 +39,7 @@ from rightpool.reporting.candidate_texts import by_pool, compared, measured, pre
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.pod_texts import foreign_pod_text
 from rightpool.reporting.rejection_texts import gap_text, place
-from rightpool.reporting.wording import dollars, instant, share, span
+from rightpool.reporting.wording import dollars, how_many, instant, share, span
 
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
@@ -308,6 +308,10 @@ def _trial(at: float, now: float) -> str:
     return f"one job may try it from {instant(at)} on" if at > now else "one job is trying it"
 
 
+def _in_a_row(attempts: int) -> str:
+    return "once" if attempts == 1 else f"{attempts} times in a row"
+
+
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
@@ -315,19 +319,20 @@ def limit_text(limit: Limit, now: float) -> str:
     """What holds a move back that pays by the numbers, in words that hold as long as it does. now: Unix seconds."""
     match limit:
         case TooManyAtOnce(under_way):
-            return f"{under_way} jobs are being moved, as many as the policy's maxConcurrentMigrations allow"
+            are = "job is" if under_way == 1 else "jobs are"
+            return f"{under_way} {are} being moved, as many as the policy's maxConcurrentMigrations allows"
         case TooManyAnHour(moves):
-            return f"{moves} moves began in the last hour, as many as the policy's maxMovesPerHour allow"
+            return f"{how_many(moves, 'move')} began in the last hour, as many as the policy's maxMovesPerHour allows"
         case BreakerOpen():
             return (
-                f"{limit.undone} of the last {limit.judged} moves had to be undone, more than the policy's "
+                f"{limit.undone} of the last {how_many(limit.judged, 'move')} had to be undone, more than the policy's "
                 f"circuitBreaker.maxRolledBackShare {share(limit.allowed)}; {_trial(limit.next_trial, now)}"
             )
         case Suspected():
             where = limit.pool if limit.chip is None else f"pools of {limit.chip}, such as {limit.pool},"
             whose = " of this namespace" if limit.own else ""
             return (
-                f"{limit.undone} of the last {limit.judged} moves{whose} to {where} had to be undone; "
+                f"{limit.undone} of the last {how_many(limit.judged, 'move')}{whose} to {where} had to be undone; "
                 f"{_trial(limit.next_trial, now)}"
             )
         case Unproven(pool):
@@ -336,7 +341,7 @@ def limit_text(limit: Limit, now: float) -> str:
                 "jobs wait for their verdict"
             )
         case SaveMissing(attempts, next_at, late):
-            times = "once" if attempts == 1 else f"{attempts} times in a row"
+            times = _in_a_row(attempts)
             again = f"it is asked for again at {instant(next_at)}"
             if late is None:
                 return f"no save came when one was asked for, {times}; {again}"
@@ -345,19 +350,19 @@ def limit_text(limit: Limit, now: float) -> str:
                 f"given up: if saves take so long, set checkpoint.timeout to more. {again[0].upper()}{again[1:]}"
             )
         case SaveFailed(attempts, next_at):
-            times = "once" if attempts == 1 else f"{attempts} times in a row"
+            times = _in_a_row(attempts)
             return (
                 f"the program failed when it was asked to save, {times}; it is asked again at {instant(next_at)}, or "
                 "after an edit of the spec"
             )
         case MovedOften(moves, most):
-            return f"the job has been moved {moves} times, adaptation.maxMoves is {most}"
+            return f"the job has been moved {how_many(moves, 'time')}, and adaptation.maxMoves is {most}"
         case CoolingDown(since, cooldown):
             return f"the last move ended at {instant(since)}, adaptation.cooldown is {span(cooldown)}"
         case RunsShortly(since, shortest):
             return f"the job has run here since {instant(since)}, the policy's minRunTime is {span(shortest)}"
         case FewWindows():
-            windows = f"{limit.wanted} windows of {span(limit.window)}"
+            windows = f"{how_many(limit.wanted, 'window')} of {span(limit.window)}"
             few = f"the job has run here since {instant(limit.since)}, and is measured for {windows}"
             if limit.for_deadline:
                 return f"{few} first: the deadline leaves time for them"

@@ -7,6 +7,7 @@ from typing import Final
 
 from rightpool.profiles import findings
 from rightpool.profiles.sample import Field
+from rightpool.reporting.wording import how_many, span
 
 _PIPES: Final = {
     Field.FP32_ACTIVE: "FP32 units",
@@ -16,7 +17,7 @@ _PIPES: Final = {
 }
 _EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
 _RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
-_FULL_WINDOW: Final = "wait for a full window, or look at the profiler's sources"
+_FULL_WINDOW: Final = "wait for a full window; if none comes, see the condition Profiled"
 _MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
 _MATRIX_UNITS: Final = "lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
 _BESIDE_THEM: Final = "fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
@@ -110,10 +111,12 @@ def evidence_text(finding: findings.Finding) -> str:
         case findings.ReadingsTooOld():
             return "the newest reading is too old"
         case findings.WindowNotFull():
-            text = f"readings after the warm-up cover {percent(finding.covered)} of the {finding.window:g} s window"
+            text = (
+                f"readings after the warm-up cover {percent(finding.covered)} of the window of {span(finding.window)}"
+            )
             if finding.steps is None:
                 return text
-            return f"{text}; the program has made {finding.steps:.0f} steps and may still compile"
+            return f"{text}; the program has made {how_many(finding.steps, 'step')} and may still compile"
         case findings.CriticalError():
             return f"a chip reported the critical error XID {finding.xid:.0f}"
         case findings.BrokenRow():
@@ -133,9 +136,8 @@ def evidence_text(finding: findings.Finding) -> str:
                 )
             return text if finding.clock is None else f"{text}, at {percent(finding.clock)} of their maximum"
         case findings.AllocationsRetried():
-            return (
-                f"{finding.times:.0f} allocations failed at the first try within the window{_fill(finding.memory_used)}"
-            )
+            failed = how_many(finding.times, "allocation")
+            return f"{failed} failed at the first try within the window{_fill(finding.memory_used)}"
         case findings.NoRoomForBatch():
             return f"{evidence_text(finding.otherwise)}; a larger batch has no room{_fill(finding.memory_used)}"
         case findings.RankStarves():
@@ -147,7 +149,7 @@ def evidence_text(finding: findings.Finding) -> str:
         case findings.RankComputesMore():
             return (
                 f"compute units of one of {finding.chips} chips are active {percent(finding.most)} of the time, "
-                f"those of another {percent(finding.least)}: it waits"
+                f"those of another {percent(finding.least)}: that one waits"
             )
         case findings.RankIdles():
             slowest, mean = percent(finding.slowest), percent(finding.mean)
@@ -181,7 +183,7 @@ def evidence_text(finding: findings.Finding) -> str:
             return f"{text}, which carries {finding.sent / 1e9:.1f} GB/s a chip of {finding.capacity / 1e9:.0f}"
         case findings.ComputesNothing():
             return (
-                f"{finding.chip} is busy {percent(finding.busy)}, and its compute units are active "
+                f"{finding.chip} is busy {percent(finding.busy)} of the time, and its compute units "
                 f"{percent(finding.active)}: copies or tiny kernels"
             )
         case findings.NothingCounted():
@@ -200,7 +202,7 @@ def evidence_text(finding: findings.Finding) -> str:
             seen = "" if finding.occupancy is None else f", with {percent(finding.occupancy)} of their slots in use"
             return f"{_active(finding.chip, finding.active)}{seen}, and no roof is near: {_roofs(finding.roofs)}"
         case findings.OtherUnitsCompute():
-            units = f"{_active(finding.chip, finding.active)} beside its matrix units"
+            units = _active(f"{finding.chip} other than its matrix units", finding.active)
             return f"{units}: {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
         case findings.ArithmeticNear():
             return f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
@@ -218,12 +220,12 @@ def _idle(chips: int, share: float) -> str:
 
 
 def _active(chip: str, share: float) -> str:
-    return f"compute units of {chip} are active {percent(share)}"
+    return f"compute units of {chip} are active {percent(share)} of the time"
 
 
 def _far_from_roofs(finding: findings.KernelsSparse | findings.NoRoofNear) -> str:
     active = _active(finding.chip, finding.active)
-    return f"{active} of the time, and no roof is near: {_roofs(finding.roofs)}"
+    return f"{active}, and no roof is near: {_roofs(finding.roofs)}"
 
 
 def _fill(memory_used: float | None) -> str:

@@ -79,13 +79,15 @@ class MigrationTexts:
                 return f"queue {queue} has stopped it, and a day was not enough for a verdict; the job stays"
             case NothingProven(limit, unit):
                 missing = "complete profile" if unit is None else f"throughput in {unit.plural}/s, as before the move,"
-                return f"no {missing} within {limit:.0f} s after the move, so nothing can be proven; the job stays"
+                return f"no {missing} within {span(limit)} after the move, so nothing can be proven; the job stays"
 
     def stays(self, migration: Migration, why: Reason) -> str:
         """Why a job that is worse off does not go back."""
         where = place(migration.source.placement)
         return {
-            Reason.SOURCE_NOT_HELD: f"it stays: {where} were not held for a way back, as other jobs waited for them",
+            Reason.SOURCE_NOT_HELD: (
+                f"it stays: no chips were held for a way back to {where}, because other jobs waited for them"
+            ),
             Reason.NO_ROOM_TO_RETURN: f"it stays: there is no room for {where}, where it came from",
             Reason.RETURN_DOES_NOT_PAY: "it stays: over the time left it loses less than a restart would cost",
         }[why]
@@ -119,7 +121,7 @@ def _not_running(setback: NotRunning) -> str:
     why = setback.hindrance or _UNKNOWN
     if setback.queue is not None:
         why = f"queue {setback.queue} has not admitted it"
-    text = f"not running after {setback.deadline:.0f} s: {why}"
+    text = f"not running after {span(setback.deadline)}: {why}"
     if setback.no_room is not None:
         text += f"; there is no room on {setback.no_room}, where it came from"
     return f"on the way back: {text}" if setback.returning else text
@@ -140,7 +142,7 @@ def _failed_save(job: Job, state: RevisionState, after: str, now: float) -> str:
 
 def _no_save(job: Job) -> str:
     detail = f": {job.observed.checkpoint_error}" if job.observed.checkpoint_error else ""
-    return f"no new checkpoint within {job.spec.checkpoint.timeout.total_seconds():.0f} s{detail}"
+    return f"no new checkpoint within {span(job.spec.checkpoint.timeout.total_seconds())}{detail}"
 
 
 def _failure(state: RevisionState) -> str:

@@ -4,7 +4,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.planning.evaluate import pool_rejection as pool_kinds
 from rightpool.planning.evaluate import rejection as kinds
-from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
+from rightpool.reporting.wording import chips, dollars, gibibytes, how_many, number, share, span
 
 
 def pool_of(placement: Placement) -> str:
@@ -26,13 +26,14 @@ def rejection_text(rejection: kinds.Rejection) -> str:
     """Why a placement is ruled out, by the numbers that the rejection holds."""
     match rejection:
         case pool_kinds.PoolDenied():
-            return f"{rejection.pool} is in placement.pools.deny"
+            return f"{rejection.pool} is in placement.pools.deny: remove it there to use it"
         case pool_kinds.PoolNotAllowed():
             allow = ", ".join(rejection.allow)
             return f"{rejection.pool} is not in placement.pools.allow ({allow}): add it there to use it"
         case pool_kinds.PoolNotSelected():
             wanted = ", ".join(f"{key}={value}" for key, value in rejection.wanted)
-            return f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
+            lacks = f"{rejection.pool} lacks the labels of placement.pools.selector ({wanted})"
+            return f"{lacks}: label the AcceleratorPool to use it"
         case pool_kinds.OtherVendor():
             return (
                 f"{rejection.pool} has {rejection.vendor} chips, and the template is assumed to run on "
@@ -54,21 +55,24 @@ def rejection_text(rejection: kinds.Rejection) -> str:
                 "nodes, or remove it there"
             )
         case pool_kinds.CapacityNotWanted():
-            return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}"
+            return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}: Any allows both"
         case pool_kinds.NoSpot():
-            return f"{rejection.pool} sells no spot capacity: set placement.capacity to OnDemand or Any to use it"
+            return f"{rejection.pool} has no spot capacity: set placement.capacity to OnDemand or Any to use it"
         case pool_kinds.SizeNotListed():
             offered = ", ".join(str(count) for count in rejection.counts)
-            return f"{chips(rejection.chips)} is not one of elasticity.chipCounts ({offered})"
+            return f"a size of {chips(rejection.chips)} is not in elasticity.chipCounts ({offered})"
         case pool_kinds.SizeOutOfBounds():
             if rejection.low == rejection.high:
-                return f"{chips(rejection.chips)} is not the {rejection.low} that the job runs on: see elasticity"
+                return (
+                    f"the job runs on {chips(rejection.low)} and not on {rejection.chips}: to allow other sizes, "
+                    "change elasticity.minChips and maxChips"
+                )
             bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
-            return f"{chips(rejection.chips)} is outside {bounds}"
+            return f"a size of {chips(rejection.chips)} is outside {bounds}"
         case pool_kinds.SizeNotMultiple():
             group = rejection.tensor * rejection.pipeline
             return (
-                f"{chips(rejection.chips)} is not a multiple of the {group} that hold the model "
+                f"a size of {chips(rejection.chips)} is no multiple of the {group} that hold the model "
                 f"(elasticity.modelParallel: tensor {rejection.tensor} × pipeline {rejection.pipeline})"
             )
         case pool_kinds.TensorSplit():
@@ -88,8 +92,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
             if rejection.pods is not None:
                 count, each = rejection.pods
                 return (
-                    f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: {count} × {chips(each)} is "
-                    "not possible. Without elasticity the size is fixed. To allow other sizes, set "
+                    f"{rejection.pool} gives chips in {whole}, {rejection.reach} at most: {how_many(count, 'pod')} of "
+                    f"{chips(each)} can't be placed. Without elasticity the size is fixed. To allow other sizes, set "
                     "elasticity.minChips, maxChips and batch"
                 )
             multiple = (
@@ -101,7 +105,7 @@ def rejection_text(rejection: kinds.Rejection) -> str:
             )
         case kinds.PrecisionUnsupported():
             return (
-                f"the program works in {rejection.precision}, and {rejection.chip} of {rejection.pool} has "
+                f"the program computes in {rejection.precision}, and {rejection.chip} of {rejection.pool} has "
                 f"{', '.join(rejection.offered)}"
             )
         case kinds.StepsDiffer():
@@ -118,14 +122,14 @@ def rejection_text(rejection: kinds.Rejection) -> str:
         case kinds.MemoryShort():
             origin = "measured" if rejection.measured else "placement.memoryPerChip"
             return (
-                f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, chips of {rejection.pool} "
+                f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, and chips of {rejection.pool} "
                 f"have {gibibytes(rejection.size)}"
             )
         case kinds.MemoryMayNotDo():
             return (
                 f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to "
-                f"{gibibytes(rejection.worst)} (set elasticity.state to say what is split over the chips), chips of "
-                f"{rejection.pool} have {gibibytes(rejection.size)}"
+                f"{gibibytes(rejection.worst)} (set elasticity.state to say what is split over the chips), and chips "
+                f"of {rejection.pool} have {gibibytes(rejection.size)}"
             )
         case kinds.PriceUnknown():
             target = rejection.target
@@ -159,8 +163,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
                 "targets.minScalingEfficiency there"
             )
         case kinds.DeadlineMissed():
-            left = f"in {span(rejection.time_left)}" if rejection.time_left > 0.0 else "over"
-            rest = f"the rest takes {span(rejection.rest)}, targets.deadline is {left}"
+            left = f"is in {span(rejection.time_left)}" if rejection.time_left > 0.0 else "has passed"
+            rest = f"the rest takes {span(rejection.rest)}, and targets.deadline {left}"
             return f"{_known(rejection.measured)}: {number(rejection.rate)} samples/s: {rest}"
         case kinds.BudgetShort():
             cost = rejection.rest
@@ -171,12 +175,12 @@ def rejection_text(rejection: kinds.Rejection) -> str:
         case kinds.SpecificationsMissing():
             return (
                 f"{rejection.here} and {rejection.there} have no precision in common in the catalog, or one has no "
-                "memory bandwidth there"
+                "memory bandwidth there: add what is missing by spec.chip of their pools"
             )
         case kinds.NotMeasured():
             return gap_text(rejection.gap)
         case kinds.OtherChosen():
-            return f"{place(rejection.taken)} comes first"
+            return f"ranks after {place(rejection.taken)}"
         case kinds.NoRoom():
             selected = " on nodes that template.spec.nodeSelector selects" if rejection.selected else ""
             there = f"{rejection.total} in all"
@@ -195,8 +199,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
 _GAPS = {
     Reason.CRASH_LOOP: "the program fails and is started again",
     Reason.TELEMETRY_UNAVAILABLE: "measurements can't be read at the moment; the job runs on as it is",
-    Reason.PROFILING_OFF: "profiling.mode is Off and no exporter of the cluster tells about the pods",
-    Reason.NO_TELEMETRY: "nothing has been heard from the pods since they run",
+    Reason.PROFILING_OFF: "profiling.mode is Off, and nothing else measures the pods",
+    Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
     Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
@@ -213,7 +217,7 @@ def gap_text(gap: kinds.Gap) -> str:
     if gap.window is not None:
         return f"the step time is not steady yet, or the window of {span(gap.window)} is not full"
     if gap.heard is not None:
-        return f"{gap.heard[0]} of {gap.heard[1]} pods are heard"
+        return f"{gap.heard[0]} of {gap.heard[1]} pods answer"
     return _GAPS[gap.reason]
 
 

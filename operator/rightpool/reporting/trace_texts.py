@@ -10,6 +10,7 @@ from rightpool.planning.trace_setback import (
     TookTooLong,
     TraceSetback,
 )
+from rightpool.reporting.wording import span
 
 
 def trace_setback_text(setback: TraceSetback) -> str:
@@ -29,4 +30,4 @@ def trace_setback_text(setback: TraceSetback) -> str:
             return f"the job {gone} before its trace was complete"
         case TookTooLong(limit, cause):
             why = "traces of other jobs came first" if cause is None else cause
-            return f"no trace within {limit:.0f} s{f': {why}' if why else ''}"
+            return f"no trace within {span(limit)}{f': {why}' if why else ''}"

@@ -1,5 +1,7 @@
 """How numbers are said in messages: few digits, with their unit, for a reader who did not ask for them."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from math import floor
 from typing import Final
 
@@ -69,6 +71,17 @@ def instant(seconds: float) -> str:
     return write_unix_time(floor(seconds))
 
 
+def how_many(count: float, noun: str) -> str:
+    """A whole number of something: 1 move, 3 moves."""
+    return f"{count:.0f} {noun}{'' if count == 1 else 's'}"
+
+
 def chips(count: int) -> str:
     """1 chip, 8 chips."""
-    return "1 chip" if count == 1 else f"{count} chips"
+    return how_many(count, "chip")
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """What may have been meant by a name that is not among those that are known; empty where none is near."""
+    near = get_close_matches(name, known)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -53,7 +53,7 @@ def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day(
     assert world.job.state.migration is None
     entry = world.job.state.history[-1]
     assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED)
-    assert "on the way back: not running after 600 s: no reason known" in entry.message
+    assert "on the way back: not running after 10 min: no reason known" in entry.message
     reason, message = placed_says(world)
     assert reason is Reason.START_DEADLINE_EXCEEDED
     assert "0 of 1 pods run since" in message and "kubectl describe" in message

@@ -74,7 +74,7 @@ def test_where_an_edit_makes_the_current_size_impossible_the_job_leaves_it() -> 
     here = judged(odd).current
     assert here is not None and here.rejection is not None
     assert here.rejection.reason is RejectionReason.SIZE_NOT_OFFERED
-    assert "12 chips is not a multiple of the 8 that hold the model" in verdict_text(here)
+    assert "a size of 12 chips is no multiple of the 8 that hold the model" in verdict_text(here)
 
 
 @pytest.mark.parametrize(

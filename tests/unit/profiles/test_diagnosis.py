@@ -33,7 +33,7 @@ def found(chips: int = 1, /, **fields: float) -> Diagnosis:
     [
         (Steadiness.ABSENT, "nothing was measured"),
         (Steadiness.STALE, "too old"),
-        (Steadiness.WARMING_UP, "cover 100% of the 300 s window"),
+        (Steadiness.WARMING_UP, "cover 100% of the window of 5 min"),
     ],
 )
 def test_an_unsteady_profile_is_unknown(steadiness: Steadiness, evidence: str) -> None:
@@ -55,7 +55,7 @@ def test_a_loop_of_copies_to_the_chip() -> None:
     """Measured on an H200: 100% busy, 0% compute units, 1% memory bandwidth."""
     diagnosis = found(chip_busy=1.0, compute_active=0.0, matrix_active=0.0, memory_bandwidth=0.01)
     assert diagnosis.bottleneck is Bottleneck.HOST_BOUND
-    assert "busy 100%, and its compute units are active 0%" in evidence_text(diagnosis.finding)
+    assert "busy 100% of the time, and its compute units 0%" in evidence_text(diagnosis.finding)
 
 
 def test_tiny_kernels() -> None:

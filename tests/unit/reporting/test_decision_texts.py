@@ -7,11 +7,12 @@ from sys import modules
 import pytest
 
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.evaluate import pool_rejection as kinds_of_pools
 from rightpool.planning.evaluate import rejection as kinds
 from rightpool.planning.evaluate.rejection import Compared, Rejection, RejectionReason
 from rightpool.planning.evidence import CoolingDown, Limit, RunsShortly
 from rightpool.prediction.predictor import Origin
-from rightpool.reporting.candidate_texts import predicted
+from rightpool.reporting.candidate_texts import by_pool, predicted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.rejection_texts import rejection_text
 from tests.unit.planning.jobs import (
@@ -58,6 +59,18 @@ def test_what_rules_out_all_pools_is_said_once_with_its_remedy() -> None:
     pools = {name: POOLS[name] for name in ("a100", "a10g")}
     made = assess(fresh("j", spec(8, targets={"budget": "0"})), pools, PlacementPolicySpec(), NOW)
     assert decided_text(made) == "no pool can take the job: targets.budget $0 is spent: raise it"
+
+
+@pytest.mark.parametrize(("pools", "end"), [(7, "and 1 more pool"), (11, "and 5 more pools")])
+def test_what_is_left_out_is_counted_in_pools(pools: int, end: str) -> None:
+    """Several pools may be ruled out by the same words, such as a target that none of them meets."""
+    listed = [candidate for candidate in judged(running()).candidates if candidate.rejection is not None][:1]
+    text = by_pool(
+        replace(listed[0], placement=replace(listed[0].placement, pool=f"p{at:02}"), rejection=denied)
+        for at in range(pools)
+        for denied in [kinds_of_pools.PoolDenied("p06 and more" if at > 5 else f"p{at:02}")]
+    )
+    assert text.split("; ")[-1] == end
 
 
 def test_what_is_stored_is_true_when_it_is_read_later() -> None:

@@ -28,12 +28,12 @@ from rightpool.planning.trace_setback import (
 from rightpool.reporting.migration_texts import MigrationTexts
 
 SENTENCES: list[tuple[Setback, str]] = [
-    (NotRunning(600.0, "no node", None), "not running after 600 s: no node"),
-    (NotRunning(600.0, None, None), "not running after 600 s: no reason known"),
-    (NotRunning(600.0, "no node", "research"), "not running after 600 s: queue research has not admitted it"),
+    (NotRunning(600.0, "no node", None), "not running after 10 min: no node"),
+    (NotRunning(600.0, None, None), "not running after 10 min: no reason known"),
+    (NotRunning(600.0, "no node", "research"), "not running after 10 min: queue research has not admitted it"),
     (
         NotRunning(600.0, None, None, no_room="a100"),
-        "not running after 600 s: no reason known; there is no room on a100, where it came from",
+        "not running after 10 min: no reason known; there is no room on a100, where it came from",
     ),
     (NotRunning(60.0, "no node", None, returning=True), "on the way back: not running after 60 s: no node"),
     (NeverStarted("no node"), "the job did not start there: no node"),
@@ -48,11 +48,11 @@ SENTENCES: list[tuple[Setback, str]] = [
     ),
     (
         NothingProven(1800.0, None),
-        "no complete profile within 1800 s after the move, so nothing can be proven; the job stays",
+        "no complete profile within 30 min after the move, so nothing can be proven; the job stays",
     ),
     (
         NothingProven(1800.0, WorkUnit.STEPS),
-        "no throughput in steps/s, as before the move, within 1800 s after the move, so nothing can be proven; the job "
+        "no throughput in steps/s, as before the move, within 30 min after the move, so nothing can be proven; the job "
         "stays",
     ),
 ]
@@ -73,9 +73,9 @@ def test_each_is_said() -> None:
         (NoProfiler(), "spec.profiling.mode is Off, so no profiler is in the pods"),
         (StoppedTooSoon(ended=True), "the job has ended before its trace was complete"),
         (StoppedTooSoon(ended=False), "the job was stopped or moved before its trace was complete"),
-        (TookTooLong(600.0, None), "no trace within 600 s: traces of other jobs came first"),
-        (TookTooLong(600.0, "pod-1 is silent"), "no trace within 600 s: pod-1 is silent"),
-        (TookTooLong(600.0, ""), "no trace within 600 s"),
+        (TookTooLong(600.0, None), "no trace within 10 min: traces of other jobs came first"),
+        (TookTooLong(600.0, "pod-1 is silent"), "no trace within 10 min: pod-1 is silent"),
+        (TookTooLong(600.0, ""), "no trace within 10 min"),
     ],
 )
 def test_what_is_said_of_a_trace_that_is_not_taken(setback: TraceSetback, text: str) -> None:

@@ -22,7 +22,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -45,6 +44,7 @@ from rightpool.hardware.calibration import verdict
 from rightpool.hardware.declared_chip import DeclaredChips
 from rightpool.hardware.measurement import MeasurementError, calibration, judged, read_measurement
 from rightpool.hardware.pool import Pool
+from rightpool.reporting.wording import how_many, meant
 from rightpool.runtime.observe.facts import meta
 
 FIELD_MANAGER: Final = "rightpool-calibrate"
@@ -60,20 +60,22 @@ COLUMNS: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pool", metavar="POOL", help="an AcceleratorPool")
-    parser.add_argument("--image", help="with PyTorch or JAX for the pool's chips; default: a public one, by vendor")
+    parser.add_argument(
+        "--image", help="an image with PyTorch or JAX for the pool's chips; default: a public one, by vendor"
+    )
     parser.add_argument(
         "--chips",
         type=whole_number(1, MAX_CHIPS_PER_NODE),
-        help="of one node; default: all of them, which also measures their links",
+        help="how many chips of one node; default: all, which also measures their links",
     )
     parser.add_argument(
         "--timeout",
         type=whole_number(1, LONGEST_TIMEOUT),
         default=TIMEOUT,
         metavar="SECONDS",
-        help=f"for chips to be free, the image to be pulled, and the measurement; default: {TIMEOUT}",
+        help=f"the time for chips to be free, the image to be pulled, and the measurement; default: {TIMEOUT}",
     )
-    add_connection_arguments(parser)
+    add_connection_arguments(parser, namespace="the namespace that the Job runs in; default: the context's")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -92,7 +94,9 @@ def _calibrate(connection: Connection, arguments: argparse.Namespace) -> None:
     chips = _chips(pool, arguments.chips)
     require_rights(client, namespace)
     if pool.free < chips:
-        _say(f"{pool.free} chips of {pool.name} are free, and {chips} on one node are needed: the pod waits for them")
+        _say(
+            f"{chips} free chips on one node of {pool.name} are needed, and {pool.free} are free in all: the pod waits"
+        )
     manifest = benchmark_job(
         pool, namespace, image=image, platform=platform, dtypes=dtypes, chips=chips, seconds=arguments.timeout
     )
@@ -125,8 +129,7 @@ def _pool(fleet: FleetView, name: str) -> Pool:
     problems = [problem.message for problem in fleet.problems if problem.pool == name]
     if problems:
         raise CliError(f"pool {name} can't be used: {'; '.join(problems)}")
-    near = get_close_matches(name, fleet.pools, n=1)
-    raise CliError(f"there is no pool {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    raise CliError(f"there is no pool {name}{meant(name, fleet.pools)}")
 
 
 def _how(pool: Pool, image: str | None) -> tuple[str, str]:
@@ -193,7 +196,7 @@ def document(pool: str, found: Calibration, chip: Accelerator) -> dict[str, Any]
 
 def print_calibration(page: Page, found: Calibration, chip: Accelerator) -> None:
     """Rates beside those of the data sheet, and what they were measured with."""
-    page.line(f"{found.device}, {found.chips} chips of {found.node}, {found.software}")
+    page.line(f"{found.device}, {how_many(found.chips, 'chip')} of {found.node}, {found.software}")
     page.line()
     page.table(COLUMNS, list(_rows(found, chip)))
 

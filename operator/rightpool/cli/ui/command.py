@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=whole_number(0, 65_535),
         default=PORT,
-        help=f"of this machine; 0 takes any free one; default: {PORT}",
+        help=f"a port of this machine; 0 takes any free one; default: {PORT}",
     )
     add_connection_arguments(parser, outputs=("table",))
 

@@ -54,11 +54,6 @@ class Statement:
     """The evidence in numbers, and what can be done; empty where the reason says all."""
 
 
-def pods(count: int) -> str:
-    """1 pod, 4 pods."""
-    return "1 pod" if count == 1 else f"{count} pods"
-
-
 def runs(job: Job) -> bool:
     """Whether a pod of the current Revision runs."""
     return job.child is not None and job.state.finished is None and job.child.running > 0

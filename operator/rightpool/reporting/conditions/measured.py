@@ -13,11 +13,11 @@ from rightpool.planning.job import Job
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, Steadiness
-from rightpool.reporting.conditions.context import Context, Statement, complete_profile, pods, runs
+from rightpool.reporting.conditions.context import Context, Statement, complete_profile, runs
 from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.reporting.flops_texts import peak_exceeded_text
 from rightpool.reporting.rejection_texts import rejection_text
-from rightpool.reporting.wording import share, span
+from rightpool.reporting.wording import how_many, share, span
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.template import InvalidTemplate
@@ -57,7 +57,7 @@ def profiled(job: Job, context: Context) -> Statement:
             return _noted(InjectionNote.HOST_NETWORK)
         return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
     if profile.complete and not lacks_samples(job, profile):
-        measured = f"{pods(profile.pods)} over {span(profile.window)}"
+        measured = f"{how_many(profile.pods, 'pod')} over {span(profile.window)}"
         if profile.set_aside:
             return Statement("True", Reason.CONTRADICTORY_TELEMETRY, f"{measured}; {_set_aside(profile)}")
         current = None if context.assessment is None else context.assessment.current

@@ -15,11 +15,11 @@ from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash, RevisionState
 from rightpool.planning.migration.transitions import COMPLETED
 from rightpool.planning.unended import UNENDED_SECONDS, first_to_end, unended
-from rightpool.reporting.conditions.context import Context, Statement, operator_failed, pods
+from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
-from rightpool.reporting.wording import chips, dollars, instant, span
+from rightpool.reporting.wording import chips, dollars, how_many, instant, span
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
@@ -172,4 +172,4 @@ def _crashed(job: Job, crash: Crash) -> str:
 def _place(ref: Revision) -> str:
     at = ref.placement
     cost = "" if ref.cost_per_hour is None else f", {dollars(ref.cost_per_hour)}/h"
-    return f"r{ref.revision} on {at.pool}: {chips(at.chips)} in {pods(at.replicas)}{cost}"
+    return f"r{ref.revision} on {at.pool}: {chips(at.chips)} in {how_many(at.replicas, 'pod')}{cost}"
