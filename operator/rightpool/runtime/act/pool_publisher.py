@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
+from rightpool.api.conditions import Condition, PoolConditionType, Reason, find_condition, set_conditions
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
@@ -24,6 +24,7 @@ from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evidence import Limit
 from rightpool.reporting.decision_texts import limit_text
+from rightpool.reporting.wording import chips, how_many
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations, kept_prices
@@ -36,6 +37,7 @@ _ABOUT_PRICE: Final = frozenset(
 _ABOUT_FIGURES: Final = frozenset({ProblemKind.CHIP_VALUES_INVALID, ProblemKind.UNCALIBRATED})
 _CONTRADICTORY: Final = frozenset({ProblemKind.PRICE_CONTRADICTORY})
 _CHIP: Final = frozenset({ProblemKind.CHIP_CONTRADICTORY})
+_ASKED_ANEW: Final = 86_400.0  # seconds
 _FOREIGN: Final = frozenset({"calibration"})  # `rightpool calibrate` applies it
 
 ClosedPools = Mapping[str, Sequence[RejectionReason]] | None
@@ -56,6 +58,8 @@ class PoolPublisher:
         self._outcomes: Outcomes = {}
         self._against: Mapping[str, Limit] = {}
         self._closed: ClosedPools = None
+        self._priced: dict[str, _Verdict] = {}
+        """By pool, what this operator has written of its price."""
         self._logged: set[tuple[str, str]] = set()
 
     def publish(
@@ -106,12 +110,35 @@ class PoolPublisher:
     def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
         stored = fleet.objects[name]
         outcomes, against = self._outcomes.get(name, ()), self._against.get(name)
-        status = pool_status(name, fleet, now, outcomes, against, self._closed)
+        own = _price(name, fleet)
+        price = self._price_to_say(name, own, stored, now)
+        status = pool_status(name, fleet, now, outcomes, against, self._closed, price)
         spec = fleet.specs.get(name)
         scaled = spec is not None and spec.max_chips is not None
-        return self._statuses.publish(
+        written = self._statuses.publish(
             ACCELERATOR_POOLS, stored, status, PoolConditionType, foreign=_FOREIGN, scaled=scaled
         )
+        if written:
+            self._priced[name] = own
+        return written
+
+    def _price_to_say(self, name: str, own: _Verdict, stored: Mapping[str, Any], now: float) -> _Verdict:
+        """What is said of the price. Where another operator, by other values of its chart, has written otherwise after
+        this one, both say that they differ: else each would overwrite the other in every cycle. Once a day this one
+        says what it knows itself, since the other may be gone."""
+        written = find_condition(stored_conditions(stored, PoolConditionType), PoolConditionType.PRICE_KNOWN)
+        if written is None or self._priced.get(name) != own:
+            return own
+        kind, truth, reason, message = own
+        if (written.status, written.reason, written.message) == (truth, reason, message):
+            return own
+        if written.reason != Reason.PRICE_CONTRADICTORY:
+            both = ", and ".join(sorted((message, written.message)))
+            remedy = "give their releases the same catalog.prices, or set spec.price"
+            return kind, "False", Reason.PRICE_CONTRADICTORY, f"two operators differ ({both}): {remedy}"
+        if message not in written.message or now - (written.last_transition_time or now) > _ASKED_ANEW:
+            return own
+        return kind, "False", Reason.PRICE_CONTRADICTORY, written.message
 
 
 def pool_status(
@@ -121,8 +148,10 @@ def pool_status(
     outcomes: Sequence[MoveOutcome] = (),
     against: Limit | None = None,
     closed: ClosedPools = None,
+    price: _Verdict | None = None,
 ) -> Mapping[str, Any]:
-    """The status of a stored pool, in wire form. against: what holds moves to it back. closed: see ClosedPools.
+    """The status of a stored pool, in wire form. against: what holds moves to it back. closed: see ClosedPools. price:
+    what is said of it; None for what this operator knows.
 
     It does not depend on the namespaces that this operator watches: several operators, each with namespaces of its own,
     may write the status of the same pool, and must write the same.
@@ -133,7 +162,10 @@ def pool_status(
     made = [
         Condition(kind.value, status, reason.value, message, generation)
         for kind, status, reason, message in (
-            *_verdicts(name, fleet),
+            _ready(name, fleet),
+            price or _price(name, fleet),
+            _figures(name, fleet),
+            _calibrated(name, fleet),
             _trusted(against, now),
             _allowed(name, fleet, closed),
         )
@@ -158,13 +190,6 @@ def _prices(name: str, pool: Pool | None, stored: Mapping[str, Any], now: float)
     return kept_prices({name: stored}).get(name, ()) if pool is None else with_price(pool.prices, pool.price, now)
 
 
-def _verdicts(name: str, fleet: PoolInventory) -> Iterator[_Verdict]:
-    yield _ready(name, fleet)
-    yield _price(name, fleet)
-    yield _figures(name, fleet)
-    yield _calibrated(name, fleet)
-
-
 def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
     unusable = any(problem.kind in _UNUSABLE for problem in problems)
@@ -180,7 +205,7 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.READY, "False", Reason.CHIP_CONTRADICTORY, message
     pool = fleet.inventory.pools.get(name)
     if pool is not None and pool.nodes:
-        ready = message or f"{pool.nodes} nodes with {pool.total} chips"
+        ready = message or f"{how_many(pool.nodes, 'node')} with {chips(pool.total)}"
         if fleet.refused is None or not fleet.whole:  # who sees some namespaces counts none of these chips
             return PoolConditionType.READY, "True", Reason.NODES_READY, ready
         unknown = (
@@ -190,7 +215,7 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.READY, "True", Reason.PODS_NOT_COUNTED, unknown
     matching = sum(owner == name for owner in fleet.inventory.owners.values())
     if matching:
-        none_ready = message or f"{matching} nodes match and none can take pods"
+        none_ready = message or f"no node can take pods, of {matching} that match"
         return PoolConditionType.READY, "False", Reason.NODES_NOT_READY, none_ready
     return PoolConditionType.READY, "False", Reason.NO_NODES, message or "no node matches, except nodes of other pools"
 
