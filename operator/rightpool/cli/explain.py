@@ -59,7 +59,7 @@ from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import no_leader_text
-from rightpool.cli.jobs import add_job_argument, job_key
+from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text
 from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
@@ -159,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.name is None:
             listed = explain_all(ClusterView(connection.client, connection.namespace, where), now)
             if arguments.output == "table":
-                print_list(Page(), listed, quiet, now)
+                print_list(Page(), listed, quiet, now, connection.namespace)
             else:
                 print_document(list_document(listed, now, quiet), arguments.output)
             return
@@ -219,7 +219,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     jobs = view.all_jobs()
     stored = jobs.get(key)
     if stored is None:
-        raise CliError(_not_found(key, jobs))
+        raise CliError(missing_job_text(key, jobs))
     fleet = view.fleet(stored.selecting)
     view.children(key.namespace, key.name)
     job = _measured(_seen(view, stored), stored, fleet.pools)
@@ -282,22 +282,6 @@ def _counts(stored: StoredJob, now: float) -> bool:
         job.state.revision is None or job.state.revision.since is None or job.state.migration is not None
     )
     return waits or any(entry.finished_at > now - _MEMORY_SECONDS for entry in job.state.history)
-
-
-def _not_found(key: JobKey, jobs: Mapping[JobKey, StoredJob]) -> str:
-    elsewhere = sorted(other.namespace for other in jobs if other.name == key.name)
-    missing = f"there is no ProfiledJob {key.name} in namespace {key.namespace}"
-    if elsewhere:
-        return f"{missing}; there is one in {', '.join(elsewhere)}: add -n {elsewhere[0]}"
-    here = sorted(other.name for other in jobs if other.namespace == key.namespace)
-    near = meant(key.name, here)
-    if near:
-        return missing + near
-    return (
-        f"{missing}; there are: {', '.join(here[:10])}"
-        if here
-        else f"{missing}, and no other; `rightpool top -A` lists all"
-    )
 
 
 # --- as JSON ---------------------------------------------------------------------------------------------------------

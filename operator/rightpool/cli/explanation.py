@@ -105,13 +105,14 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     page.notes(found.notes)
 
 
-def print_list(page: Page, listed: Sequence[tuple[StoredJob, Assessment]], quiet: str | None, now: float) -> None:
-    """Each job in a line. quiet: that no operator leads."""
-    if not listed:
-        page.line("there are no ProfiledJobs in this namespace")
-    rows = [_listed(stored, assessment, now) for stored, assessment in listed]
-    if rows:
-        page.table(_LIST, rows)
+def print_list(
+    page: Page, listed: Sequence[tuple[StoredJob, Assessment]], quiet: str | None, now: float, namespace: str
+) -> None:
+    """Each job of the namespace in a line. quiet: that no operator leads."""
+    if listed:
+        page.table(_LIST, [_listed(stored, assessment, now) for stored, assessment in listed])
+    else:
+        page.line(f"there are no ProfiledJobs in namespace {namespace}; `rightpool top -A` lists all")
     page.remark(quiet)
 
 

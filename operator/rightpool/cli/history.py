@@ -23,7 +23,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.jobs import add_job_argument, job_key, stored_jobs
+from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text, no_jobs_text, stored_jobs
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.accounting.chargeback import Chargeback
@@ -73,11 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
             alive = {stored.job.uid for stored in jobs.values()}
             entries = [each for each in outlived(books, alive) if key in (None, each[0])]
         elif key is not None and key not in jobs:
-            raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}; --deleted may know it")
+            raise CliError(f"{missing_job_text(key, jobs)} (`--deleted` shows jobs that are gone)")
         else:
             entries = entries_of(stored for name, stored in jobs.items() if key in (None, name))
         now = time.time()
-        if arguments.output == "table":
+        if arguments.output == "table" and not jobs and not arguments.deleted:
+            Page().line(no_jobs_text(namespace))
+        elif arguments.output == "table":
             print_entries(Page(), entries, now)
         else:
             print_document(history_document(entries, now), arguments.output)

@@ -11,6 +11,7 @@ from rightpool.api.ledger import LedgerEntry, Outcome, measured_cost_per_million
 from rightpool.api.units import write_unix_time
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import document_head, place_document
+from rightpool.cli.jobs import no_jobs_text
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.reporting.offer import Offer, offer_of
@@ -213,8 +214,7 @@ def document(lines: list[Line], now: float, notes: Iterable[str] = ()) -> dict[s
 def print_jobs(page: Page, lines: list[Line], namespace: str | None) -> None:
     """Print the table and its sums. `namespace` is None for all namespaces."""
     if not lines:
-        where = "in this cluster" if namespace is None else f"in namespace {namespace}; -A looks in all"
-        page.line(f"there are no ProfiledJobs {where}")
+        page.line(no_jobs_text(namespace))
         return
     first = 0 if namespace is None else 1
     units = name_units(lines)

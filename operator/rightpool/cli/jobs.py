@@ -6,14 +6,15 @@ import argparse
 import queue
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from rightpool.cli.connection import CliError, is_namespace
 from rightpool.cluster.client import ClusterClient, Listing
-from rightpool.cluster.errors import Expired, NotFound
+from rightpool.cluster.errors import ClusterError, Expired, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import GROUP, VERSION
+from rightpool.reporting.wording import meant
 
 if TYPE_CHECKING:
     from rightpool.api.kubernetes import Resource
@@ -90,7 +91,43 @@ def stored_job(client: ClusterClient, key: JobKey) -> StoredJob:
     try:
         return read_job(client.get(PROFILED_JOBS, key.name, key.namespace))
     except NotFound as error:
-        raise CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}") from error
+        if "could not find the requested resource" in error.message:
+            raise  # of the kind itself
+        raise CliError(missing_job_text(key, _there(client, key.namespace))) from error
+
+
+def _there(client: ClusterClient, namespace: str) -> list[JobKey]:
+    """The jobs that the user may list: of all namespaces, else of this one."""
+    from rightpool.planning.job import JobKey
+
+    for where in (None, namespace):
+        try:
+            found = [body["metadata"] for body in client.list_all(PROFILED_JOBS, where)]
+        except ClusterError:
+            continue
+        return [JobKey(meta["namespace"], meta["name"]) for meta in found]
+    return []
+
+
+def missing_job_text(key: JobKey, there: Iterable[JobKey]) -> str:
+    """That a job is not there, and what may have been meant. there: jobs that are."""
+    there = sorted(there)
+    elsewhere = [other.namespace for other in there if other.name == key.name]
+    missing = f"there is no ProfiledJob {key.name} in namespace {key.namespace}"
+    if elsewhere:
+        return f"{missing}; there is one in {', '.join(elsewhere)}: add -n {elsewhere[0]}"
+    here = [other.name for other in there if other.namespace == key.namespace]
+    if near := meant(key.name, here):
+        return missing + near
+    if here:
+        return f"{missing}; there are: {', '.join(here[:10])}"
+    return f"{missing}, and no other; `rightpool top -A` lists all"
+
+
+def no_jobs_text(namespace: str | None) -> str:
+    """That there are no jobs. namespace: None for all."""
+    where = "this cluster" if namespace is None else f"namespace {namespace}; -A looks in all"
+    return f"there are no ProfiledJobs in {where}"
 
 
 def add_job_argument(parser: argparse.ArgumentParser, default: str = "") -> None:

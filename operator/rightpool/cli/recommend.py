@@ -23,7 +23,7 @@ from typing import Any, Final
 from rightpool.cli.connection import Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.heartbeat import no_leader_text
-from rightpool.cli.jobs import stored_jobs
+from rightpool.cli.jobs import no_jobs_text, stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.job import JobKey
 from rightpool.reporting.offer import Offer, offer_of
@@ -56,11 +56,15 @@ def run(arguments: argparse.Namespace) -> int:
     def work(connection: Connection) -> None:
         namespace = None if arguments.all_namespaces else connection.namespace
         now = time.time()
-        offers = ranked_offers(stored_jobs(connection.client, namespace).values())
+        jobs = stored_jobs(connection.client, namespace)
+        offers = ranked_offers(jobs.values())
         quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
         if arguments.output == "table":
             page = Page()
-            print_offers(page, offers)
+            if jobs:
+                print_offers(page, offers)
+            else:
+                page.line(no_jobs_text(namespace))
             page.remark(quiet)
         else:
             print_document(offers_document(offers, now, () if quiet is None else (quiet,)), arguments.output)

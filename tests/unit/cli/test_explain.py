@@ -187,7 +187,7 @@ def test_nothing_is_promised_where_no_operator_looks(more: dict[str, Any]) -> No
     found = explain(view_of(client), KEY, NOW)
     page, stream = printed()
     print_explanation(page, found)
-    print_list(page, explain_all(view_of(client), NOW), None, NOW)
+    print_list(page, explain_all(view_of(client), NOW), None, NOW, "vision")
     assert stream.getvalue().count("would start on 4 chips of") == 2 and "starts on" not in stream.getvalue()
     assert document(found)["decision"]["message"].startswith("would start on")
 

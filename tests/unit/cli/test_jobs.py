@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rightpool.api.kubernetes import Resource
-from rightpool.cli.jobs import stored_jobs
+from rightpool.cli import history, recommend
+from rightpool.cli.connection import CliError, Connection
+from rightpool.cli.jobs import stored_job, stored_jobs
 from rightpool.cluster.client import Listing
-from rightpool.cluster.errors import Expired, Forbidden
+from rightpool.cluster.errors import Expired, Forbidden, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.planning.job import JobKey
 from rightpool.reporting.stored_job import read_job
 from tests.unit.cli.cluster import FakeClient, job
 from tests.unit.cli.test_top import recommended
@@ -63,3 +67,44 @@ def test_a_list_that_expires_is_begun_anew_once() -> None:
 def test_what_the_server_refuses_is_raised() -> None:
     with pytest.raises(Forbidden):
         stored_jobs(three(Paged(Forbidden("no", status=403), 1)), None)
+
+
+def missing(client: FakeClient, name: str, namespace: str = "vision") -> str:
+    with pytest.raises(CliError) as error:
+        stored_job(client, JobKey(namespace, name))  # type: ignore[arg-type]
+    return str(error.value)
+
+
+def test_of_a_job_that_is_not_there_it_is_said_what_may_be_meant() -> None:
+    client = three(Paged())
+    client.add(PROFILED_JOBS, job("bert", "language"))
+    assert (
+        missing(client, "bert")
+        == "there is no ProfiledJob bert in namespace vision; there is one in language: add -n language"
+    )
+    assert missing(client, "bret", "language").endswith("; did you mean bert?")
+    assert missing(client, "gpt").endswith("; there are: a, b, c")
+    assert missing(client, "gpt", "empty").endswith(", and no other; `rightpool top -A` lists all")
+    client.forbidden.add(PROFILED_JOBS)
+    assert missing(client, "bert").endswith("; there are: a, b, c"), "who may not look elsewhere is told of here"
+    with pytest.raises(NotFound):  # the definitions are not installed
+        stored_job(Uninstalled(), JobKey("vision", "a"))  # type: ignore[arg-type]
+
+
+class Uninstalled(FakeClient):
+    """A cluster without Rightpool's resources."""
+
+    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Body:
+        raise NotFound("the server could not find the requested resource", status=404)
+
+
+@pytest.mark.parametrize("command", [recommend, history])
+def test_where_there_are_no_jobs_none_is_called_well(
+    command: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connection = Connection(Paged(), "vision")  # type: ignore[arg-type]
+    monkeypatch.setattr(command, "carry_out", lambda arguments, name, work: work(connection) or 0)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args([])) == 0
+    assert capsys.readouterr().out == "there are no ProfiledJobs in namespace vision; -A looks in all\n"
