@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from rightpool.api.choices import CheckpointMode, CheckpointSignal
 from rightpool.api.model import ATOMIC, ApiModel
-from rightpool.api.quantities import Duration, at_least
+from rightpool.api.quantities import Duration, a_second_or_more
 from rightpool.api.rules import Rule, validations
 
 MAX_FILE_PATTERNS: Final = 16
@@ -53,7 +53,7 @@ class Checkpoint(ApiModel):
     signal: CheckpointSignal = CheckpointSignal.SIGUSR1
     """The signal raised in mode Signal. The program must have a handler for it."""
 
-    timeout: Annotated[Duration, at_least("1s", "120s")] = Field(default="120s", validate_default=True)
+    timeout: Annotated[Duration, a_second_or_more("120s")] = Field(default="120s", validate_default=True)
     """How long a save is awaited. Without one the job is not moved and runs on. For Periodic it should be longer than
     the program's own interval between saves."""
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from rightpool.api.choices import AdaptationMode
 from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
 from rightpool.api.model import ApiModel
-from rightpool.api.quantities import Duration, Frequency, Ratio, at_least
+from rightpool.api.quantities import Duration, Frequency, Ratio, a_second_or_more
 
 POLICY_NAME: Final = "default"
 
@@ -39,7 +39,7 @@ class PlacementPolicySpec(ApiModel):
     min_run_time: Duration = Field(default="5m", validate_default=True)
     """Least time that a Revision runs before the job is moved again."""
 
-    start_deadline: Annotated[Duration, at_least("1s", "10m")] = Field(default="10m", validate_default=True)
+    start_deadline: Annotated[Duration, a_second_or_more("10m")] = Field(default="10m", validate_default=True)
     """How long a new Revision may take until all its pods run. After that the job goes back to where it was; one that
     has never run is started elsewhere."""
 

@@ -11,7 +11,7 @@ from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
-from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, at_least
+from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
 from rightpool.api.rules import Rule, validations
 from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
@@ -112,10 +112,10 @@ class Profiling(ApiModel):
     trace: Switch = Switch.AUTO
     """Auto: short traces are taken where the program can give them. Off: never."""
 
-    interval: Annotated[Duration, at_least("1s", "10s")] = Field(default="10s", validate_default=True)
+    interval: Annotated[Duration, a_second_or_more("10s")] = Field(default="10s", validate_default=True)
     """Time between two readings."""
 
-    window: Annotated[Duration, at_least("1s", "5m")] = Field(default="5m", validate_default=True)
+    window: Annotated[Duration, a_second_or_more("5m")] = Field(default="5m", validate_default=True)
     """Time over which readings become one profile."""
 
 

@@ -245,13 +245,13 @@ _MEMORY_RULE: Final = Rule(
 )
 
 
-def at_least(shortest: str, example: str) -> WithJsonSchema:
-    """Schema of a duration that must not be shorter than `shortest`."""
+def a_second_or_more(example: str) -> WithJsonSchema:
+    """Schema of a duration that must not be shorter."""
     return _string(
         32,
         Rule(
-            f"self.matches({_cel(DURATION_PATTERN)}) && duration(self) >= duration('{shortest}')",
-            f"must be a duration of {shortest} or more: write {example}",
+            f"self.matches({_cel(DURATION_PATTERN)}) && duration(self) >= duration('1s')",
+            f"must be a duration of 1s or more: write {example}",
         ),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, find_condition
-from rightpool.reporting.events import Event
+from rightpool.reporting.events import Event, condition_text
 
 # What the figures rest on is not a fault; a measurement that is void is told by Calibrated.
 _SILENT: Final = frozenset({PoolConditionType.FIGURES_VERIFIED.value})
@@ -55,7 +55,5 @@ def _expected(old: Condition | None, condition: Condition) -> bool:
 
 
 def _event(regarding: Mapping[str, str], condition: Condition, *, warning: bool) -> Event:
-    text = f"{condition.type} is {condition.status}"
-    note = f"{text}: {condition.message}" if condition.message else text
     subject = f"{condition.type}={condition.reason}"
-    return Event(regarding, condition.reason, "Observe", note, warning, subject)
+    return Event(regarding, condition.reason, "Observe", condition_text(condition), warning, subject)

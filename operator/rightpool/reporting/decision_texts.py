@@ -86,14 +86,6 @@ def _over(job: Job, assessment: Assessment, decision: Decision) -> str:
     return f"the job is over: {job.state.finished}"
 
 
-def _settled(job: Job, assessment: Assessment, decision: Decision) -> str:
-    return "the job is being deleted"
-
-
-def _invalid_spec(job: Job, assessment: Assessment, decision: Decision) -> str:
-    return job.invalid or ""
-
-
 def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str:
     wrong = contradiction(job)
     return "" if wrong is None else contradiction_text(wrong, job.key.name)
@@ -142,10 +134,6 @@ def _no_alternative(assessment: Assessment) -> str:
     current = assessment.current
     why = "" if current is None else verdict_text(current)
     return f"{why}, and there is nowhere else to go: {by_pool(assessment.candidates)}"
-
-
-def _nowhere_else(job: Job, assessment: Assessment, decision: Decision) -> str:
-    return _no_alternative(assessment)
 
 
 def _unreachable(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -275,15 +263,15 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
 _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.JOB_COMPLETED: _over,
     Reason.JOB_FAILED: _over,
-    Reason.SETTLED: _settled,
-    Reason.INVALID_SPEC: _invalid_spec,
+    Reason.SETTLED: lambda job, assessment, decision: "the job is being deleted",
+    Reason.INVALID_SPEC: lambda job, assessment, decision: job.invalid or "",
     Reason.INVALID_STATUS: _invalid_status,
     Reason.INVALID_TEMPLATE: _invalid_template,
     Reason.NAME_TAKEN: _invalid_template,
     Reason.FOREIGN_POD: _foreign_pod,
     Reason.SUSPENDED: _suspended,
     Reason.BUDGET_EXCEEDED: _suspended,
-    Reason.NO_FEASIBLE_POOL: _nowhere_else,
+    Reason.NO_FEASIBLE_POOL: lambda job, assessment, decision: _no_alternative(assessment),
     Reason.COST_TARGET_UNREACHABLE: _unreachable,
     Reason.OVER_BUDGET: _unreachable,
     Reason.DEADLINE_UNREACHABLE: _unreachable,

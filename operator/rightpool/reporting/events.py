@@ -124,7 +124,7 @@ def _statement(
         return
     if not _bad(condition):
         if wrong.pop(kind, None) is not None and kind in _MENDED:
-            yield Event(regarding, reason, "Observe", _note(condition), subject=f"{kind}={condition.status}")
+            yield Event(regarding, reason, "Observe", condition_text(condition), subject=f"{kind}={condition.status}")
         return
     if kind == ConditionType.PLACED and reason == Reason.STARTING and migration is None:
         ran = before is not None and before.reason == Reason.RUNNING
@@ -132,10 +132,11 @@ def _statement(
     if reason in _EXPECTED or wrong.get(kind) == reason:
         return
     wrong[kind] = reason
-    yield Event(regarding, reason, "Observe", _note(condition), reason not in _WISHED, f"{kind}={reason}")
+    yield Event(regarding, reason, "Observe", condition_text(condition), reason not in _WISHED, f"{kind}={reason}")
 
 
-def _note(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
+    """What an Event says of a condition."""
     text = f"{condition.type} is {condition.status}"
     return f"{text}: {condition.message}" if condition.message else text
 

@@ -8,7 +8,6 @@ watch by label an object is deleted when its label is taken off, and new when it
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +25,6 @@ from rightpool.runtime.observe.watched import watched
 from rightpool.workloads.kinds.registry import kind_at
 
 TOMBSTONE_SECONDS: Final = 600.0
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
