@@ -50,7 +50,6 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     findings.ComputesNothing: "keep data on the chip; larger batches",
     findings.NothingCounted: "give the profiler DCGM or GPM counters",
     findings.CommunicationUnknown: _TRACE,
-    findings.OneRoofCounted: "give the profiler the other counter",
     findings.LaunchesUnknown: "give the profiler the activity of compute units (DCGM or GPM)",
     findings.KernelsSparse: "larger batches, CUDA graphs or compilation, or a part of a chip",
     findings.NoRoofNear: f"{_TRACE}, and look for gaps and many small kernels",
@@ -94,6 +93,9 @@ def lever_text(finding: findings.Finding) -> str:
             return (
                 "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
             )
+        case findings.OneRoofCounted():
+            missing = "the matrix units" if finding.roofs.matrix is None else "memory bandwidth"
+            return f"give the profiler a counter of {missing} (DCGM or GPM)"
         case findings.ArithmeticNear():
             if not finding.roofs.by_pipe:
                 return "lower precision, or a chip with more FLOP/s per dollar"

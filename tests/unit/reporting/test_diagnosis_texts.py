@@ -39,6 +39,16 @@ def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("roofs", "missing"),
+    [(findings.Roofs(None, 0.2, None), "the matrix units"), (findings.Roofs(0.2, None, None), "memory bandwidth")],
+)
+def test_the_counter_that_is_missing_is_named(roofs: findings.Roofs, missing: str) -> None:
+    assert diagnosis_text(findings.OneRoofCounted(roofs)).endswith(
+        f"What helps: give the profiler a counter of {missing} (DCGM or GPM)"
+    )
+
+
 def test_a_program_that_computes_in_bf16_is_not_advised_to() -> None:
     """Recorded: ResNet-50 by autocast on a quarter of an H100."""
     roofs = findings.Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.INTEGER_ACTIVE))
