@@ -14,12 +14,14 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.setback import NothingProven, NotRunning, ProgramFailed, StoppedByQueue
+from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
+    LONGEST_SILENCE,
     MOST_WINDOWS,
     Verdict,
     Verification,
+    takes_no_step,
     verifiable,
     verify,
 )
@@ -146,7 +148,13 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
-        if now - max(migration.running_at or migration.phase_since, resumed) > limit:
+        waited = now - max(migration.running_at or migration.phase_since, resumed)
+        if profile is not None and takes_no_step(migration, profile):
+            # It may compile for long; what has begun nothing after an hour of windows hangs, and has nothing to save.
+            limit = max(limit, LONGEST_SILENCE * window)
+            if waited > limit:
+                return _turned_back(job, migration, Reason.ROLLED_BACK, words.setback(NoStep(limit)), now)
+        if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
             return end_migration(
