@@ -6,7 +6,9 @@ hangs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 # A window with less than this share of the largest one is silent.
@@ -30,3 +32,13 @@ def working(rates: Sequence[float]) -> tuple[float, ...]:
     least = _NOTHING * max(rates, default=0.0)
     silent = [rate <= least for rate in rates]
     return tuple(rate for number, rate in enumerate(rates) if not any(silent[max(number - 1, 0) : number + 2]))
+
+
+def doubt_of_pauses(rates: Sequence[float]) -> float:
+    """Standard deviation of the log of a longer mean against that of these windows, by how often they pause: of as many
+    pauses as were seen their number is known to its root. 0 where there was none, or nothing but."""
+    least = _NOTHING * max(rates, default=0.0)
+    silent = [rate <= least for rate in rates]
+    pauses = sum(now and not before for before, now in pairwise([False, *silent]))
+    share = sum(silent) / len(rates) if pauses else 0.0
+    return share / (1.0 - share) / math.sqrt(pauses) if 0.0 < share < 1.0 else 0.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.profiles.silence import silent_for, silent_windows, working
+from rightpool.profiles.silence import doubt_of_pauses, silent_for, silent_windows, working
 
 RATES = st.lists(st.sampled_from([0.0, 0.5, 3.0, 40.0, 100.0]), max_size=12).map(tuple)
 
@@ -22,6 +22,21 @@ RATES = st.lists(st.sampled_from([0.0, 0.5, 3.0, 40.0, 100.0]), max_size=12).map
 )
 def test_silence(rates: tuple[float, ...], newest: int, all_of_them: int, left: tuple[float, ...]) -> None:
     assert (silent_for(rates), silent_windows(rates), working(rates)) == (newest, all_of_them, left)
+
+
+@pytest.mark.parametrize(
+    ("rates", "doubt"),
+    [
+        ((), 0.0),
+        ((100.0, 50.0), 0.0),
+        ((0.0, 0.0), 0.0),  # nothing tells how fast it is
+        ((100.0,) * 7 + (0.0,) * 5, 5 / 7),  # it may come again in the next hour, or not
+        ((100.0,) * 19 + (0.0,) * 5, 5 / 19),
+        ((0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0), 4 / 24 / 2),  # four of them are known better
+    ],
+)
+def test_how_often_it_pauses_is_known_by_how_often_it_did(rates: tuple[float, ...], doubt: float) -> None:
+    assert doubt_of_pauses(rates) == pytest.approx(doubt)
 
 
 @given(RATES)
