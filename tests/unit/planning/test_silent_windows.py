@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rightpool.api.estimate import Estimate
-from rightpool.planning.migration.verification import LONGEST_SILENCE, Verdict, Verification, verify
+from rightpool.planning.migration.verification import Verdict, Verification, longest_silence, verify
 from rightpool.profiles.steadiness import counted
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.test_verification import SAME_CHIPS
@@ -73,5 +73,10 @@ def test_where_it_pauses_for_hours_the_pauses_count() -> None:
 @pytest.mark.parametrize("first", [(), (500.0,)])
 def test_a_program_that_hangs_there_is_worse_off(before: tuple[float, ...], first: tuple[float, ...]) -> None:
     number, result = judged(before, [*first, *[0.0] * 24], LOWER)
-    assert (number, result.verdict, result.throughput) == (len(first) + LONGEST_SILENCE, Verdict.WORSE, 0.0)
+    assert (number, result.verdict, result.throughput) == (len(first) + longest_silence(300.0), Verdict.WORSE, 0.0)
     assert "the program does nothing there" in MigrationTexts().verified(SAME_CHIPS, result)
+
+
+@pytest.mark.parametrize(("window", "windows"), [(300.0, 12), (600.0, 12), (180.0, 20), (60.0, 24), (30.0, 24)])
+def test_it_may_be_silent_for_an_hour_where_so_many_windows_are_kept(window: float, windows: int) -> None:
+    assert longest_silence(window) == windows

@@ -17,10 +17,11 @@ from rightpool.planning.migration.ending import end_migration, with_avoided, wit
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
-    LONGEST_SILENCE,
+    LONGEST_SILENCE_SECONDS,
     MOST_WINDOWS,
     Verdict,
     Verification,
+    longest_silence,
     takes_no_step,
     verifiable,
     verify,
@@ -150,8 +151,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         waited = now - max(migration.running_at or migration.phase_since, resumed)
         if profile is not None and takes_no_step(migration, profile):
-            # It may compile for long; what has begun nothing after an hour of windows hangs, and has nothing to save.
-            limit = max(limit, LONGEST_SILENCE * window)
+            # It may compile for long; what has begun nothing by then hangs, and has nothing to save.
+            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
             if waited > limit:
                 return _turned_back(job, migration, Reason.ROLLED_BACK, words.setback(NoStep(limit)), now)
         if waited > limit:
@@ -178,7 +179,9 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         message=message,
     )
     job = remeasured(job, now)
-    stays = _stays(job, migration, result, now, room) if result.verdict is Verdict.WORSE else None
+    # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
+    worse = result.verdict is Verdict.WORSE and result.throughput > 0.0
+    stays = _stays(job, migration, result, now, room) if worse else None
     if stays is not None:
         message = f"{message}; {words.stays(migration, stays)}"
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)

@@ -19,7 +19,7 @@ from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
-from rightpool.planning.migration.verification import LONGEST_SILENCE, MOST_WINDOWS
+from rightpool.planning.migration.verification import LONGEST_SILENCE_SECONDS, MOST_WINDOWS, longest_silence
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
@@ -109,7 +109,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         return job
     # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
     # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
-    leaves = (not migration.promises and not migration.rolling_back) or (migration.rolling_back and _hangs(job))
+    leaves = _hangs(job, migration) if migration.rolling_back else not migration.promises
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
 
 
@@ -134,9 +134,13 @@ def _ends(leaving: RevisionState) -> bool:
     return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
 
 
-def _hangs(job: Job) -> bool:
-    variation = job.observed.variation
-    return variation is not None and silent_for(variation.recent) >= LONGEST_SILENCE
+def _hangs(job: Job, migration: Migration) -> bool:
+    """Whether it does nothing where it is, for longer than it may."""
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    if variation is None or variation.revision != migration.moving.revision:
+        return False
+    silent = silent_for(variation.recent)
+    return silent >= longest_silence(window) and silent * window >= LONGEST_SILENCE_SECONDS
 
 
 def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:

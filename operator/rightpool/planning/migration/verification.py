@@ -43,8 +43,8 @@ MOST_WINDOWS = 24
 # What breaks its promise, and seems no worse than what was before, is looked at for an hour of windows: a neighbour may
 # have left with the move, or a pause may have been in the windows before it.
 SHORT_WINDOWS = SPANS[-1]
-# A program that does nothing for less than an hour of windows may evaluate. One that does nothing for longer hangs.
-LONGEST_SILENCE = SPANS[-1]
+# A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
+LONGEST_SILENCE_SECONDS = 3600.0
 # A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
@@ -205,11 +205,12 @@ def verify(
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     there = variation is not None and variation.revision == migration.target.revision
     recent = variation.recent if variation is not None and there else ()
-    hangs = silent_for(recent) >= LONGEST_SILENCE
+    longest = longest_silence(length)
+    hangs = silent_for(recent) >= longest
     if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in _FOR_GOOD:
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
-    pauses = _in_pause(recent) and not last
+    pauses = _in_pause(recent, longest) and not last
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
@@ -288,10 +289,15 @@ def _part_of_start(migration: Migration, variation: Variation, window: float) ->
     return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
-def _in_pause(rates: tuple[float, ...]) -> bool:
+def longest_silence(window: float) -> int:
+    """Windows of so many seconds in which a program may do nothing, as many as are kept at most."""
+    return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MOST_WINDOWS)
+
+
+def _in_pause(rates: tuple[float, ...], longest: int) -> bool:
     """Whether a program is silent, or was but for a few of these windows, and for no longer than it may."""
     few = silent_for(rates) > 0 or len(working(rates)) < FEWEST_WINDOWS
-    return few and 0 < silent_windows(rates) < LONGEST_SILENCE
+    return few and 0 < silent_windows(rates) < longest
 
 
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
@@ -302,8 +308,9 @@ def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | No
     from rightpool.profiles.step_change import step_change
 
     before, after = migration.baseline_rates, variation.recent[-windows:]
-    apart = (variation.as_of - migration.stopped_at) / spec.profiling.window.total_seconds() - len(after)
-    if silent_windows(after) < LONGEST_SILENCE:
+    window = spec.profiling.window.total_seconds()
+    apart = (variation.as_of - migration.stopped_at) / window - len(after)
+    if silent_windows(after) < longest_silence(window):
         # How fast it is while it works. More silence than that is the place's doing.
         worked = working(before), working(after)
         if min(map(len, worked)) >= FEWEST_WINDOWS:
