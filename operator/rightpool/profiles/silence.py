@@ -17,28 +17,29 @@ _NOTHING: Final = 0.02
 
 def silent_for(rates: Sequence[float]) -> int:
     """How many of the newest windows are silent."""
-    least = _NOTHING * max(rates, default=0.0)
-    return next((count for count, rate in enumerate(reversed(rates)) if rate > least), len(rates))
+    return next((count for count, silent in enumerate(reversed(_silent(rates))) if not silent), len(rates))
 
 
 def silent_windows(rates: Sequence[float]) -> int:
     """How many windows are silent."""
-    least = _NOTHING * max(rates, default=0.0)
-    return sum(rate <= least for rate in rates)
+    return sum(_silent(rates))
 
 
 def working(rates: Sequence[float]) -> tuple[float, ...]:
     """The windows without those that are silent, and without their neighbours, which may be so in part."""
-    least = _NOTHING * max(rates, default=0.0)
-    silent = [rate <= least for rate in rates]
+    silent = _silent(rates)
     return tuple(rate for number, rate in enumerate(rates) if not any(silent[max(number - 1, 0) : number + 2]))
 
 
 def doubt_of_pauses(rates: Sequence[float]) -> float:
     """Standard deviation of the log of a longer mean against that of these windows, by how often they pause: of as many
     pauses as were seen their number is known to its root. 0 where there was none, or nothing but."""
-    least = _NOTHING * max(rates, default=0.0)
-    silent = [rate <= least for rate in rates]
+    silent = _silent(rates)
     pauses = sum(now and not before for before, now in pairwise([False, *silent]))
-    share = sum(silent) / len(rates) if pauses else 0.0
-    return share / (1.0 - share) / math.sqrt(pauses) if 0.0 < share < 1.0 else 0.0
+    works = len(silent) - sum(silent)
+    return sum(silent) / works / math.sqrt(pauses) if pauses and works else 0.0
+
+
+def _silent(rates: Sequence[float]) -> list[bool]:
+    least = _NOTHING * max(rates, default=0.0)
+    return [rate <= least for rate in rates]
