@@ -26,6 +26,7 @@ from rightpool.simulation.noise import NOISES
 JOBS = {
     "saving": 48,
     "worse": 16,
+    "hangs": 8,
     "slow start": 8,
     "bad pool": 8,
     "in time": 24,
@@ -38,6 +39,7 @@ JOBS = {
     "prices meanwhile": 4,
 }
 ONLY = {
+    "hangs": ("quiet", "long-eval"),
     "slow start": ("quiet", "ar-10m"),
     "bad pool": ("quiet",),
     "crowded": ("quiet", "blocks-10m"),

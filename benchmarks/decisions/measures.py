@@ -40,6 +40,7 @@ BARS: Final = {
     "right moves made within 2 h": Bar(least=0.95),
     "right moves undone": Bar(most=0.02),
     "wrong moves undone within 6 h": Bar(least=0.95),
+    "hanging jobs back within 2 h": Bar(least=0.95),
     "moves of slow starters made": Bar(least=0.95),
     "moves of slow starters undone": Bar(most=0.02),
     # At most five before their verdicts make a pattern, then one after 1, 2, 4, 8, 16 and 32 hours.

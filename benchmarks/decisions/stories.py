@@ -94,6 +94,24 @@ def worse(noise: str, seed: int, count: int) -> Counts:
     return {"wrong moves undone within 6 h": [(back, max(len(moved), 1))]}
 
 
+def hangs(noise: str, seed: int, count: int) -> Counts:
+    """Seven hours. On the cheaper pool the program hangs: half of the jobs take no step there, the others stop after
+    two minutes. What hangs saves nothing."""
+    pools = [pool("base", A100, 3.00), pool("hangs", A100, 2.25)]
+    trace, simulator, jobs = _movable(noise, seed, count, pools)
+    for number, job in enumerate(jobs):
+        usual, works = job.rate, (0.0, 120.0)[number % 2]
+        job.rate = lambda place, job=job, usual=usual, works=works: (  # type: ignore[misc]
+            0.0 if place.pool == "hangs" and _worked(job, place, simulator.now) >= works else usual(place)
+        )
+        job.saves = lambda place: place.pool != "hangs"
+    simulator.add(jobs)
+    simulator.run(BEGAN + 7.0 * HOUR)
+    moved = [job for job in jobs if trace.left[job.job.key]]
+    back = sum(_back_within(trace, job, 2.0 * HOUR) for job in moved)
+    return {"hanging jobs back within 2 h": [(back, max(len(moved), 1))]}
+
+
 def slow_start(noise: str, seed: int, count: int) -> Counts:
     """Half a day. Wherever a job starts it is half as fast for three quarters of an hour, as with a cache that is cold
     then. After four hours the price of another pool falls by 25%."""
@@ -293,6 +311,12 @@ def _first(trace: Trace, job: SimulatedJob) -> float:
     return moves[0].at - BEGAN if moves else float("inf")
 
 
+def _back_within(trace: Trace, job: SimulatedJob, seconds: float) -> bool:
+    """Whether its first move was undone so soon."""
+    first, *later = trace.left[job.job.key]
+    return any(moved.rolled_back and moved.at - first.at <= seconds for moved in later[:1])
+
+
 def _false(simulator: Simulator, trace: Trace, job: SimulatedJob, turn: float) -> int:
     """Moves whose true gain was below what a move must save; a way back after a verdict is counted by itself."""
     wrong = 0
@@ -324,6 +348,7 @@ def _truly_saved(simulator: Simulator, job: SimulatedJob, home: Placement, price
 STORIES: Final[Mapping[str, Story]] = {
     "saving": saving,
     "worse": worse,
+    "hangs": hangs,
     "slow start": slow_start,
     "bad pool": bad_pool,
     "in time": in_time,

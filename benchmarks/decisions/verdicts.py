@@ -90,8 +90,6 @@ def judged(
     for number, rate in enumerate(rates_after, 1):
         at += WINDOW
         variation = counted(variation, 2, rate, at, WINDOW)
-        if rate <= 0.0:
-            continue
         reading = Reading(rate, rate, rate, Quality.MEASURED)
         key = RevisionKey("team", "job", 2)
         readings = {Field.SAMPLES_PER_SECOND: reading}

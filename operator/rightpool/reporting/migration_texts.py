@@ -14,6 +14,7 @@ from rightpool.planning.migration.setback import (
     EndUnknown,
     FailedWhenSaving,
     NeverStarted,
+    NoStep,
     NothingProven,
     NotRunning,
     ProgramFailed,
@@ -77,6 +78,8 @@ class MigrationTexts:
                 return f"the pods of r{revision} have ended, and Kubernetes does not say how; nothing is moved"
             case StoppedByQueue(queue):
                 return f"queue {queue} has stopped it, and a day was not enough for a verdict; the job stays"
+            case NoStep(limit):
+                return f"no step within {limit:.0f} s after the move, though its pods run and are read"
             case NothingProven(limit, unit):
                 missing = "complete profile" if unit is None else f"throughput in {unit.plural}/s, as before the move,"
                 return f"no {missing} within {span(limit)} after the move, so nothing can be proven; the job stays"
@@ -95,6 +98,8 @@ class MigrationTexts:
     def verified(self, migration: Migration, result: Verification) -> str:
         """What a move delivered, against what it promised and what was before."""
         delivered = _delivered(migration, result)
+        if result.verdict is Verdict.WORSE and not result.throughput:
+            return f"{delivered}: the program does nothing there"
         if result.likely is None or result.ratio is None:
             return f"{delivered}; there is no baseline to compare with"
         # What was measured in a few windows is not all that counts.

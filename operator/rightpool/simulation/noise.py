@@ -72,6 +72,14 @@ def evaluation(draw: np.random.Generator, count: int, step: float) -> Floats:
     return np.where(at < pause, 0.0, quiet(draw, count, step))
 
 
+def long_evaluation(draw: np.random.Generator, count: int, step: float) -> Floats:
+    """Nothing is processed for 20 to 30 minutes each 3 to 6 hours."""
+    period = int(draw.uniform(3.0, 6.0) * HOUR / step)
+    pause = round(draw.uniform(20.0, 30.0) * MINUTE / step)
+    at = (np.arange(count) + int(draw.integers(period))) % period
+    return np.where(at < pause, 0.0, quiet(draw, count, step))
+
+
 def sequence(draw: np.random.Generator, count: int, step: float) -> Floats:
     """The sequence length grows in six steps at any time of the day: half of the samples a second in the end."""
     day = int(24 * HOUR / step)
@@ -103,6 +111,7 @@ NOISES: Final[Mapping[str, NoiseProcess]] = {
     "ar-60m": autoregressive(60.0),
     "drift": drifting,
     "evaluation": evaluation,
+    "long-eval": long_evaluation,
     "sequence": sequence,
     "neighbour": neighbour,
 }

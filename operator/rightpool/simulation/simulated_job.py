@@ -56,6 +56,8 @@ class SimulatedJob:
     """What else its pods show, whatever the rate."""
     total: float = math.inf
     """Samples that it consumes."""
+    saves: Callable[[Placement], bool] = lambda _: True
+    """Whether the program saves on a placement when it is asked to."""
     delays: Delays = field(default_factory=Delays)
     """How long pods take to start, load and end."""
     children: dict[int, SimulatedChild] = field(default_factory=dict)
@@ -168,7 +170,8 @@ class SimulatedJob:
                 child.deleted_at = now
         elif isinstance(command, RequestCheckpoint):
             child = self.children.get(command.revision)
-            if child is not None and child.save_asked_at is None and child.works_from(self.delays) <= now:
+            asked = child is not None and child.save_asked_at is None and child.works_from(self.delays) <= now
+            if child is not None and asked and self.saves(child.placement):
                 child.save_asked_at = now
 
     def restart_operator(self) -> None:

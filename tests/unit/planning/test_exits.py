@@ -43,6 +43,29 @@ def context(world: World) -> Context:
     return Context(None, None, True, world.now)
 
 
+def test_a_program_that_takes_no_step_where_it_was_moved_to_goes_back_after_an_hour() -> None:
+    world = on_a100(profiling={"window": "5m"})
+    world.hung_pools = {"a10g"}
+    moved(world).reach(Phase.WARMING_UP)
+    wait(world, HOUR - 600.0)
+    assert world.job.state.migration is not None and not world.job.state.migration.rolling_back, "it may compile"
+    wait(world, HOUR)
+    assert world.job.state.migration is None
+    entry, revision = world.job.state.history[-1], world.job.state.revision
+    assert entry.outcome is Outcome.ROLLED_BACK and "no step within 3600 s after the move" in entry.message
+    assert revision is not None and revision.placement == A100
+
+
+def test_what_nobody_reads_there_goes_back_for_nothing() -> None:
+    world = on_a100(profiling={"window": "5m"})
+    world.rates = {"a100": 1000.0}
+    moved(world).reach(Phase.WARMING_UP)
+    wait(world, 2 * HOUR)
+    entry, revision = world.job.state.history[-1], world.job.state.revision
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE)
+    assert revision is not None and revision.placement == A10G
+
+
 def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:
     world = on_a100()
     world.stuck_pools, world.silent_pools = {"a10g"}, {"a100"}

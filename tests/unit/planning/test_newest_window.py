@@ -18,7 +18,8 @@ from tests.unit.planning.world import complete_profile, spec
         ((130.0, 830.0, 1000.0), False),  # it failed by itself, loaded for four minutes, and goes on as before
         ((0.0, 0.0, 870.0), False),
         ((600.0, 600.0, 600.0), True),  # as it is there
-        ((1000.0, 500.0, 0.0), True),  # and does not go on
+        ((1000.0, 500.0, 0.0), False),  # it may go on
+        ((1000.0, 500.0, *[0.0] * 12), True),  # and does not go on
     ],
 )
 def test_what_is_over_is_no_reason_to_go_back(after: tuple[float, ...], settled: bool) -> None:

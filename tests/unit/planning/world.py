@@ -119,6 +119,7 @@ class World:
     spread: float = 0.01  # of the samples/s in a window, to either side
     throttled_pools: set[str] = field(default_factory=set)  # whose chips a fault holds at half of the usual clocks
     stuck_pools: set[str] = field(default_factory=set)
+    hung_pools: set[str] = field(default_factory=set)  # where the program runs, and takes no step
     silent_pools: set[str] = field(default_factory=set)
     nodes_lost: bool = False  # what is ended there stays
     gone_pools: set[str] = field(default_factory=set)
@@ -183,7 +184,11 @@ class World:
                     hot = {Field.THROTTLE: 1.0, Field.CLOCK: 0.425}
                     hot_readings = {name: Reading(value, value, value, Quality.MEASURED) for name, value in hot.items()}
                     profile = replace(profile, readings={**profile.readings, **hot_readings})
-                varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)
+                if pool in self.hung_pools:
+                    busy = {Field.CHIP_BUSY: Reading(1.0, 1.0, 1.0, Quality.MEASURED)}
+                    profile = replace(profile, readings=busy, steadiness=Steadiness.WARMING_UP)
+                else:
+                    varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)
             if pool in self.gone_pools:
                 absent = f"pool {pool} is gone: declare it again"
         number = None if self.job.state.revision is None else self.job.state.revision.revision

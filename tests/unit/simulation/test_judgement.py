@@ -7,7 +7,18 @@ import pytest
 
 from benchmarks.decisions.attainable import off
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.stories import DAY, OFTEN, _truly_saved, _worked, in_time, late, mixed, saving, slow_start
+from benchmarks.decisions.stories import (
+    DAY,
+    OFTEN,
+    _truly_saved,
+    _worked,
+    hangs,
+    in_time,
+    late,
+    mixed,
+    saving,
+    slow_start,
+)
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -20,6 +31,11 @@ def test_a_right_move_is_made_and_kept(noise: str) -> None:
     assert counts["false moves"][0][0] == 0
     assert counts["right moves made within 2 h"] == [(2, 2)]
     assert counts["right moves undone"][0][0] == 0
+
+
+def test_a_program_that_hangs_where_it_was_moved_to_is_brought_back() -> None:
+    """Whether it has begun there or not, and without the save that it can't make."""
+    assert hangs("quiet", 1, 2) == {"hanging jobs back within 2 h": [(2, 2)]}
 
 
 def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:

@@ -9,6 +9,7 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job, throttled_now
 from rightpool.profiles.sample import Field
+from rightpool.profiles.silence import doubt_of_pauses
 from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt
 
 # From the old pods' end to the first step on the new ones, where this job has not shown how long it takes.
@@ -77,7 +78,7 @@ def pace_of(job: Job) -> tuple[float, float]:
         return reading.value, window_doubt(reading)
     if variation.throttled != throttled_now(job):
         return reading.value, doubt_of_rest(variation, 1)
-    return seen.rate, doubt_of_rest(variation, seen.windows)
+    return seen.rate, math.hypot(doubt_of_rest(variation, seen.windows), doubt_of_pauses(variation.recent))
 
 
 def age_class(job: Job, now: float) -> int:

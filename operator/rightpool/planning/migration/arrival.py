@@ -14,12 +14,15 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.setback import NothingProven, NotRunning, ProgramFailed, StoppedByQueue
+from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
+    LONGEST_SILENCE_SECONDS,
     MOST_WINDOWS,
     Verdict,
     Verification,
+    longest_silence,
+    takes_no_step,
     verifiable,
     verify,
 )
@@ -146,7 +149,13 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
-        if now - max(migration.running_at or migration.phase_since, resumed) > limit:
+        waited = now - max(migration.running_at or migration.phase_since, resumed)
+        if profile is not None and takes_no_step(migration, profile):
+            # It may compile for long; what has begun nothing by then hangs, and has nothing to save.
+            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
+            if waited > limit:
+                return _turned_back(job, migration, Reason.ROLLED_BACK, words.setback(NoStep(limit)), now)
+        if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
             return end_migration(
@@ -170,7 +179,9 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         message=message,
     )
     job = remeasured(job, now)
-    stays = _stays(job, migration, result, now, room) if result.verdict is Verdict.WORSE else None
+    # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
+    worse = result.verdict is Verdict.WORSE and result.throughput > 0.0
+    stays = _stays(job, migration, result, now, room) if worse else None
     if stays is not None:
         message = f"{message}; {words.stays(migration, stays)}"
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)

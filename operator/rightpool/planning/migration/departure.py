@@ -19,8 +19,9 @@ from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
-from rightpool.planning.migration.verification import MOST_WINDOWS
+from rightpool.planning.migration.verification import LONGEST_SILENCE_SECONDS, MOST_WINDOWS, longest_silence
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
 from rightpool.profiles.steadiness import pace
 
@@ -107,8 +108,8 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
     if now - migration.phase_since <= job.spec.checkpoint.timeout.total_seconds():
         return job
     # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
-    # some of its nodes for long does not go on where it is.
-    leaves = not migration.promises and not migration.rolling_back
+    # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
+    leaves = _hangs(job, migration) if migration.rolling_back else not migration.promises
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
 
 
@@ -131,6 +132,15 @@ def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
 def _ends(leaving: RevisionState) -> bool:
     """Whether its child will have failed in a moment: it is not started again."""
     return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
+
+
+def _hangs(job: Job, migration: Migration) -> bool:
+    """Whether it does nothing where it is, for longer than it may."""
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    if variation is None or variation.revision != migration.moving.revision:
+        return False
+    silent = silent_for(variation.recent)
+    return silent >= longest_silence(window) and silent * window >= LONGEST_SILENCE_SECONDS
 
 
 def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:

@@ -75,4 +75,14 @@ class NothingProven:
     """What throughput is missing in, where it was measured in another unit. None: no profile was complete."""
 
 
-Setback = NotRunning | NeverStarted | ProgramFailed | FailedWhenSaving | EndUnknown | StoppedByQueue | NothingProven
+@dataclass(frozen=True, slots=True)
+class NoStep:
+    """The program has not begun to work on the target, though its pods run and are read."""
+
+    limit: float
+    """Seconds that were waited."""
+
+
+Setback = (
+    NotRunning | NeverStarted | ProgramFailed | FailedWhenSaving | EndUnknown | StoppedByQueue | NothingProven | NoStep
+)

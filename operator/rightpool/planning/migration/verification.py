@@ -16,7 +16,9 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import promise_of
-from rightpool.profiles.profile import Profile
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field
+from rightpool.profiles.silence import silent_for, silent_windows, working
 from rightpool.profiles.slow_start import begins_with_start, known_before
 from rightpool.profiles.steadiness import SPANS, Pace, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
 
@@ -41,6 +43,8 @@ MOST_WINDOWS = 24
 # What breaks its promise, and seems no worse than what was before, is looked at for an hour of windows: a neighbour may
 # have left with the move, or a pause may have been in the windows before it.
 SHORT_WINDOWS = SPANS[-1]
+# A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
+LONGEST_SILENCE_SECONDS = 3600.0
 # A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
@@ -140,6 +144,15 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
     return migration.unit is profile.unit or (migration.baseline is None and migration.predicted is None)
 
 
+def takes_no_step(migration: Migration, profile: Profile) -> bool:
+    """Whether a program that worked before, and was seen to, has not begun to work on the target: all its pods are
+    read, and show no step. Of another vendor's chips nobody knows whether it would be seen."""
+    read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
+    same = migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
+    here = profile.key.revision == migration.target.revision
+    return read and same and here and not profile.value(Field.STEPS) and migration.reason not in _FOR_GOOD
+
+
 def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
     """How many windows of a job that varies like this it takes until a move that delivers is not looked at any longer.
 
@@ -190,6 +203,14 @@ def verify(
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
+    there = variation is not None and variation.revision == migration.target.revision
+    recent = variation.recent if variation is not None and there else ()
+    longest = longest_silence(length)
+    hangs = silent_for(recent) >= longest
+    if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in _FOR_GOOD:
+        return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
+    # Nothing is settled while a program is silent, nor before it has worked for some windows.
+    pauses = _in_pause(recent, longest) and not last
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
@@ -222,7 +243,7 @@ def verify(
 
     def found(verdict: Verdict, reason: Reason, *, settled: bool = True) -> Verification:
         tolerance = math.expm1(undone)
-        settled = settled and (last or not starts or verdict is Verdict.BETTER)
+        settled = settled and (last or not starts or verdict is Verdict.BETTER) and not pauses
         return Verification(
             verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
         )
@@ -268,6 +289,17 @@ def _part_of_start(migration: Migration, variation: Variation, window: float) ->
     return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
+def longest_silence(window: float) -> int:
+    """Windows of so many seconds in which a program may do nothing, as many as are kept at most."""
+    return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MOST_WINDOWS)
+
+
+def _in_pause(rates: tuple[float, ...], longest: int) -> bool:
+    """Whether a program is silent, or was but for a few of these windows, and for no longer than it may."""
+    few = silent_for(rates) > 0 or len(working(rates)) < FEWEST_WINDOWS
+    return few and 0 < silent_windows(rates) < longest
+
+
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
     """The change by the windows on either side of the move; None where those before are not known one by one."""
     if variation is None or not migration.baseline_rates or migration.stopped_at is None:
@@ -275,6 +307,12 @@ def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | No
     # Commands that read accounts do without NumPy.
     from rightpool.profiles.step_change import step_change
 
-    after = variation.recent[-windows:]
-    apart = (variation.as_of - migration.stopped_at) / spec.profiling.window.total_seconds() - len(after)
-    return step_change(migration.baseline_rates, after, max(apart, 0.0))
+    before, after = migration.baseline_rates, variation.recent[-windows:]
+    window = spec.profiling.window.total_seconds()
+    apart = (variation.as_of - migration.stopped_at) / window - len(after)
+    if silent_windows(after) < longest_silence(window):
+        # How fast it is while it works. More silence than that is the place's doing.
+        worked = working(before), working(after)
+        if min(map(len, worked)) >= FEWEST_WINDOWS:
+            before, after = worked
+    return step_change(before, after, max(apart, 0.0))
