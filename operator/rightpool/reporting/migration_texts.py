@@ -61,7 +61,11 @@ class MigrationTexts:
         if why is Reason.SAVE_FAILED:
             after = goes_on if leaves else "the move is given up, and the job stays where it is"
             return _failed_save(job, job.revision(migration.moving.revision), after, now)
-        return f"{_no_save(job)}; {goes_on}. {_repeated(job, now)}" if leaves else f"{_no_save(job)}; the job runs on"
+        if not leaves:
+            return f"{_no_save(job)}; the job runs on"
+        # What hangs where it was moved to has done nothing there.
+        again = "" if migration.rolling_back else f". {_repeated(job, now)}"
+        return f"{_no_save(job)}; {goes_on}{again}"
 
     def setback(self, setback: Setback) -> str:
         """Why a migration did not get where it was to."""
@@ -79,7 +83,7 @@ class MigrationTexts:
             case StoppedByQueue(queue):
                 return f"queue {queue} has stopped it, and a day was not enough for a verdict; the job stays"
             case NoStep(limit):
-                return f"no step within {limit:.0f} s after the move, though its pods run and are read"
+                return f"no step within {span(limit)} after the move, though its pods run and are read"
             case NothingProven(limit, unit):
                 missing = "complete profile" if unit is None else f"throughput in {unit.plural}/s, as before the move,"
                 return f"no {missing} within {span(limit)} after the move, so nothing can be proven; the job stays"

@@ -43,17 +43,24 @@ def context(world: World) -> Context:
     return Context(None, None, True, world.now)
 
 
-def test_a_program_that_takes_no_step_where_it_was_moved_to_goes_back_after_an_hour() -> None:
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_program_that_shows_no_step_where_it_was_moved_to_goes_back_after_an_hour(hangs: bool) -> None:
+    """What hangs can't save. What only is not seen can, and does before it goes."""
     world = on_a100(profiling={"window": "5m"})
     world.hung_pools = {"a10g"}
     moved(world).reach(Phase.WARMING_UP)
+    world.answers = not hangs
     wait(world, HOUR - 600.0)
     assert world.job.state.migration is not None and not world.job.state.migration.rolling_back, "it may compile"
-    wait(world, HOUR)
+    before = world.now
+    wait(world, 2 * HOUR)
     assert world.job.state.migration is None
     entry, revision = world.job.state.history[-1], world.job.state.revision
-    assert entry.outcome is Outcome.ROLLED_BACK and "no step within 3600 s after the move" in entry.message
+    assert entry.outcome is Outcome.ROLLED_BACK and "no step within 60 min after the move" in entry.message
     assert revision is not None and revision.placement == A100
+    assert (world.saves is not None and world.saves > before) is not hangs
+    assert ("no new checkpoint" in entry.message) is hangs, entry.message
+    assert "done again" not in entry.message, "it did nothing"
 
 
 def test_what_nobody_reads_there_goes_back_for_nothing() -> None:

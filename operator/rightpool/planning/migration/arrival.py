@@ -151,10 +151,11 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         waited = now - max(migration.running_at or migration.phase_since, resumed)
         if profile is not None and takes_no_step(migration, profile):
-            # It may compile for long; what has begun nothing by then hangs, and has nothing to save.
+            # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
             limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
             if waited > limit:
-                return _turned_back(job, migration, Reason.ROLLED_BACK, words.setback(NoStep(limit)), now)
+                message = words.setback(NoStep(limit))
+                return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))

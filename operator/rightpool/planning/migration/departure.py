@@ -19,7 +19,12 @@ from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
-from rightpool.planning.migration.verification import LONGEST_SILENCE_SECONDS, MOST_WINDOWS, longest_silence
+from rightpool.planning.migration.verification import (
+    LONGEST_SILENCE_SECONDS,
+    MOST_WINDOWS,
+    longest_silence,
+    shows_no_step,
+)
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
@@ -135,10 +140,11 @@ def _ends(leaving: RevisionState) -> bool:
 
 
 def _hangs(job: Job, migration: Migration) -> bool:
-    """Whether it does nothing where it is, for longer than it may."""
+    """Whether it does nothing where it is, for longer than it may, or nothing was ever seen of it."""
     variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
-    if variation is None or variation.revision != migration.moving.revision:
-        return False
+    profile, revision = job.observed.profile, migration.moving.revision
+    if variation is None or variation.revision != revision:
+        return profile is not None and shows_no_step(profile, revision)
     silent = silent_for(variation.recent)
     return silent >= longest_silence(window) and silent * window >= LONGEST_SILENCE_SECONDS
 

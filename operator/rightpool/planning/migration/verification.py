@@ -144,13 +144,17 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
     return migration.unit is profile.unit or (migration.baseline is None and migration.predicted is None)
 
 
-def takes_no_step(migration: Migration, profile: Profile) -> bool:
-    """Whether a program that worked before, and was seen to, has not begun to work on the target: all its pods are
-    read, and show no step. Of another vendor's chips nobody knows whether it would be seen."""
+def shows_no_step(profile: Profile, revision: int) -> bool:
+    """Whether all pods of a Revision are read, and none has shown a step of its program."""
     read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
+    return read and profile.key.revision == revision and not profile.value(Field.STEPS)
+
+
+def takes_no_step(migration: Migration, profile: Profile) -> bool:
+    """Whether a program that worked before, and was seen to, shows no step on the target. Of another vendor's chips
+    nobody knows whether it would be seen."""
     same = migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
-    here = profile.key.revision == migration.target.revision
-    return read and same and here and not profile.value(Field.STEPS) and migration.reason not in _FOR_GOOD
+    return same and shows_no_step(profile, migration.target.revision) and migration.reason not in _FOR_GOOD
 
 
 def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
