@@ -12,6 +12,7 @@ from typing import Any, Final
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 
+_QUALITIES: Final = (Quality.MEASURED, Quality.DERIVED)
 _NUMBERS: Final = 3  # of a reading: value, low, high
 _PLACES: Final[dict[tuple[Field, ...], Mapping[Field, int]]] = {}
 
@@ -32,16 +33,25 @@ class PackedReadings(Mapping[Field, Reading]):
     def __init__(self, readings: Mapping[Field, Reading]) -> None:
         self._places = _places(tuple(readings))
         self._numbers = array("d", [number for reading in readings.values() for number in reading[:_NUMBERS]])
-        derived = (place for place, one in zip(self._places.values(), readings.values(), strict=True) if _derived(one))
-        self._derived = sum(1 << place for place in derived)
+        derived = (
+            _QUALITIES.index(one.quality) << place
+            for place, one in zip(self._places.values(), readings.values(), strict=True)
+        )
+        self._derived = sum(derived)
 
     def __getitem__(self, field: Field) -> Reading:
-        return self._at(self._places[field])
+        found: Reading | None = self.get(field)
+        if found is None:
+            raise KeyError(field)
+        return found
 
     def get(self, field: Field, default: Any = None, /) -> Any:
         """As of a dictionary. Mapping's own raises an error for each field that is missing."""
         place = self._places.get(field)
-        return default if place is None else self._at(place)
+        if place is None:
+            return default
+        numbers, quality = self._numbers, _QUALITIES[self._derived >> place & 1]
+        return Reading(numbers[place], numbers[place + 1], numbers[place + 2], quality)
 
     def __contains__(self, field: object) -> bool:
         return field in self._places
@@ -51,11 +61,3 @@ class PackedReadings(Mapping[Field, Reading]):
 
     def __len__(self) -> int:
         return len(self._places)
-
-    def _at(self, place: int) -> Reading:
-        value, low, high = self._numbers[place : place + _NUMBERS]
-        return Reading(value, low, high, Quality.DERIVED if self._derived >> place & 1 else Quality.MEASURED)
-
-
-def _derived(reading: Reading) -> bool:
-    return reading.quality is Quality.DERIVED

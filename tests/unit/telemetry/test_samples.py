@@ -22,7 +22,7 @@ def test_each_field_is_of_the_first_that_measures_it_else_of_the_first_that_deri
 ) -> None:
     before = [dict(reading.values) for reading in readings]
     sample = sample_of(readings, 40.0)
-    said = {
+    admitted = {
         field: [
             (field in reading.derived, value)
             for reading in readings
@@ -30,7 +30,7 @@ def test_each_field_is_of_the_first_that_measures_it_else_of_the_first_that_deri
         ]
         for field in Field
     }
-    values = {field: min(found, key=lambda one: one[0]) for field, found in said.items() if found}
+    values = {field: min(found, key=lambda one: one[0]) for field, found in admitted.items() if found}
     if sample is None:
         assert not values or all(reading.at is None for reading in readings)
     else:
