@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from rightpool.api.altered import altered
 from rightpool.api.migration import Phase
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
@@ -15,6 +16,7 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.likeness import alike, expected_range
+from rightpool.profiles.packed_readings import PackedReadings
 from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.slow_start import with_start_seen
@@ -225,7 +227,7 @@ class RevisionWindow:
         same = comparable and job.state.migration is None and self._same(accelerator)
         if not (same and alike(profile, self.profile)):
             # A profile with the same values is kept, because everything computed from it is cached by identity.
-            self.profile, self.accelerator = profile, accelerator
+            self.profile, self.accelerator = altered(profile, readings=PackedReadings(profile.readings)), accelerator
             self.expected = self.window.bounds(expected_range(profile)) if profile.complete else None
             before = None if self.diagnosis is None else self.diagnosis.bottleneck
             self.diagnosis = None if accelerator is None else diagnose(profile, accelerator, before=before)

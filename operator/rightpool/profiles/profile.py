@@ -139,7 +139,11 @@ class Profile:
     @property
     def complete(self) -> bool:
         """Whether it is sufficient for decisions: steady, with readings of all pods, and with a throughput."""
-        return self.steadiness is Steadiness.STEADY and self.pods >= self.expected and self.throughput is not None
+        return (
+            self.steadiness is Steadiness.STEADY
+            and self.pods >= self.expected
+            and (Field.SAMPLES_PER_SECOND in self.readings or Field.STEPS_PER_SECOND in self.readings)
+        )
 
 
 def stale_after(interval: float) -> float:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
 
 from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -23,6 +21,7 @@ from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.planning.evaluate.shape import selected_nodes, selecting_keys
 from rightpool.planning.job import Job, JobKey, VendorProgram
+from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.template import InvalidTemplate
@@ -36,6 +35,7 @@ _NO_STATE: Final = JobState()
 _TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
+_NAMES: Final[dict[frozenset[str], set[str]]] = {}
 
 
 @value_object
@@ -84,8 +84,7 @@ class StoredJob:
         """The status in wire form."""
         if self.kept is not None:
             return dict(self.kept[0])
-        body: dict[str, Any] = from_json(zlib.decompress(self.status_packed))
-        return body
+        return unpacked(self.status_packed)
 
     @property
     def regarding(self) -> dict[str, str]:
@@ -97,11 +96,6 @@ class StoredJob:
             "name": self.job.key.name,
             "uid": self.job.uid,
         }
-
-
-def packed(status: Mapping[str, Any]) -> bytes:
-    """A status as it is kept: JSON takes a tenth of the memory of the objects, and packed a third of that."""
-    return zlib.compress(to_json(status), 1)
 
 
 def read_job(
@@ -206,7 +200,17 @@ def _shared(spec: ProfiledJobSpec) -> ProfiledJobSpec:
                 (type(part), part.model_dump_json(), frozenset(part.model_fields_set)), part
             )
     spec.__dict__.update(parts)  # a copy would have 0.5 kB more: all these fields would count as set
+    for own in (spec, spec.workload, *vars(spec.workload).values()):
+        _share_names(own)
     return spec
+
+
+def _share_names(own: object) -> None:
+    """Take the names of the fields that were set from another model where they are the same: a set of 0.2 kB in each of
+    ten thousand jobs. Nobody adds to it, since models are frozen."""
+    if isinstance(own, BaseModel):
+        names = own.model_fields_set
+        object.__setattr__(own, "__pydantic_fields_set__", _NAMES.setdefault(frozenset(names), names))
 
 
 def first_problem(error: Exception) -> str:

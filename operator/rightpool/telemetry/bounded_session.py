@@ -22,16 +22,15 @@ class AnswerTooSlow(requests.Timeout):
 class BoundedResponse(requests.Response):
     """A response whose body is here already."""
 
-    def __init__(self, response: requests.Response, body: bytes, decode: Callable[[bytes], Any]) -> None:
+    def __init__(self, response: requests.Response, body: io.BytesIO, decode: Callable[[bytes], Any]) -> None:
         super().__init__()
         self.__dict__.update(response.__dict__)
-        self.raw = io.BytesIO(body)
-        self._body = body
+        self.raw = self._body = body
         self._decode = decode
 
     def json(self, **_: Any) -> Any:
         """By the session's decoder. Raises ValueError for what it can't decode."""
-        return self._decode(self._body)
+        return self._decode(self._body.getvalue())
 
 
 class BoundedSession(requests.Session):
@@ -52,13 +51,14 @@ class BoundedSession(requests.Session):
             response.close()
         return BoundedResponse(response, body, self._decode)
 
-    def _body(self, response: requests.Response) -> bytes:
+    def _body(self, response: requests.Response) -> io.BytesIO:
+        """Gives its bytes out without a copy: of ten thousand jobs there are 12 MB in an answer."""
         deadline = time.monotonic() + self._seconds
-        body = bytearray()
+        body = io.BytesIO()
         try:
             while chunk := response.raw.read1(_CHUNK, decode_content=True):
-                body += chunk
-                if len(body) > self._limit:
+                body.write(chunk)
+                if body.tell() > self._limit:
                     raise AnswerTooLarge(f"the answer is larger than {self._limit} bytes")
                 if time.monotonic() > deadline:
                     raise AnswerTooSlow(f"the answer took longer than {self._seconds:g} seconds")
@@ -66,4 +66,5 @@ class BoundedSession(requests.Session):
             raise AnswerTooSlow(str(error)) from error
         except (OSError, urllib3.exceptions.HTTPError) as error:
             raise requests.ConnectionError(str(error)) from error
-        return bytes(body)
+        body.seek(0)
+        return body

@@ -1,6 +1,6 @@
 """Samples from what the sources say of a Revision: which values are admissible, and which source comes first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rightpool.api.traits import ModelTraits
@@ -56,19 +56,32 @@ def sample_of(readings: Iterable[SourceReading], span: float = 0.0) -> Sample | 
     were read.
     """
     at = None
-    values: dict[Field, float] = {}
+    values: Mapping[Field, float] = {}
     derived: set[Field] = set()
     traits: ModelTraits | None = None
     for reading in readings:
         at = reading.at if at is None else at
         traits = reading.traits if traits is None else traits
-        found = {
-            field: number
-            for field, value in reading.values.items()
-            if (number := value if SMALLEST <= value <= 1.0 else admissible(field, value)) is not None
-            and (field not in values or (field in derived and field not in reading.derived))
-        }
-        values.update(found)
+        found = _admissible(reading.values)
+        if values:
+            found = {
+                field: value
+                for field, value in found.items()
+                if field not in values or (field in derived and field not in reading.derived)
+            }
+            values = {**values, **found}
+        else:
+            values = found
         derived.difference_update(found)
         derived.update(found.keys() & reading.derived)
     return Sample(at, values, frozenset(derived), traits, span) if at is not None and values else None
+
+
+def _admissible(values: Mapping[Field, float]) -> Mapping[Field, float]:
+    """The admissible ones; the very same mapping where these are all, as they mostly are."""
+    for field, value in values.items():
+        if not SMALLEST <= value <= 1.0 and admissible(field, value) != value:
+            break
+    else:
+        return values
+    return {field: number for field, value in values.items() if (number := admissible(field, value)) is not None}

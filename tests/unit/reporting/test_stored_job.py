@@ -166,3 +166,17 @@ def test_specs_share_their_equal_parts_and_keep_what_their_users_wrote() -> None
     assert one.workload != two.workload
     assert one.elasticity is two.elasticity and one.targets is two.targets
     assert one.model_fields_set == type(one).model_validate(body["spec"]).model_fields_set
+
+
+def test_specs_share_the_names_of_what_their_users_wrote_and_keep_their_own() -> None:
+    one, other = profiled_job(), profiled_job()
+    other["spec"]["workload"]["job"] |= {"replicas": 3, "chipsPerReplica": 2}
+    for body in (one, other, one):
+        first, second = read_job(body).job.spec, read_job(body).job.spec
+        whole = type(first).model_validate(body["spec"])
+        assert first.model_dump(exclude_unset=True) == whole.model_dump(exclude_unset=True)
+        for names in (lambda spec: spec, lambda spec: spec.workload, lambda spec: spec.workload.job):
+            assert names(first).model_fields_set is names(second).model_fields_set
+            assert names(first).model_fields_set == names(whole).model_fields_set
+        copy = first.model_copy(update={"targets": whole.targets})
+        assert "targets" in copy.model_fields_set and first.model_fields_set == whole.model_fields_set
