@@ -106,6 +106,10 @@ class Migration(Record):
     """Throughput of the newest of these windows, one after the other, the newest last. Absent: not known, or rolling
     back."""
 
+    last_rate: Quantity | None = None
+    """Throughput right before the save was asked for, of a time that no window has in it: from a fifth to two fifths of
+    one. Absent: too short, not measured, or among baselineRates by now."""
+
     without_return: Annotated[Reason | None, WORD] = None
     """Why the chips that it leaves are not held until the verdict, in one CamelCase word. Absent: they are."""
 

@@ -67,6 +67,10 @@ class Observed(NamedTuple):
     track: Track | None = None
     """Work that the Revision with running pods has counted; None where nothing could be read of it."""
 
+    last_rate: float | None = None
+    """Throughput of the newest part of a window, while a migration waits to begin; None where too little of it has come
+    since the last whole window, or where it does not compare with that."""
+
     revisions: Mapping[int, RevisionState] = MappingProxyType({})
     """Children seen in the cluster, by number."""
 

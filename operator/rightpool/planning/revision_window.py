@@ -33,6 +33,10 @@ KEPT_WINDOWS: Final = 1.25
 # After so many windows a rate that still rises does so for another reason than warming up: evaluation, epochs,
 # neighbours. Waiting for it to hold still would be waiting for ever.
 LONGEST_WARM_UP: Final = 3.0
+# How much of a window tells how fast a job is right before it leaves, as shares of one: less varies too much by itself,
+# and part of more may be of before the job became slower.
+LEAST_PART: Final = 0.2
+LONGEST_PART: Final = 0.4
 
 
 @dataclass(slots=True)
@@ -131,11 +135,15 @@ class RevisionWindow:
             self.count.steps_suffice = job.spec.counts_samples is None
             self._resize(job)
             self.job, self.passes_at = job, self._passes_at(job)
-        if self._outdated(job, accelerator, now):
+        outdated = self._outdated(job, accelerator, now)
+        if outdated:
             self._build(job, accelerator, now)
-        elif self.saved == self.shown.checkpoint_at and self.track is self.shown.track:
+        waits = job.state.migration is not None and job.state.migration.phase is Phase.PLANNED
+        last = self._last_rate(job, now) if waits else None
+        known = self.shown.checkpoint_at, self.shown.track, self.shown.last_rate
+        if not outdated and known == (self.saved, self.track, last):
             return self.shown
-        seen = Observed(self.profile, self.diagnosis, self.variation, self.saved, self.track)
+        seen = Observed(self.profile, self.diagnosis, self.variation, self.saved, self.track, last)
         if seen != self.shown:
             self.shown = seen
         return self.shown
@@ -180,6 +188,34 @@ class RevisionWindow:
         """Unix seconds until which the source has answered, at most the age at which a reading is old. A slow answer,
         as that for 10,000 jobs, does not make a job unmeasured. A source that never answers does."""
         return now if self.asked_at is None else max(self.asked_at, now - stale_after(interval))
+
+    def _last_rate(self, job: Job, now: float) -> float | None:
+        """Throughput of the newest part of a window that has come since the last whole one; None where that is too
+        short, or does not compare with it: another unit, a fault that began or ended, processes that were restarted."""
+        variation, spec = self.variation, job.spec.profiling
+        if variation is None or variation.revision != self.key.revision:
+            return None
+        interval, window = spec.interval.total_seconds(), spec.window.total_seconds()
+        until = self._seen_until(interval, now)
+        length = min(until - variation.as_of, LONGEST_PART * window)
+        if length < LEAST_PART * window or not len(self.window) or self.window.times[0] > until - length:
+            return None
+        chips, pods = _placement(job, self.key.revision)
+        part = build_profile(
+            self.key,
+            chips,
+            self.window,
+            window=length,
+            interval=interval,
+            expected_pods=pods,
+            now=until,
+            warm=True,
+        )
+        throttled = throttling(part) != NOT_THROTTLED
+        if not part.complete or (part.unit, throttled) != (variation.unit, variation.throttled):
+            return None
+        assert part.throughput is not None
+        return part.throughput.value
 
     def _spread(self, job: Job) -> float:
         """Share of the usual time until the next profile: below 1 until the ends of a fleet's windows are spread."""

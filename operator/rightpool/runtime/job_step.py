@@ -37,7 +37,7 @@ _WORDS: Final = MigrationTexts()
 Decide = Callable[[Fleet], Mapping[JobKey, Assessment]]
 
 # No status says when the last save was, or how windows differ, and samples are counted all the time.
-_UNSHOWN: Final = frozenset({"checkpoint_at", "track", "variation"})
+_UNSHOWN: Final = frozenset({"checkpoint_at", "last_rate", "track", "variation"})
 _SHOWN: Final = attrgetter(*(name for name in Observed._fields if name not in _UNSHOWN))
 
 _BESIDE_BOOKS: Final = attrgetter(

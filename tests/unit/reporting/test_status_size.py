@@ -264,7 +264,7 @@ def test_a_status_is_small_with_a_full_history_and_all_else_set() -> None:
     ("migration", "interrupted"),
     [
         (PLANNED, None),
-        (replace(PLANNED, phase=Phase.CHECKPOINTING, saved_before=NOW), None),
+        (replace(PLANNED, phase=Phase.CHECKPOINTING, saved_before=NOW, last_rate=RATE), None),
         (MIGRATION, AHEAD),
         (MIGRATION, None),
         (replace(BACK, phase=Phase.CHECKPOINTING), None),

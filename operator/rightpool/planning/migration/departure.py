@@ -72,7 +72,12 @@ def _planned(job: Job, migration: Migration, assessment: Assessment | None, edit
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
     # With the save that came too late for the last attempt it leaves: asked for another one, it would be ended in that.
-    migration = replace(migration, saved_before=job.observed.checkpoint_at, saved_at=late_save(job, now))
+    migration = replace(
+        migration,
+        saved_before=job.observed.checkpoint_at,
+        saved_at=late_save(job, now),
+        last_rate=job.observed.last_rate,
+    )
     return with_phase(job, migration, Phase.CHECKPOINTING, now)
 
 
@@ -184,7 +189,7 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
             baseline_windows=seen.windows,
             baseline_rates=rates,
         )
-    return with_phase(job, migration, Phase.DRAINING, now)
+    return with_phase(job, replace(migration, last_rate=None), Phase.DRAINING, now)
 
 
 def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tuple[float, ...]]:
@@ -207,8 +212,12 @@ def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tup
     recent = pace(variation, migration.moving.revision, unit, 1 if slowed else most)
     if variation is None or recent is None:
         return None, ()
-    level = Level(recent.rate, now, recent.windows, unit)
-    return level, variation.recent[-min(recent.windows, MAX_BASELINE_RATES) :]
+    rates = variation.recent[-recent.windows :]
+    # What it did right before the save was asked for counts as one window more: it may be all that tells that the job
+    # has slowed down by itself. A window that has ended since has that time in it.
+    if migration.last_rate is not None and variation.as_of <= migration.phase_since:
+        rates = (*rates, migration.last_rate)
+    return Level(sum(rates) / len(rates), now, len(rates), unit), rates[-MAX_BASELINE_RATES:]
 
 
 def _repaired_lately(job: Job, now: float) -> bool:
