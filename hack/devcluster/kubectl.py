@@ -9,7 +9,7 @@ from typing import Any
 from devcluster import build
 from devcluster.spec import DevclusterError
 
-_SECONDS = 120
+_SECONDS = 600
 
 
 class Kubectl:
