@@ -19,6 +19,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PLACEMENT_POLICIES
+from tests.patience import PATIENCE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")
@@ -106,7 +107,7 @@ class Environment:
             definition = yaml.safe_load(path.read_text())
             self.client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
             name = definition["metadata"]["name"]
-            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), 180)  # type: ignore[misc]
+            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), PATIENCE)  # type: ignore[misc]
         for name in (*TENANTS, SYSTEM):
             self._create(NAMESPACES, {"metadata": {"name": name}})
         persistently(lambda: self._put(PLACEMENT_POLICIES, "default", POLICY))
@@ -152,7 +153,7 @@ def until(check: Callable[[], object], seconds: float) -> None:
         time.sleep(0.2)
 
 
-def persistently(action: Callable[[], None], seconds: float = 180.0) -> None:
+def persistently(action: Callable[[], None], seconds: float = PATIENCE) -> None:
     """Retry while the API server is unavailable or the object changes concurrently: a repair must not be lost."""
     deadline = time.monotonic() + seconds
     while True:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from devcluster.cluster import Running
+from tests.patience import eventually
 from tools.dashboards.answers import ask, filled, panel_queries, unanswered, variable_queries
 
-from ..integration.chart.release import eventually
 from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster

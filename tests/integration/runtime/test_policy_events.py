@@ -14,7 +14,8 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import Conflict, Invalid, NotFound
 from rightpool.cluster.resources import EVENTS, PLACEMENT_POLICIES
 from tests.integration.runtime.conftest import CRDS, Start
-from tests.integration.runtime.harness import ROOT, Body, eventually
+from tests.integration.runtime.harness import ROOT, Body
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 

@@ -9,7 +9,8 @@ import pytest
 from rightpool.cluster.resources import LEASES
 from tests.integration.faults.fleet import new_image
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Fleet, SingleWriterWatch, eventually
+from tests.integration.runtime.harness import Fleet, SingleWriterWatch
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -60,17 +61,18 @@ def test_a_migration_killed_in_any_phase_is_carried_out_once(start: Start, fleet
     watch = SingleWriterWatch(fleet, "bert")
     fleet.edit("bert", new_image)
     seen: list[str] = []
-    deadline = time.monotonic() + 400
-    while time.monotonic() < deadline:
+
+    def over() -> bool:
+        nonlocal operator
         status = fleet.status("bert")
         phase = (status.get("migration") or {}).get("phase")
         if phase is not None and phase not in seen:
             seen.append(phase)
             operator.kill()
             operator = start(f"op-{len(seen)}")
-        if not phase and status.get("history"):
-            break
-        time.sleep(0.02)
+        return not phase and bool(status.get("history"))
+
+    eventually(over, "it is carried out")
     watch.stop()
     status = fleet.status("bert")
     assert [entry["outcome"] for entry in status["history"]] == ["CarriedOut"]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+from tests.patience import PATIENCE, eventually
+from tests.unit.telemetry.pages import Page, free_port, serving
 from tests.unit.telemetry.sources.recordings import recorded
 
 
@@ -98,7 +99,7 @@ class Fleet:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(60)
+            self._process.wait(PATIENCE)
             self._process = None
 
 

@@ -11,7 +11,8 @@ from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.sources.sidecar_series import SIDECAR_SERIES
 from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually
+from tests.patience import eventually
+from tests.unit.telemetry.pages import Page
 
 LLM = Target(RevisionKey("ml", "llm", 1), (("llm-0", "10.0.0.1"),), 10.0)
 BARE = Target(RevisionKey("ml", "bare", 1), (("bare-0", "10.0.0.2"),), 10.0)

@@ -11,7 +11,8 @@ from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
 from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually
+from tests.patience import eventually
+from tests.unit.telemetry.pages import Page
 from tests.unit.telemetry.sources.recordings import recorded
 
 SENT = 4e9  # by each chip, over two links

@@ -12,7 +12,8 @@ from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.sources import registry
 from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually
+from tests.patience import eventually
+from tests.unit.telemetry.pages import Page
 from tests.unit.telemetry.sources.acme import ACME, FIELDS
 from tests.unit.telemetry.sources.recordings import VENDORS, recorded
 

@@ -19,7 +19,8 @@ from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
 from rightpool.telemetry.sources.rows import rows_of
 from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+from tests.patience import eventually
+from tests.unit.telemetry.pages import Page, free_port, serving
 
 Clock = Callable[[], float]
 Pod = Callable[[Clock], Page]
@@ -167,7 +168,7 @@ def read_directly(targets: list[Target]) -> TelemetryReading:
             for pod, (_, address) in zip(PODS[target.key.job], target.pods, strict=True):
                 if pod is not None:
                     stack.enter_context(serving(pod(lambda: now), address, port))
-        reader = ScrapeReader(port=port, timeout=5.0, budget=120.0, clock=lambda: now)
+        reader = ScrapeReader(port=port, timeout=10.0, budget=120.0, clock=lambda: now)
         stack.callback(reader.close)
         reader.read(targets, time.time())
         now += 5.0

@@ -7,16 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE, eventually
 from tests.unit.handlers.api_server import ApiServer, Refusal, answers
 
-PATIENCE = 100.0
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -55,13 +54,6 @@ def start(server: ApiServer, tmp_path: Path) -> Iterator[Start]:
             return process
 
         yield begin
-
-
-def eventually(check: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not check():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
