@@ -159,12 +159,20 @@ class Pod:
             data=json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {token}"},
         )
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read())
+
+        def answered() -> tuple[int, dict[str, Any]] | None:
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                    return answer.status, json.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, json.loads(error.read())
+            except OSError:  # a sidecar that did not run for five seconds hangs up
+                return None
+
+        answer = eventually(answered, f"an answer to {body}")
+        assert answer is not None
+        return answer
 
     def metrics(self) -> Page:
         page = self.get(contract.PATH_METRICS) or ""

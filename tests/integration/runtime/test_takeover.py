@@ -24,9 +24,11 @@ def holder(fleet: Fleet) -> str | None:
 
 
 def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Fleet) -> None:
-    first = start("a")
+    # It is not lost where a process does not run for a while, and too long for the next leader to wait for.
+    lease = {"RIGHTPOOL_LEASE_DURATION": "120"}
+    first = start("a", **lease)
     eventually(lambda: first.logged("leader"))
-    second = start("b")
+    second = start("b", **lease)
     eventually(lambda: second.logged("the store is complete"))
     fleet.create("bert")
     eventually(lambda: fleet.running("bert", "bert-r1"))
