@@ -95,7 +95,8 @@ def test_an_upgrade_brings_the_new_definition(release: Release, workload: Worklo
     release.install(CHART, "podAnnotations.version=new")
     release.until_defined(new=True)
     assert release.key() == key
-    assert not before & release.pods()
+    # Helm waits for the new ones only.
+    eventually(lambda: not before & release.pods(), release.operators)
     release.until_led()
     assert workload.identity() == untouched
 
@@ -123,9 +124,11 @@ def test_a_server_side_diff_is_empty(release: Release, workload: Workload, untou
 
 
 def test_a_replica_may_be_drained_and_the_last_one_may_not(release: Release, untouched: Object) -> None:
-    budget = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")
-    assert budget["status"]["disruptionsAllowed"] == 1
-    assert budget["status"]["expectedPods"] == 2
+    def counted() -> tuple[int, int]:
+        status = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")["status"]
+        return status["disruptionsAllowed"], status["expectedPods"]
+
+    eventually(lambda: counted() == (1, 2), lambda: f"{counted()}\n{release.operators()}")
 
 
 def test_the_next_replica_takes_over(release: Release, workload: Workload, untouched: Object) -> None:

@@ -141,6 +141,7 @@ def test_an_edit_with_a_typo_does_not_end_what_runs(start: Start, fleet: Fleet) 
     assert "comand" in fleet.condition("runs", "Migrating")["message"]
     assert fleet.running("runs", "runs-r1")
     assert [p["metadata"]["uid"] for p in fleet.pods("runs")] == [pod["metadata"]["uid"]]
-    assert [event["type"] for event in events(fleet, "runs") if event["reason"] == "InvalidTemplate"] == ["Warning"]
+    (event,) = operator.soon(lambda: [e for e in events(fleet, "runs") if e["reason"] == "InvalidTemplate"], "an Event")
+    assert event["type"] == "Warning"
     fleet.edit("runs", lambda spec: spec["workload"]["job"]["template"]["spec"]["containers"][0].pop("comand"))
     eventually(lambda: fleet.condition("runs", "Migrating").get("reason") != "InvalidTemplate")

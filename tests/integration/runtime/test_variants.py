@@ -81,7 +81,8 @@ def test_a_typo_in_a_variant_is_told_at_once_and_keeps_the_job_off_its_chips(sta
     message = fleet.condition("typo", "Degraded")["message"]
     assert "spec.placement.variants[0].template" in message and 'comand"' in message
     eventually(lambda: fleet.running("typo", "typo-r1"), "a start where the template does")
-    assert [e["type"] for e in events(fleet, "typo") if e["reason"] == "InvalidVariant"] == ["Warning"]
+    (event,) = eventually(lambda: [e for e in events(fleet, "typo") if e["reason"] == "InvalidVariant"], "an Event")
+    assert event["type"] == "Warning"
     fleet.edit("typo", lambda spec: spec["placement"].update(variants=for_tpu()))
     eventually(lambda: not refused(), "the correction to be seen")
     assert fleet.status("typo")["placement"]["revision"] == 1

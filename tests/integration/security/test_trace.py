@@ -228,8 +228,8 @@ def test_the_annotation_is_served_once(site: Site) -> None:
     low, high = (1 / max(1 - parts["Idle"] + most, 1e-3) for most in (half, -half))
     assert low <= float(idle.get("limit", high)) <= high
     assert len(json.dumps(trace)) < 6000
-    events = site.kubectl("events", f"--namespace={NAMESPACE}", f"--for=profiledjob/{JOB}")
-    assert "TraceCaptured" in events
+    events = ("events", f"--namespace={NAMESPACE}", f"--for=profiledjob/{JOB}")
+    eventually(lambda: "TraceCaptured" in site.kubectl(*events), lambda: site.kubectl(*events))
     time.sleep(5)
     assert site.status() == trace, "it is not taken again"
     assert site.running() == before

@@ -58,6 +58,7 @@ def of_a_spent_budget(scene: Scene) -> Statements:
     eventually(lambda: not scene.fleet.revisions_alive("spender"), "its pods end")
     message = scene.fleet.condition("spender", "Placed")["message"]
     yield Statement("spender: after a save", message, "its last save was" in message)
+    eventually(lambda: events_of(scene, "spender")["Warning", "BudgetExceeded"], "its Event")
     found = events_of(scene, "spender")
     yield Statement("Events of spender: exceeded", found, found["Warning", "BudgetExceeded"] >= 1)
     yield Statement("Events of spender: a save", found, not {reason for _, reason in found} & {"SaveFailed"})

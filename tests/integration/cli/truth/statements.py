@@ -266,7 +266,7 @@ CONDITIONS: dict[str, tuple[str, str, str]] = {
     "saving": ("Migrating", "Moving", f"1 chip of {A100} → 1 chip of {A10G}, Checkpointing"),
     "proving": ("Verified", "VerificationPending", "WarmingUp"),
     "moved": ("Verified", "Delivered", "better than before"),
-    "warming": ("Profiled", "WarmingUp", "the window of 10 min is not full yet"),
+    "warming": ("Profiled", "WarmingUp", "the window of 60 min is not full yet"),
     "late": ("TargetsMet", "DeadlineMissed", "the deadline was"),
     "risk": ("TargetsMet", "DeadlineAtRisk", "missed with a probability of 100%"),
     "spender": ("TargetsMet", "BudgetAtRisk", "of the budget are left"),

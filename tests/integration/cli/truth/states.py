@@ -133,7 +133,10 @@ class KnownFleet(Fleet):
                 "job": {"chipsPerReplica": chips, "replicas": 1, **more.pop("job", {})},
                 "elasticity": {"minChips": chips, "maxChips": chips},
                 "placement": {"pools": {"allow": list(pools)}},
-                "checkpoint": {"mode": "Signal", "timeout": "10m"},
+                "checkpoint": {
+                    "mode": "Signal",
+                    "timeout": "2h",
+                },  # `saving` saves for as long as all others are looked at
                 "profiling": {"interval": "1s", "window": more.pop("window", WINDOW)},
                 "adaptation": {"mode": more.pop("mode", "Auto"), "cooldown": "1h"},
                 **more,
@@ -152,7 +155,7 @@ class KnownFleet(Fleet):
         self.train("saving", pools=better, play={"checkpoint-delay": "never"})
         self.train("proving", pools=(A100, SILENT))
         self.train("moved", pools=better)
-        self.train("warming", window="10m")
+        self.train("warming", window="1h")
         self.train("crash", play={"start-delay": "1h"})
         self.train("image", play={"image-pull-error": IMAGE_ERROR})
         self.train("typo", container={TYPO: ["python"]})
