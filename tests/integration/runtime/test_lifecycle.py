@@ -42,7 +42,7 @@ def test_a_job_is_placed_and_runs(start: Start, fleet: Fleet) -> None:
 
 def test_the_status_of_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
     operator = start()
-    fleet.create("bert", profiling={"window": "5m"})
+    fleet.create("bert", profiling={"window": "1h"})
     eventually(lambda: fleet.running("bert", "bert-r1"))
     # The first reading may fail where there is much to do, and the next one is an interval later.
     eventually(lambda: fleet.condition("bert", "Profiled").get("reason") == "WarmingUp", "it is measured")
