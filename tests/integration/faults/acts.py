@@ -21,7 +21,7 @@ def persistently(act: Callable[[], bool]) -> None:
         except ClusterError:
             return False
 
-    eventually(done, f"{act} is done")
+    eventually(done, f"{act} is done", longest=0.05)
 
 
 def edit(tenant: Tenant, name: str) -> None:

@@ -89,7 +89,7 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_continues(
         time.sleep(0.05)
     frozen = datetime.now(UTC)
     # Of a Lease that it keeps where it does not run for a while: the first one may take an expired one.
-    second = site.operate("second", RIGHTPOOL_LEASE_DURATION="120")
+    second = site.operate("second", RIGHTPOOL_LEASE_DURATION="30")
     eventually(lambda: holder(tenant) == second.identity)
     carried_out(tenant)
     # There is work at the moment when the first one continues.
@@ -137,7 +137,7 @@ def test_a_leader_loses_its_lease_in_the_middle_of_a_migration(site: Site, tenan
             lost_in.append(phase)
         return "CarriedOut" in tenant.outcomes("bert")
 
-    eventually(over, lambda: str(tenant.status("bert")))
+    eventually(over, lambda: str(tenant.status("bert")), longest=0.05)
     assert len(lost_in) >= 2, lost_in
     carried_out(tenant)
     assert all(replica.alive for replica in replicas)

@@ -24,8 +24,8 @@ def holder(fleet: Fleet) -> str | None:
 
 
 def test_a_follower_does_nothing_until_the_leader_ends(start: Start, fleet: Fleet) -> None:
-    # It is not lost where a process does not run for a while, and too long for the next leader to wait for.
-    lease = {"RIGHTPOOL_LEASE_DURATION": "120"}
+    # It is not lost where a process does not run for a while. The next leader looks after a third of it.
+    lease = {"RIGHTPOOL_LEASE_DURATION": "30"}
     first = start("a", **lease)
     eventually(lambda: first.logged("leader"))
     second = start("b", **lease)
@@ -74,7 +74,7 @@ def test_a_migration_killed_in_any_phase_is_carried_out_once(start: Start, fleet
             operator = start(f"op-{len(seen)}")
         return not phase and bool(status.get("history"))
 
-    eventually(over, "it is carried out")
+    eventually(over, "it is carried out", longest=0.02)
     watch.stop()
     status = fleet.status("bert")
     assert [entry["outcome"] for entry in status["history"]] == ["CarriedOut"]

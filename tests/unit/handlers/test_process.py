@@ -34,7 +34,7 @@ def start(server: ApiServer, tmp_path: Path) -> Iterator[Start]:
             variables = {
                 "RIGHTPOOL_IDENTITY": "me",
                 "RIGHTPOOL_LEASE_NAMESPACE": "n",
-                "RIGHTPOOL_LEASE_DURATION": "120",  # held also where the process did not run for a while
+                "RIGHTPOOL_LEASE_DURATION": "30",  # held also where the process did not run for a while
                 "RIGHTPOOL_INTERVAL": "0.2",
                 "RIGHTPOOL_METRICS_PORT": "0",
                 "RIGHTPOOL_LIVENESS_PORT": "0",

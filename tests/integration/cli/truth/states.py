@@ -133,10 +133,8 @@ class KnownFleet(Fleet):
                 "job": {"chipsPerReplica": chips, "replicas": 1, **more.pop("job", {})},
                 "elasticity": {"minChips": chips, "maxChips": chips},
                 "placement": {"pools": {"allow": list(pools)}},
-                "checkpoint": {
-                    "mode": "Signal",
-                    "timeout": "2h",
-                },  # `saving` saves for as long as all others are looked at
+                # `saving` saves for as long as all others are looked at.
+                "checkpoint": {"mode": "Signal", "timeout": "2h"},
                 "profiling": {"interval": "1s", "window": more.pop("window", WINDOW)},
                 "adaptation": {"mode": more.pop("mode", "Auto"), "cooldown": "1h"},
                 **more,
