@@ -95,8 +95,10 @@ def samples(fleet: Fleet) -> Iterator[dict[str, Sample]]:
 
     def complete() -> TelemetryReading | None:
         reading = reader.read(targets, time.time())
-        whole = len(reading.samples) == len(NAMES) and all(
-            reading.samples[target(name).key].values.keys() >= EXPECTED[name].keys() for name in NAMES
+        whole = (
+            not reading.failures
+            and len(reading.samples) == len(NAMES)
+            and all(reading.samples[target(name).key].values.keys() >= EXPECTED[name].keys() for name in NAMES)
         )
         return reading if whole else None
 

@@ -52,7 +52,7 @@ def read(answer: Callable[[str], Answer], targets: list[Target] = TARGETS, **opt
 
 
 def read_from(url: str, targets: list[Target] = TARGETS, **options: Any) -> TelemetryReading:
-    source = PrometheusReader(url, **options)
+    source = PrometheusReader(url, **{"timeout": PATIENCE, "budget": PATIENCE, **options})
     try:
         return source.read(targets, now=1001.0)
     finally:

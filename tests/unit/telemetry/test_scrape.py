@@ -30,7 +30,7 @@ class Clock:
 class Fleet:
     """Pods 127.0.0.2, .3, … of one Revision, and a source that reads them."""
 
-    def __init__(self, stack: ExitStack, timeout: float = 5.0, budget: float = 60.0) -> None:
+    def __init__(self, stack: ExitStack, timeout: float = PATIENCE, budget: float = PATIENCE) -> None:
         self.clock = Clock()
         self.port = free_port()
         self.stack = stack
@@ -210,15 +210,27 @@ def test_a_pod_replaced_under_its_name_has_no_past(fleet: Fleet) -> None:
     assert Field.SAMPLES_PER_SECOND not in fleet.read().samples[KEY].values
 
 
-def test_failed_pods_are_reported_and_the_others_are_read(fleet: Fleet) -> None:
-    fleet.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
-    fleet.pod(None)
-    fleet.pod("<html>\n")
-    slow = fleet.pod("")
-    slow.answer = lambda _: (slow.wait(120), "rightpool_samples_total 1\n")[1]
-    fleet.pods.append(("not-yet", ""))
-    reading = fleet.read()
-    assert reading.up
+@pytest.fixture
+def impatient() -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        yield Fleet(stack, timeout=2.0)
+
+
+def test_failed_pods_are_reported_and_the_others_are_read(impatient: Fleet) -> None:
+    impatient.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
+    impatient.pod(None)
+    impatient.pod("<html>\n")
+    slow = impatient.pod("")
+    slow.answer = lambda _: (slow.wait(PATIENCE), "rightpool_samples_total 1\n")[1]
+    impatient.pods.append(("not-yet", ""))
+
+    def others() -> TelemetryReading | None:
+        """Where the machine is busy, one of them may take too long as well."""
+        reading = impatient.read()
+        return reading if KEY in reading.samples else None
+
+    reading = eventually(others)
+    assert reading is not None and reading.up
     assert reading.samples[KEY].values[Field.PODS] == 1
     assert reading.samples[KEY].values[Field.CHIP_BUSY] == 0.5
     failures = sorted(reading.failures)
