@@ -86,7 +86,7 @@ def test_a_policy_that_cannot_be_read_says_so_and_that_it_is_corrected(
     shown = Kubectl(kubeconfig)("describe", "placementpolicy", "default").partition("Events:")[2]
     assert "the defaults hold until it is corrected: spec.startDeadline" in shown
     assert ready(client) == ("False", "InvalidSpec")
-    assert operator.logged("the policy can't be read")
+    eventually(lambda: operator.logged("the policy can't be read"))
     put(client, {"defaultAdaptationMode": "Auto", "startDeadline": "10m"})
     eventually(lambda: events() == [("Normal", "PolicyRead"), ("Warning", "InvalidSpec")])
     assert ready(client) == ("True", "PolicyRead")
