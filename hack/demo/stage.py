@@ -39,7 +39,7 @@ class Stage:
 
 
 def run(
-    command: list[str], *, env: dict[str, str] | None = None, seconds: float = 600
+    command: list[str], *, env: dict[str, str] | None = None, seconds: float = 1800
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its output. Raises StoryFailed with its error output."""
     result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=env)
@@ -72,7 +72,7 @@ def install(running: Running, progress: Progress, images: Collection[str]) -> St
             *(build.binary("helm"), "upgrade", "--install", RELEASE, str(chart)),
             *("--namespace", SYSTEM, "--create-namespace", "--kubeconfig", str(running.kubeconfig)),
             # The chart takes over CRDs that were applied by hand.
-            *("--take-ownership", "--wait", "--timeout", "400s", *values),
+            *("--take-ownership", "--wait", "--timeout", "900s", *values),
         ]
     )
     return Stage(running.kubectl, running.kubeconfig, running.spec.state)
@@ -85,12 +85,12 @@ def prepare(running: Running, progress: Progress) -> Stage:
     # The demo takes over a policy or pool that was changed by hand.
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))
     progress.say("the operator runs; waiting for it to see the pools")
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 900
     while "a100" not in kubectl(
         "get", "acceleratorpools", "-o", "jsonpath={range .items[?(@.status.chips.total>0)]}{.metadata.name} {end}"
     ):
         if time.monotonic() > deadline:
-            raise StoryFailed("the operator reported no chips of pool a100 within 4 minutes\n" + logs(kubectl))
+            raise StoryFailed("the operator reported no chips of pool a100 within 15 minutes\n" + logs(kubectl))
         time.sleep(1)
     return stage
 

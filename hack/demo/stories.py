@@ -12,9 +12,10 @@ from demo.stage import Stage, apply
 from rightpool.api.estimate import Estimate
 from rightpool.api.ledger import LedgerEntry
 
-START_SECONDS: Final = 300.0
+# On a machine that does much else, importing PyTorch alone may take minutes.
+START_SECONDS: Final = 900.0
 # A real program beside other work differs from window to window, and a verdict then takes up to 13 minutes.
-MOVE_SECONDS: Final = 1200.0
+MOVE_SECONDS: Final = 2400.0
 
 Say = Callable[[str], None]
 

@@ -31,11 +31,11 @@ from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
 from devcluster.spec import DEV_CHIP_RESOURCE, DEV_CHIPS, NODE_NAME, Cluster, DevclusterError, state_home
 
-START_SECONDS: Final = 240.0
+START_SECONDS: Final = 900.0
 ANSWER_SECONDS: Final = (
-    20.0  # for programs that were already running: after this time without an answer they are restarted
+    60.0  # for programs that were already running: after this time without an answer they are restarted
 )
-NODE_SECONDS: Final = 240.0
+NODE_SECONDS: Final = 900.0
 LONGEST_SOCKET: Final = 95  # the kernel allows 107 characters, and containerd appends to the name
 
 

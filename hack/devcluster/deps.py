@@ -12,7 +12,7 @@ from typing import Final
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError
 
-APT_SECONDS: Final = 600
+APT_SECONDS: Final = 1800
 CNI_DIR: Final = Path("/usr/lib/cni")
 SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # often not in PATH, and the only place of iptables
 _POLICY: Final = Path("/usr/sbin/policy-rc.d")

@@ -16,7 +16,7 @@ from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
 from devcluster.spec import NODE_NAME, Cluster, DevclusterError
 
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 300.0
 DRIVER: Final = Path("/usr/local/nvidia")  # where container platforms mount the driver's programs and libraries
 _SHARED_MEMORY: Final = Path("/dev/shm")  # where clients of MPS meet its server
 _CONTROL_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")

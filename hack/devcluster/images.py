@@ -18,8 +18,8 @@ from devcluster.spec import Cluster, DevclusterError, cache_home
 
 SUITE: Final = "bookworm"
 PACKAGES: Final = ("python3-minimal", "libpython3-stdlib", "ca-certificates")
-BASE_SECONDS: Final = 600
-IMPORT_SECONDS: Final = 400
+BASE_SECONDS: Final = 1800
+IMPORT_SECONDS: Final = 1800
 # Files that no program in a container needs. Package managers are removed too: nothing is installed later.
 _STRIPPED: Final = (
     "usr/share/doc",

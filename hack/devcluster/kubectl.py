@@ -9,7 +9,7 @@ from typing import Any
 from devcluster import build
 from devcluster.spec import DevclusterError
 
-_SECONDS = 120
+_SECONDS = 1200  # `wait` has limits of its own, of up to 15 minutes
 
 
 class Kubectl:

@@ -20,7 +20,7 @@ from devcluster import deps
 from devcluster.spec import Cluster, DevclusterError
 
 NAMESPACES: Final = Path("/run/netns")
-_SECONDS: Final = 60
+_SECONDS: Final = 300
 _HOST_PORT: Final = "host0"
 _SIMULATED_PORT: Final = "sim0"
 # After an ICMP redirect pods would bypass the node and with it the rules of Services.

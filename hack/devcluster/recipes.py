@@ -25,7 +25,7 @@ from devcluster.spec import DevclusterError, cache_home
 ROOT: Final = Path(__file__).resolve().parents[2]
 REGISTRY: Final = "docker.io/"
 VERSION: Final = "0.1.0"
-INSTALL_SECONDS: Final = 600
+INSTALL_SECONDS: Final = 1800
 VALUES: Final = "values.yaml"
 PACKAGES_DIR: Final = "/packages"
 PROFILER_LOCK: Final = ROOT / "profiler_sidecar" / "requirements.lock"

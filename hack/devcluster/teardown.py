@@ -16,7 +16,7 @@ from devcluster import host, network, node
 from devcluster.processes import Identity, Supervisor, stop_all
 from devcluster.spec import NAMED, Cluster, DevclusterError, state_home
 
-_SECONDS: Final = 60.0
+_SECONDS: Final = 300.0
 _RESTARTERS: Final = ("kubelet", "containerd")  # first, because they would restart what is killed
 
 

@@ -21,6 +21,7 @@ from tests.chaos.invariants import Checker
 from tests.chaos.jobs import Slot, spec_of
 from tests.chaos.operators import ProcessPool, Replica
 from tests.chaos.prometheus_proxy import PrometheusProxy
+from tests.patience import PATIENCE
 
 Body = dict[str, Any]
 Repair = Callable[[], None]
@@ -197,4 +198,4 @@ class FaultContext:
         """Continue every process that is stopped."""
         self.stopping.set()
         for thread in self._background:
-            thread.join(60)
+            thread.join(PATIENCE)

@@ -19,6 +19,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PLACEMENT_POLICIES
+from tests.patience import PATIENCE, eventually
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")
@@ -106,13 +107,19 @@ class Environment:
             definition = yaml.safe_load(path.read_text())
             self.client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
             name = definition["metadata"]["name"]
-            until(lambda name=name: "Established" in str(self.client.get(CRDS, name).get("status")), 180)  # type: ignore[misc]
+            eventually(lambda name=name: self._established(name), f"{name} is established")  # type: ignore[misc]
         for name in (*TENANTS, SYSTEM):
             self._create(NAMESPACES, {"metadata": {"name": name}})
         persistently(lambda: self._put(PLACEMENT_POLICIES, "default", POLICY))
         for name in POOLS:
             self.apply_pool(name)
         self.simulate()
+
+    def _established(self, name: str) -> bool:
+        try:
+            return "Established" in str(self.client.get(CRDS, name).get("status"))
+        except ClusterError:
+            return False
 
     def _create(self, resource: Resource, body: Body) -> None:
         try:
@@ -138,21 +145,7 @@ def connect(spec: Cluster = CHAOS) -> Environment:
     return environment
 
 
-def until(check: Callable[[], object], seconds: float) -> None:
-    """Wait until the check holds. Raises TimeoutError."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if check():
-                return
-        except ClusterError:
-            pass
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {seconds:.0f} s")
-        time.sleep(0.2)
-
-
-def persistently(action: Callable[[], None], seconds: float = 180.0) -> None:
+def persistently(action: Callable[[], None], seconds: float = PATIENCE) -> None:
     """Retry while the API server is unavailable or the object changes concurrently: a repair must not be lost."""
     deadline = time.monotonic() + seconds
     while True:

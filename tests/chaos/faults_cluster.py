@@ -14,6 +14,7 @@ from rightpool.cluster.errors import AlreadyExists, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES
 from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
 from tests.chaos.environment import persistently
+from tests.patience import PATIENCE
 
 Body = dict[str, Any]
 POOLS: Final = {pool.name: pool for pool in (simulated.A100, simulated.A10G)}
@@ -37,7 +38,7 @@ def _killed(component: str, group: str, weight: float) -> Fault:
             while identity.alive():
                 time.sleep(0.05)
             supervisor.ensure(program)
-            supervisor.wait(program, seconds=240)
+            supervisor.wait(program, seconds=PATIENCE)
             context.broken.discard(component)
 
         context.in_background(bring_back)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.patience import PATIENCE
+
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS: Final = 120.0
 LEASE_SECONDS: Final = 4.0
 
 
@@ -111,7 +112,7 @@ class ProcessPool:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
-            answer = self._answers.get(timeout=START_SECONDS)
+            answer = self._answers.get(timeout=PATIENCE)
             replica = Replica(identity, answer["pid"], log, crash)
             self._replicas[replica.pid] = replica
             return replica
@@ -127,7 +128,7 @@ class ProcessPool:
         """Kill all operators."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(PATIENCE)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -137,7 +138,7 @@ class ProcessPool:
                 self._answers.put(answer)
                 continue
             # The end of one that crashes at once may be reported before `start` has recorded it.
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE
             while answer["pid"] not in self._replicas and time.monotonic() < deadline:
                 time.sleep(0.005)
             replica = self._replicas.pop(answer["pid"], None)

@@ -19,6 +19,7 @@ from devcluster.watch import Watch
 from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB
+from tests.patience import PATIENCE
 
 KINDS: Final = (PROFILED_JOBS, JOBS, PODS, SERVICES)
 WATCH_SECONDS: Final = 15
@@ -49,7 +50,7 @@ class Stream:
         for kind in self._kinds:
             kind.watch.start()
         for kind in self._kinds:
-            kind.listed.wait(120)
+            kind.listed.wait(PATIENCE)
 
     @property
     def relists(self) -> int:

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 
-SECONDS = 120.0  # for one program, which takes one or two where nothing else runs
+SECONDS = 900.0  # for one program, which takes one or two where nothing else runs
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
 

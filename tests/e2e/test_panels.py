@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from devcluster.cluster import Running
+from tests.patience import eventually
 from tools.dashboards.answers import ask, filled, panel_queries, unanswered, variable_queries
 
-from ..integration.chart.release import eventually
 from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +36,11 @@ def test_every_panel_has_data(story_results: StoryResults, running: Running) -> 
 def test_every_variable_has_values_to_choose_from(story_results: StoryResults, running: Running) -> None:
     asked = dict(variable_queries())
     assert len(asked) > 3
-    assert [name for name, query in asked.items() if not ask(running.prometheus_url, filled(query, {}))] == []
+
+    def empty() -> list[str]:
+        return [name for name, query in asked.items() if not ask(running.prometheus_url, filled(query, {}))]
+
+    eventually(lambda: empty() == [], lambda: str(empty()))
 
 
 def test_every_rare_panel_is_there() -> None:

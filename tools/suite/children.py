@@ -1,4 +1,4 @@
-"""Runs a command with its output in a log, and ends it with all its children on a timeout or interrupt."""
+"""Runs a command with its output in a log, and ends it with all its children on silence or an interrupt."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ MARK: Final = "RIGHTPOOL_SUITE_COMMAND"
 # Containers often set it. A run starts hundreds of Pythons, and without compiled modules each takes twice as long to
 # import what it needs.
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
+# A test that has ended is in the log at once: silence is what a command is ended for.
+UNBUFFERED: Final = {"PYTHONUNBUFFERED": "1"}
 LOOK_SECONDS: Final = 0.1
 # Where the suite itself is killed, the command is interrupted by the kernel.
 ENDS_WITH_SUITE: Final[Command] = ("setpriv", "--pdeathsig", "INT", "--")
@@ -28,7 +30,7 @@ class End(Enum):
     """How a command ended."""
 
     BY_ITSELF = "by itself"
-    TOO_LONG = "too long"
+    SILENT = "silent"
     INTERRUPTED = "interrupted"
 
 
@@ -52,8 +54,11 @@ def run(
 ) -> Ended:
     """Returns how it ended. Its output is appended to the log.
 
-    It inherits the lock on the clusters, so that another suite waits for its end even where this one was killed. On a
-    timeout or interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
+    seconds: without any output, after which it is ended. How long it takes in all depends on what else the machine
+    does; what hangs says nothing.
+
+    It inherits the lock on the clusters, so that another suite waits for its end even where this one was killed. On
+    silence or an interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
     `grace` seconds it is killed with all processes that it started, in its process group or outside.
     """
     mark = uuid.uuid4().hex
@@ -65,14 +70,14 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**kept, MARK: mark},
+                env={**kept, **UNBUFFERED, MARK: mark},
                 process_group=0,
                 close_fds=False,
             )
         except OSError as error:
             output.write(f"{error.filename}: {error.strerror}\n".encode())
             return Ended(End.BY_ITSELF, 127, 0.0)
-    deadline = time.monotonic() + seconds
+    size, written_at = -1, time.monotonic()
     while True:
         cpu = _cpu_of_ended(child, LOOK_SECONDS)
         if cpu is not None:
@@ -80,8 +85,11 @@ def run(
         if stop is not None and stop.is_set():
             end = End.INTERRUPTED
             break
-        if time.monotonic() > deadline:
-            end = End.TOO_LONG
+        before, size = size, log.stat().st_size
+        if size != before:
+            written_at = time.monotonic()
+        elif time.monotonic() - written_at > seconds:
+            end = End.SILENT
             break
     _signal_group(child, signal.SIGINT)
     cpu = _cpu_of_ended(child, grace)

@@ -14,7 +14,7 @@ from tools.suite.children import End, Ended
 from tools.suite.parts import Command, Lane, Part
 from tools.suite.results import Result, counts
 
-DOWN_SECONDS = 300.0
+CLUSTER_SECONDS = 1200.0  # without output of `up` and `down`
 HEARTBEAT_SECONDS = 60.0
 COMMON = "common"  # the log of `up` and `down` of a lane
 CLEANUP = "cleanup"
@@ -77,7 +77,7 @@ class Suite:
             for part in waiting:  # after an exception in this module: other lanes must not wait for ever
                 self._ended[part.name].set()
             if is_up and lane.down:
-                self._command(lane.down, self.log(COMMON), DOWN_SECONDS, stoppable=False)
+                self._command(lane.down, self.log(COMMON), CLUSTER_SECONDS, stoppable=False)
 
     def _unmet(self, part: Part) -> str:
         """Wait for the part that must come before; a message if that failed."""
@@ -92,7 +92,7 @@ class Suite:
     def _up(self, lane: Lane) -> str:
         log = self.log(COMMON)
         log.unlink(missing_ok=True)
-        ended = self._command(lane.up, log, DOWN_SECONDS * 2)
+        ended = self._command(lane.up, log, CLUSTER_SECONDS)
         if ended.how is End.BY_ITSELF and ended.status == 0:
             return ""
         return f"not run, because `{shlex.join(lane.up[-4:])}` failed; see {log}"
@@ -114,7 +114,7 @@ class Suite:
             result = Result(part.name, time.monotonic() - began, found, note, cpu)
             if not result.ok:
                 for command in part.cleanup:
-                    self._command(command, self.log(CLEANUP), DOWN_SECONDS, stoppable=False)
+                    self._command(command, self.log(CLEANUP), CLUSTER_SECONDS, stoppable=False)
         with self._lock:
             self._running.pop(part.name, None)
             self.results.append(result)
@@ -125,16 +125,14 @@ class Suite:
         """The counts, the processor time in seconds, and a note."""
         found: Counter[str] = Counter()
         cpu = 0.0
-        deadline = time.monotonic() + part.seconds
         for command in part.commands:
-            left = max(0.0, deadline - time.monotonic())
             begins_at = log.stat().st_size if log.exists() else 0
-            ended = self._command(command, log, left)
+            ended = self._command(command, log, part.seconds)
             cpu += ended.cpu
             if ended.how is not End.BY_ITSELF:
                 found["failed"] += 1
-                late = f"not finished within {part.seconds:g} s"
-                return found, cpu, "interrupted" if ended.how is End.INTERRUPTED else late
+                silent = f"nothing was said for {part.seconds:g} s"
+                return found, cpu, "interrupted" if ended.how is End.INTERRUPTED else silent
             with log.open("rb") as opened:
                 opened.seek(begins_at)
                 found += counts(opened.read().decode(errors="replace"), ended.status)

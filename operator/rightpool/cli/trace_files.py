@@ -27,7 +27,7 @@ from rightpool.contract import LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
 from rightpool.planning.job import JobKey
 from rightpool.planning.trace_ranks import digest_of_all
 
-SILENCE_SECONDS: Final = 30.0
+SILENCE_SECONDS: Final = 120.0  # the command has to start first, which takes long where a node is busy
 MAX_FILE_BYTES: Final = 64 << 20  # of a pod, compressed; the sidecar keeps less
 _LONGEST_HEAD: Final = 4096
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")

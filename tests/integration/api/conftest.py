@@ -16,6 +16,7 @@ from kubernetes.client.exceptions import ApiException
 
 from rightpool.api.resources import RESOURCES
 from rightpool.contract import GROUP, VERSION
+from tests.patience import eventually
 
 CRDS = Path(__file__).parents[3] / "crds"
 
@@ -116,12 +117,12 @@ def _install(extensions: client.ApiextensionsV1Api, crd: Object) -> None:
     extensions.patch_custom_resource_definition(
         name, crd, field_manager="tests", force=True, _content_type="application/apply-patch+yaml"
     )
-    deadline = time.monotonic() + 180
-    while not _established(extensions, name):
-        assert time.monotonic() < deadline, f"{name} is not established"
-        time.sleep(0.1)
+    eventually(lambda: _established(extensions, name), f"{name} is established")
     if before is not None and _generation(extensions, name) != before:
-        time.sleep(2)  # the server uses the old schema until it has seen the new one
+        # The server uses the old schema until it has seen the new one. Where it is slow, so are its answers.
+        for _ in range(20):
+            _generation(extensions, name)
+            time.sleep(0.1)
 
 
 def _generation(extensions: client.ApiextensionsV1Api, name: str) -> int | None:

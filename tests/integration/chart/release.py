@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,13 @@ from devcluster.kubectl import Kubectl
 from devcluster.progress import Progress
 from devcluster.recipes import Built
 from devcluster.spec import Cluster, DevclusterError
+from tests.patience import PATIENCE, eventually
 
 CHART = Path(__file__).parents[3] / "charts" / "rightpool"
 NAME = "rightpool"
 SYSTEM = "rightpool-system"
 OPERATORS = "app.kubernetes.io/name=rightpool"
+HELM_WAITS = f"--timeout={PATIENCE:.0f}s"
 # A field of the spec that the previous version lacks, and its column.
 FIELD, COLUMN = "queueName", "Queue"
 
@@ -83,15 +84,6 @@ def cluster_with_images(cluster: Cluster, folder: Path, *, kept: bool) -> Iterat
             clusters.down(cluster)
 
 
-def eventually(check: Callable[[], bool], complaint: Callable[[], str], seconds: float = 300) -> None:
-    """Checks less often the longer it takes: most checks start a kubectl."""
-    deadline, pause = time.monotonic() + seconds, 0.25
-    while not check():
-        assert time.monotonic() < deadline, complaint()
-        time.sleep(pause)
-        pause = min(1.3 * pause, 3.0)
-
-
 @dataclass(frozen=True)
 class Release:
     """The release, by helm and kubectl. images: the values that pin them by digest."""
@@ -106,16 +98,14 @@ class Release:
     def helm(self, *arguments: str) -> str:
         """Run helm. Errors include the state of the operator's pods."""
         command = [build.binary("helm"), f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={SYSTEM}", *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}\n{self.operators()}"
         return result.stdout
 
     def install(self, chart: Path, *values: str) -> None:
         usual = ("planner.interval=1", "log.format=text", f"prometheus.url={self.cluster.prometheus_url}")
         chosen = [part for value in (*usual, *values) for part in ("--set", value)]
-        self.helm(
-            *("upgrade", "--install", NAME, str(chart), "--wait", "--timeout=400s", f"--values={self.images}"), *chosen
-        )
+        self.helm(*("upgrade", "--install", NAME, str(chart), "--wait", HELM_WAITS, f"--values={self.images}"), *chosen)
 
     def operators(self) -> str:
         """The state of the operator's pods, for error messages."""

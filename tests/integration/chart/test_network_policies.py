@@ -19,10 +19,12 @@ from devcluster import network_policies, recipes
 from devcluster.progress import Progress
 from devcluster.spec import CHART as CLUSTER
 from rightpool.contract import ANNOTATION_TRACE, LABEL_JOB, SIDECAR_PORT
+from tests.patience import eventually
 
 from .release import (
     CHART,
     DEV_POOL,
+    HELM_WAITS,
     NAME,
     OPERATORS,
     SYSTEM,
@@ -30,7 +32,6 @@ from .release import (
     Release,
     Workload,
     cluster_with_images,
-    eventually,
 )
 from .traffic import Place, Way, listener, open_ways, place
 
@@ -228,7 +229,7 @@ def test_profilers_are_read_directly(site: Site) -> None:
         found.update({job: site.profiled(job) for job in expected})
         return found == expected
 
-    eventually(read, lambda: f"{found}\n{site.release.operators()}", seconds=600)
+    eventually(read, lambda: f"{found}\n{site.release.operators()}")
     foreign = Way(site.named(ELSEWHERE, "foreign"), site.pod_of(LATER), SIDECAR_PORT)
     assert site.opened([foreign]) == set()
 
@@ -242,7 +243,7 @@ def test_a_request_reaches_the_profiler(site: Site) -> None:
         trace = kubectl.json("get", "profiledjob", LATER, f"--namespace={TENANT}")["status"].get("trace", {})
         return str(trace.get("reason", ""))
 
-    eventually(lambda: reason() == "NoAgent", lambda: f"{reason()}\n{site.release.operators()}", seconds=600)
+    eventually(lambda: reason() == "NoAgent", lambda: f"{reason()}\n{site.release.operators()}")
 
 
 def test_prometheus_is_open_where_the_operator_reads_one(site: Site) -> None:
@@ -253,4 +254,4 @@ def test_prometheus_is_open_where_the_operator_reads_one(site: Site) -> None:
 
 
 def test_helm_test_passes(site: Site) -> None:
-    assert "ok: the operator's metrics are served" in site.release.helm("test", NAME, "--logs", "--timeout=400s")
+    assert "ok: the operator's metrics are served" in site.release.helm("test", NAME, "--logs", HELM_WAITS)

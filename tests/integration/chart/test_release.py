@@ -21,10 +21,12 @@ from devcluster import recipes
 from devcluster.processes import Supervisor
 from devcluster.spec import CHART as CLUSTER
 from devcluster.spec import DevclusterError
+from tests.patience import PATIENCE, eventually
 from tools.dashboards.answers import ask, check_panels
 
 from .release import (
     CHART,
+    HELM_WAITS,
     NAME,
     SYSTEM,
     Object,
@@ -32,7 +34,6 @@ from .release import (
     Workload,
     cluster_with_images,
     differences,
-    eventually,
     previous_chart,
 )
 
@@ -94,13 +95,14 @@ def test_an_upgrade_brings_the_new_definition(release: Release, workload: Worklo
     release.install(CHART, "podAnnotations.version=new")
     release.until_defined(new=True)
     assert release.key() == key
-    assert not before & release.pods()
+    # Helm waits for the new ones only.
+    eventually(lambda: not before & release.pods(), release.operators)
     release.until_led()
     assert workload.identity() == untouched
 
 
 def test_helm_test_passes(release: Release, untouched: Object) -> None:
-    output = release.helm("test", NAME, "--logs", "--timeout=400s")
+    output = release.helm("test", NAME, "--logs", HELM_WAITS)
     for line in ("ok: the API server serves", " leads", "ok: the operator's metrics are served"):
         assert line in output
 
@@ -122,9 +124,11 @@ def test_a_server_side_diff_is_empty(release: Release, workload: Workload, untou
 
 
 def test_a_replica_may_be_drained_and_the_last_one_may_not(release: Release, untouched: Object) -> None:
-    budget = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")
-    assert budget["status"]["disruptionsAllowed"] == 1
-    assert budget["status"]["expectedPods"] == 2
+    def counted() -> tuple[int, int]:
+        status = release.kubectl.json("get", "poddisruptionbudget", NAME, f"--namespace={SYSTEM}")["status"]
+        return status["disruptionsAllowed"], status["expectedPods"]
+
+    eventually(lambda: counted() == (1, 2), lambda: f"{counted()}\n{release.operators()}")
 
 
 def test_the_next_replica_takes_over(release: Release, workload: Workload, untouched: Object) -> None:
@@ -158,12 +162,13 @@ def test_no_alert_is_raised_where_all_is_well(release: Release, untouched: Objec
         }
         return {alert: series for alert, series in found.items() if series}
 
-    eventually(lambda: raised() == {}, lambda: str(raised()))
+    # An error of a start that took long is counted for a quarter of an hour.
+    eventually(lambda: raised() == {}, lambda: str(raised()), 2 * PATIENCE)
 
 
 def test_a_rollback_brings_the_old_definition_back(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
-    release.helm("rollback", NAME, "1", "--wait", "--timeout=400s")
+    release.helm("rollback", NAME, "1", "--wait", HELM_WAITS)
     release.until_defined(new=False)
     assert release.key() == key
     release.until_led()
@@ -198,7 +203,7 @@ def test_replicas_that_start_without_an_api_server_are_ready_soon_after_it_is_ba
     programs = clusters.programs(release.cluster.spec, root=True)
     program = next(program for program in programs if program.name == "kube-apiserver")
     supervisor.ensure(program)
-    supervisor.wait(program, seconds=240)
+    supervisor.wait(program, seconds=PATIENCE)
     began = time.monotonic()
     after = {name: (count + 1, True) for name, (count, _) in before.items()}
     eventually(lambda: release.restarts() == after, lambda: f"{release.restarts()}\n{release.operators()}")
@@ -210,7 +215,7 @@ def test_replicas_that_start_without_an_api_server_are_ready_soon_after_it_is_ba
 
 def test_uninstalling_leaves_what_jobs_live_on(release: Release, workload: Workload, untouched: Object) -> None:
     key = release.key()
-    release.helm("uninstall", NAME, "--wait", "--timeout=400s")
+    release.helm("uninstall", NAME, "--wait", HELM_WAITS)
     # The garbage collector ends them, and it has just found the API server again.
     eventually(lambda: release.pods() == set(), release.operators)
     assert release.key() == key
@@ -238,9 +243,9 @@ def test_without_keep_everything_goes(release: Release, workload: Workload, unto
     release.install(CHART, "crds.keep=false")
     assert workload.identity() == untouched
     # As the documentation says: what goes with its definition, the garbage collector may miss.
-    release.kubectl("delete", "profiledjobs", "--all", "--all-namespaces", "--cascade=foreground", seconds=300)
+    release.kubectl("delete", "profiledjobs", "--all", "--all-namespaces", "--cascade=foreground", seconds=PATIENCE)
     assert workload.identity() == {"profiledjobs": [], "jobs": [], "pods": []}
-    release.helm("uninstall", NAME, "--wait", "--timeout=400s")
+    release.helm("uninstall", NAME, "--wait", HELM_WAITS)
     with pytest.raises(DevclusterError, match="NotFound"):
         release.key()
     eventually(lambda: "rightpool.dev" not in release.kubectl("get", "crds", "--output=name"), release.operators)

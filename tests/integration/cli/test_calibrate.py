@@ -29,8 +29,9 @@ from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
+from tests.patience import PATIENCE, eventually
 
-from .test_commands import ROOT, SECONDS, answer, api, rightpool, tenant
+from .test_commands import ROOT, answer, api, rightpool, tenant
 
 __all__ = ["api", "tenant"]  # fixtures
 
@@ -157,15 +158,14 @@ def test_an_interrupt_leaves_nothing_behind(
         (pod,) = cluster.list_all(PODS, namespace)
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "8"}
         process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 130
+        assert process.wait(PATIENCE) == 130
     finally:
         process.kill()
         process.wait()
-    for _ in range(SECONDS):
-        if not cluster.list_all(JOBS, namespace) and not cluster.list_all(PODS, namespace):
-            return
-        time.sleep(1)
-    pytest.fail("the Job or its pod is still there")
+    eventually(
+        lambda: not cluster.list_all(JOBS, namespace) and not cluster.list_all(PODS, namespace),
+        "the Job and its pod are gone",
+    )
 
 
 def test_each_missing_right_is_named_and_nothing_runs(

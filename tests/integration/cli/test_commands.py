@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -24,9 +23,9 @@ from kubernetes.client.exceptions import ApiException
 
 from rightpool.contract import GROUP, VERSION
 from rightpool.workloads.names import workload_hash
+from tests.patience import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[3]
-SECONDS = 240
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "trainer", "image": "example.com/trainer:1"}]}}
 
 pytestmark = pytest.mark.cluster
@@ -38,7 +37,7 @@ def rightpool(*words: str, kubeconfig: Path) -> subprocess.CompletedProcess[str]
         env={**os.environ, "PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(kubeconfig)},
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         cwd="/",
     )
 
@@ -59,12 +58,15 @@ def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
         name, content = crd["metadata"]["name"], "application/apply-patch+yaml"
         extensions.patch_custom_resource_definition(name, crd, field_manager="tests", force=True, _content_type=content)
     custom = client.CustomObjectsApi(found)
-    for _ in range(1800):
+
+    def served() -> bool:
         try:
             custom.list_cluster_custom_object(GROUP, VERSION, "profiledjobs", limit=1)
-            break
         except ApiException:
-            time.sleep(0.1)
+            return False
+        return True
+
+    eventually(served, "profiledjobs are served")
     yield found
     found.close()
 
@@ -156,7 +158,7 @@ def test_a_wrong_name_suggests_the_right_one(kubeconfig: Path, namespace: str, j
 def test_a_closed_pipe_is_no_error(kubeconfig: Path, namespace: str, job: str) -> None:
     command = f"{sys.executable} -m rightpool.cli.main explain {job} -n {namespace} | true; echo ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(kubeconfig)}
-    result = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=SECONDS)
+    result = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert (result.stdout, result.stderr) == ("0\n", "")
 
 
@@ -222,14 +224,14 @@ def test_the_page_shows_a_tenant_what_a_tenant_may_see_until_it_is_interrupted(
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:[0-9]+/", line)
         assert found is not None and "ctrl-C ends it" in line, line
-        with urllib.request.urlopen(found[0], timeout=SECONDS) as answer:
+        with urllib.request.urlopen(found[0], timeout=PATIENCE) as answer:
             fleet = answer.read().decode()
         assert f"/jobs/{namespace}/{job}" in fleet and "jobs of other namespaces can&#39;t be listed" in fleet
-        with urllib.request.urlopen(f"{found[0]}jobs/{namespace}/{job}", timeout=SECONDS) as answer:
+        with urllib.request.urlopen(f"{found[0]}jobs/{namespace}/{job}", timeout=PATIENCE) as answer:
             page = answer.read().decode()
         assert "4 chips of a100 in 1 pod" in page and "Events can&#39;t be read" in page
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=SECONDS)
+        _, error = process.communicate(timeout=PATIENCE)
         assert (process.returncode, error) == (130, "")
     finally:
         process.kill()
@@ -262,5 +264,5 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
         with connection:
             assert connection.recv(10)
             process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=SECONDS)
+            _, error = process.communicate(timeout=PATIENCE)
     assert (process.returncode, error) == (130, "")

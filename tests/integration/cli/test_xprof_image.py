@@ -14,8 +14,9 @@ from devcluster import deps, host, images, recipes
 from devcluster.kubectl import Kubectl
 from devcluster.progress import Progress
 from devcluster.spec import TEST
+from tests.patience import PATIENCE
 
-from .test_commands import ROOT, SECONDS
+from .test_commands import ROOT
 
 pytestmark = pytest.mark.cluster
 
@@ -35,7 +36,7 @@ def test_it_reads_a_trace_that_is_copied_into_it(kubeconfig: Path, namespace: st
     kubectl = Kubectl(kubeconfig)
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     kubectl("apply", "-n", namespace, "-f", str(ROOT / "examples" / "xprof" / "xprof.yaml"))
-    kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod/xprof", f"--timeout={SECONDS}s")
+    kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod/xprof", f"--timeout={PATIENCE:.0f}s")
     run = tmp_path / "bert" / "plugins" / "profile" / "first"
     run.mkdir(parents=True)
     (run / "rank-0.xplane.pb").write_bytes(gzip.decompress((FIXTURES / "gpu_h100.xplane.pb.gz").read_bytes()))
@@ -48,7 +49,7 @@ def test_it_reads_a_trace_that_is_copied_into_it(kubeconfig: Path, namespace: st
 
     address = kubectl.json("get", "pod", "xprof", "-n", namespace)["status"]["podIP"]
     page = urllib.request.Request(f"http://{address}:8791/data/plugin/profile/runs")
-    with urllib.request.urlopen(page, timeout=SECONDS) as answer:
+    with urllib.request.urlopen(page, timeout=PATIENCE) as answer:
         body = answer.read()
     plain = gzip.decompress(body) if answer.headers.get("Content-Encoding") == "gzip" else body
     assert json.loads(plain) == ["bert/first"]

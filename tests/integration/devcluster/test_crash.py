@@ -15,6 +15,7 @@ from devcluster import deps, host, network, teardown
 from devcluster.processes import Identity, Program, Supervisor
 from devcluster.progress import Progress
 from devcluster.spec import Cluster, Ports
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("root")]
 QUIET = Progress(quiet=True)
@@ -70,7 +71,7 @@ def kill(cluster: Cluster, *names: str, number: int = signal.SIGKILL) -> None:
 
 
 def wait_for_pod(running: clusters.Running, name: str) -> None:
-    running.kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=180s")
+    running.kubectl("wait", f"pod/{name}", "--for=condition=Ready", f"--timeout={PATIENCE:.0f}s")
 
 
 def test_repaired_after_a_crash_and_gone_after_another(neighbour: Identity, broken_later: Cluster) -> None:

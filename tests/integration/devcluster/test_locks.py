@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 from devcluster import locks
+from tests.patience import PATIENCE
 
-SECONDS = 60
 HOLD = """
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_the_second_holder_waits_for_the_first(tmp_path: Path) -> None:
         waiter.start()
         assert not got.wait(0.3)
         holder.kill()  # it could not release the lock itself
-        assert got.wait(SECONDS)
+        assert got.wait(PATIENCE)
         waiter.join()
 
 
@@ -51,5 +51,5 @@ def test_shared_holders_exclude_others(tmp_path: Path) -> None:
         waiter = threading.Thread(target=wait)
         waiter.start()
         assert not got.wait(0.3)
-    assert got.wait(SECONDS)
+    assert got.wait(PATIENCE)
     waiter.join()

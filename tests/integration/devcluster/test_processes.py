@@ -10,8 +10,9 @@ import pytest
 
 from devcluster.processes import Identity, Program, Supervisor, start_ticks, stop_all
 from devcluster.spec import DevclusterError
+from tests.patience import PATIENCE, eventually
 
-SLEEP = Program("sleeper", ("sleep", "60"))
+SLEEP = Program("sleeper", ("sleep", "3600"))
 
 
 @pytest.fixture
@@ -28,9 +29,7 @@ def identity_of(supervisor: Supervisor, name: str) -> Identity:
 
 
 def wait_until_dead(identity: Identity) -> None:
-    deadline = time.monotonic() + 60
-    while identity.alive() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: not identity.alive(), f"{identity} is dead")
 
 
 def test_a_program_keeps_running_and_is_not_started_twice(supervisor: Supervisor) -> None:
@@ -71,7 +70,7 @@ def test_new_settings_restart_it(supervisor: Supervisor, tmp_path: Path) -> None
 
 def test_a_reused_pid_is_another_process() -> None:
     """The same number with another start time, or from before a reboot, is never signalled."""
-    with subprocess.Popen(["sleep", "60"]) as unrelated:
+    with subprocess.Popen(["sleep", "3600"]) as unrelated:
         real = Identity.of(unrelated.pid)
         assert real is not None
         assert real.alive()
@@ -89,9 +88,7 @@ def test_a_reused_pid_is_another_process() -> None:
 
 def test_a_zombie_is_dead() -> None:
     child = subprocess.Popen(["true"])
-    deadline = time.monotonic() + 60
-    while start_ticks(child.pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: start_ticks(child.pid) is None, "it has ended")
     assert Path(f"/proc/{child.pid}").exists()
     assert Identity.of(child.pid) is None
     child.wait()
@@ -100,7 +97,7 @@ def test_a_zombie_is_dead() -> None:
 def test_a_name_with_parentheses_does_not_confuse_the_start_time(tmp_path: Path) -> None:
     odd = tmp_path / "a) R (b"
     odd.symlink_to("/bin/sleep")
-    with subprocess.Popen([odd, "60"]) as child:
+    with subprocess.Popen([odd, "3600"]) as child:
         time.sleep(0.05)
         mine = start_ticks(os.getpid())
         theirs = start_ticks(child.pid)
@@ -114,9 +111,7 @@ def test_a_program_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> Non
     stubborn = Program("stubborn", ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"))
     supervisor.ensure(stubborn)
     identity = identity_of(supervisor, "stubborn")
-    deadline = time.monotonic() + 60
-    while "ready" not in supervisor.tail("stubborn") and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: "ready" in supervisor.tail("stubborn"))
     supervisor.stop(["stubborn"], grace=0.3)
     assert not identity.alive()
     assert supervisor.record("stubborn") is None
@@ -133,7 +128,7 @@ def test_the_error_of_a_program_that_ends_names_its_log(supervisor: Supervisor) 
     program = Program("failing", ("sh", "-c", "echo no such flag; exit 1"), ready=lambda: False)
     with pytest.raises(DevclusterError, match="failing ended") as raised:
         supervisor.ensure(program)
-        supervisor.wait(program, seconds=5)
+        supervisor.wait(program, seconds=PATIENCE)
     assert "no such flag" in str(raised.value)
     assert str(supervisor.log("failing")) in str(raised.value)
 

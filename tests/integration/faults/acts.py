@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from rightpool.api.kubernetes import JOBS
@@ -10,21 +9,19 @@ from rightpool.cluster.errors import ClusterError, NotFound
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from tests.integration.faults.fleet import Body, Tenant, new_image
-
-SECONDS = 400.0
+from tests.patience import eventually
 
 
 def persistently(act: Callable[[], bool]) -> None:
     """Again until it is done: there may be nothing to do it to yet, or somebody else is faster."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
+
+    def done() -> bool:
         try:
-            if act():
-                return
+            return act()
         except ClusterError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"{act} could not be done")
+            return False
+
+    eventually(done, f"{act} is done", longest=0.05)
 
 
 def edit(tenant: Tenant, name: str) -> None:

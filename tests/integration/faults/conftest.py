@@ -27,7 +27,7 @@ from tests.chaos.operators import ProcessPool, Replica
 from tests.integration.faults.fleet import CONFIG_MAPS, POLICY, POOLS, SHORT, SIMULATED, SIMULATION_MAP, Tenant, nodes
 from tests.integration.faults.site import NamespaceWatch, Site
 from tests.integration.runtime.conftest import client
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 __all__ = ["client"]
 
@@ -90,7 +90,7 @@ def machines(client: ClusterClient) -> None:
             client.create(NODES, body)
         except AlreadyExists:
             pass
-    eventually(lambda: all(ready(body) for body in client.list_all(NODES)), what="every node is ready")
+    eventually(lambda: all(ready(body) for body in client.list_all(NODES)), "every node is ready")
 
 
 def ready(node: dict[str, Any]) -> bool:

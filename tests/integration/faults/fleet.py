@@ -8,7 +8,8 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, SERVICES
 from rightpool.contract import LABEL_JOB
 from rightpool.reporting.chargeback_object import PREFIX
-from tests.integration.runtime.harness import Fleet, eventually
+from tests.integration.runtime.harness import Fleet
+from tests.patience import eventually
 
 Body = dict[str, Any]
 SIMULATION = "simulation.rightpool.dev/"
@@ -141,7 +142,7 @@ class Tenant(Fleet):
         placement = self.status(name)["placement"]
         child = f"{name}-r{placement['revision']}"
         wanted = {f"Job/{child}"} | ({f"Service/{child}"} if placement["replicas"] > 1 else set())
-        eventually(lambda: self.children(name) == wanted, what=f"only {wanted}")
+        eventually(lambda: self.children(name) == wanted, f"only {wanted}")
         maps = {body["metadata"]["name"] for body in self.client.list_all(CONFIG_MAPS, self.namespace)}
         books = {name for name in maps if name.startswith(PREFIX)}  # the operator's own namespace is a tenant's here
         assert maps - books <= {"kube-root-ca.crt"}

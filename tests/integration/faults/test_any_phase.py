@@ -5,7 +5,6 @@ All jobs run side by side under one operator; each gets its action as soon as it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
@@ -23,7 +22,7 @@ from tests.integration.faults.acts import delete, edit, evict, fail, finish, sus
 from tests.integration.faults.conftest import make_site
 from tests.integration.faults.fleet import A10G, A100, SLOW, Body, Tenant
 from tests.integration.faults.site import NamespaceWatch, Site
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -32,14 +31,13 @@ AHEAD = ("Planned", "Checkpointing", "Draining", "Starting", "WarmingUp", "Verif
 BACK = ("checkpointing", "draining", "starting")
 PHASES = (*AHEAD, *BACK)
 PLAY = {"checkpoint-delay": "2s", "start-delay": "1500ms", "stop-delay": "1500ms"}
-SECONDS = 400.0
 
 
 # --- expected results ------------------------------------------------------------------------------------------------
 
 
 def edited(tenant: Tenant, name: str, phase: str) -> None:
-    eventually(lambda: rests(tenant, name) and image_of(tenant, name) == "example.com/trainer:2", SECONDS, name)
+    eventually(lambda: rests(tenant, name) and image_of(tenant, name) == "example.com/trainer:2", name)
     tenant.only_child(name)
 
 
@@ -53,7 +51,7 @@ def suspended(tenant: Tenant, name: str, phase: str) -> None:
     def is_suspended() -> bool:
         return tenant.condition(name, "Placed").get("reason") == "Suspended" and not tenant.revisions_alive(name)
 
-    eventually(is_suspended, SECONDS, f"{name} sleeps")
+    eventually(is_suspended, f"{name} sleeps")
     tenant.edit(name, lambda spec: spec.update(suspend=False))
     settled(tenant, name, phase)
 
@@ -66,7 +64,7 @@ def deleted(tenant: Tenant, name: str, phase: str) -> None:
             return not tenant.children(name) and not tenant.pods(name)
         return False
 
-    eventually(gone, SECONDS, f"{name} is gone")
+    eventually(gone, f"{name} is gone")
 
 
 def finished(tenant: Tenant, name: str, phase: str) -> None:
@@ -93,11 +91,11 @@ def came_to_an_end(tenant: Tenant, name: str, how: str, may_run: bool) -> None:
     def runs() -> bool:
         return may_run and tenant.settled(name) and bool(tenant.outcomes(name))
 
-    eventually(lambda: over() or runs(), SECONDS, f"{name} is over")
+    eventually(lambda: over() or runs(), f"{name} is over")
 
 
 def settled(tenant: Tenant, name: str, phase: str) -> None:
-    eventually(lambda: rests(tenant, name), SECONDS, f"{name} runs")
+    eventually(lambda: rests(tenant, name), f"{name} runs")
     tenant.only_child(name)
 
 
@@ -150,13 +148,12 @@ class Director:
             target = SLOW if phase in BACK else A10G
             adaptation = {"cooldown": "1h", "requireApproval": phase == "Planned"}
             self._tenant.train(name, play=PLAY, placement={"pools": {"allow": [A100, target]}}, adaptation=adaptation)
-        missing, since = self._missing(), time.monotonic()
-        while missing:
-            assert time.monotonic() < since + SECONDS, f"these never reached their phase: {missing}"
-            time.sleep(0.1)
-            before, missing = missing, self._missing()
-            if missing != before:
-                since = time.monotonic()  # on a busy machine all of them take long
+        while missing := self._missing():
+            # For the next one only: on a busy machine all of them take long.
+            eventually(
+                lambda missing=missing: self._missing() != missing,  # type: ignore[misc]
+                f"these never reached their phase: {missing}",
+            )
         for act in self.acts.values():
             act.result()
         for name, (act, phase) in self._parts.items():

@@ -23,15 +23,14 @@ from tests.integration.faults.acts import collect, cordon, evict, lose_node
 from tests.integration.faults.conftest import make_site, put
 from tests.integration.faults.fleet import A10G, A100, DEAD, EDITED, GONE, POOLS, PRICED, SHAKY, Body, Tenant, new_image
 from tests.integration.faults.site import NamespaceWatch, Site
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
 Case = Callable[[Tenant, Running], None]
-SECONDS = 400.0
 HOUR = 3600.0
 # Samples/s of four chips of an A10G. At half of that rate the deadline would be missed.
-RATE, SHARE = 2443.6, 0.7
+RATE, SHARE = 2443.6, 0.55
 WHOLE_NODE: Body = {
     "job": {"chipsPerReplica": 4, "replicas": 1},
     "elasticity": {"minChips": 4, "maxChips": 4},
@@ -91,7 +90,7 @@ def measured(tenant: Tenant, name: str) -> bool:
 
 def steady(tenant: Tenant, name: str) -> set[str]:
     """The pods of a job once it runs and is measured."""
-    eventually(lambda: tenant.settled(name) and measured(tenant, name), SECONDS, f"{name} runs and is measured")
+    eventually(lambda: tenant.settled(name) and measured(tenant, name), f"{name} runs and is measured")
     return tenant.uids(name)
 
 
@@ -137,11 +136,11 @@ def node_cordoned_in_steady_state(tenant: Tenant, cluster: Running) -> None:
     before = steady(tenant, "drained")
     (pod,) = tenant.pods("drained")
     cordon(tenant, pod["spec"]["nodeName"])
-    eventually(lambda: (tenant.status("drained").get("rescue") or {}).get("savedAt"), SECONDS, "it has saved")
+    eventually(lambda: (tenant.status("drained").get("rescue") or {}).get("savedAt"), "it has saved")
     reasons = ("SaveRequested", "Saved")
-    eventually(lambda: [events(tenant, "drained", reason) for reason in reasons] == [1, 1], SECONDS, "Events say so")
+    eventually(lambda: [events(tenant, "drained", reason) for reason in reasons] == [1, 1], "Events say so")
     cordon(tenant, pod["spec"]["nodeName"], unschedulable=False)
-    eventually(lambda: "rescue" not in tenant.status("drained"), SECONDS, "the danger is over")
+    eventually(lambda: "rescue" not in tenant.status("drained"), "the danger is over")
     assert tenant.uids("drained") == before
     assert [events(tenant, "drained", reason) for reason in reasons] == [1, 1]
     assert_only_started(tenant, "drained")
@@ -151,7 +150,7 @@ def interrupted(tenant: Tenant, name: str, act: Callable[[Tenant, str], None]) -
     """The Job creates another pod, and the interruption does not count as a lower rate."""
     before = steady(tenant, name)
     act(tenant, name)
-    eventually(lambda: (now := tenant.uids(name)) and not now & before, SECONDS, f"{name} has another pod")
+    eventually(lambda: (now := tenant.uids(name)) and not now & before, f"{name} has another pod")
     steady(tenant, name)
     assert_only_started(tenant, name)
     assert tenant.status(name)["placement"]["revision"] == 1
@@ -160,11 +159,11 @@ def interrupted(tenant: Tenant, name: str, act: Callable[[Tenant, str], None]) -
 
 def node_deleted_during_a_move(tenant: Tenant, cluster: Running) -> None:
     """Right after the job runs on the target; whether it is verified by then depends on the machine."""
-    eventually(lambda: tenant.pool("arrives") == SHAKY and tenant.uids("arrives"), SECONDS, "it is on its target")
+    eventually(lambda: tenant.pool("arrives") == SHAKY and tenant.uids("arrives"), "it is on its target")
     before = tenant.uids("arrives")
     lose_node(tenant, "arrives")
-    eventually(lambda: (now := tenant.uids("arrives")) and not now & before, SECONDS, "it has another pod")
-    eventually(lambda: tenant.outcomes("arrives") and tenant.settled("arrives"), SECONDS, "the move is over")
+    eventually(lambda: (now := tenant.uids("arrives")) and not now & before, "it has another pod")
+    eventually(lambda: tenant.outcomes("arrives") and tenant.settled("arrives"), "the move is over")
     assert tenant.outcomes("arrives") == ["Verified"], "an interruption does not fail a move"
     assert (tenant.pool("arrives"), tenant.status("arrives")["placement"]["revision"]) == (SHAKY, 2)
     tenant.only_child("arrives")
@@ -177,7 +176,7 @@ def accelerator_becomes_unknown(tenant: Tenant, cluster: Running) -> None:
     """The pool of a running job gets an unknown accelerator type."""
     pods = steady(tenant, "edited")
     change_pool(tenant.client, EDITED, accelerator="A100-SMX4")
-    eventually(lambda: reported(tenant, "edited", "Degraded")[1] == "AcceleratorUnknown", SECONDS, "the job says so")
+    eventually(lambda: reported(tenant, "edited", "Degraded")[1] == "AcceleratorUnknown", "the job says so")
     message = reported(tenant, "edited", "Degraded")[2]
     assert EDITED in message and "unknown accelerator 'A100-SMX4'; did you mean A100-SXM4" in message
     # It would be cheaper elsewhere, but the current accelerator is unknown.
@@ -188,12 +187,12 @@ def accelerator_becomes_unknown(tenant: Tenant, cluster: Running) -> None:
         condition = tenant.condition("edited", "Migrating")
         return (condition["reason"], condition["observedGeneration"]) == ("NoFeasiblePool", edited)
 
-    eventually(held, SECONDS, "nothing is decided")
-    eventually(lambda: EDITED in reported(tenant, "edited", "CostEfficient")[2], SECONDS, "nothing is compared")
+    eventually(held, "nothing is decided")
+    eventually(lambda: EDITED in reported(tenant, "edited", "CostEfficient")[2], "nothing is compared")
     assert reported(tenant, "edited", "Placed")[0] == "True" and tenant.uids("edited") == pods, "its pods are the same"
     assert_only_started(tenant, "edited")
     change_pool(tenant.client, EDITED)
-    eventually(lambda: tenant.outcomes("edited") == ["Verified"] and tenant.settled("edited"), SECONDS, "it moves")
+    eventually(lambda: tenant.outcomes("edited") == ["Verified"] and tenant.settled("edited"), "it moves")
     assert tenant.pool("edited") == A10G
     assert reported(tenant, "edited", "Degraded")[0] == "False"
 
@@ -202,7 +201,7 @@ def price_goes_missing(tenant: Tenant, cluster: Running) -> None:
     """A pool loses its price: one job runs there, one starts there, one would be moved there."""
     pods = steady(tenant, "priced")
     change_pool(tenant.client, PRICED, price=None)
-    eventually(lambda: reported(tenant, "priced", "Degraded")[1] == "PriceUnknown", SECONDS, "the job says so")
+    eventually(lambda: reported(tenant, "priced", "Degraded")[1] == "PriceUnknown", "the job says so")
     assert "set spec.price" in reported(tenant, "priced", "Degraded")[2]
     paid = spent(tenant, "priced")
     assert paid > 0.0
@@ -211,8 +210,8 @@ def price_goes_missing(tenant: Tenant, cluster: Running) -> None:
     steady(tenant, "unpriced")
     buyer = steady(tenant, "buyer")
     verdict = f"{PRICED} has no price and targets.objective is MinimizeCost: set spec.price"
-    eventually(lambda: verdict in reported(tenant, "buyer", "CostEfficient")[2], SECONDS, "the rejection is reported")
-    eventually(lambda: reported(tenant, "priced", "CostEfficient")[1] == "PriceUnknown", SECONDS, "nothing is compared")
+    eventually(lambda: verdict in reported(tenant, "buyer", "CostEfficient")[2], "the rejection is reported")
+    eventually(lambda: reported(tenant, "priced", "CostEfficient")[1] == "PriceUnknown", "nothing is compared")
     assert reported(tenant, "unpriced", "Degraded")[:2] == ("True", "PriceUnknown")
     cost = tenant.status("unpriced")["cost"]
     assert "perHour" not in cost and not float(cost.get("spent") or 0.0), "an unknown cost is absent, not zero"
@@ -221,10 +220,10 @@ def price_goes_missing(tenant: Tenant, cluster: Running) -> None:
         assert_only_started(tenant, name)
 
     change_pool(tenant.client, PRICED)
-    eventually(lambda: tenant.outcomes("buyer") == ["Verified"] and tenant.settled("buyer"), SECONDS, "it is bought")
+    eventually(lambda: tenant.outcomes("buyer") == ["Verified"] and tenant.settled("buyer"), "it is bought")
     assert tenant.pool("buyer") == PRICED
     for name in ("priced", "unpriced"):
-        eventually(lambda name=name: reported(tenant, name, "Degraded")[0] == "False", SECONDS, f"{name} has a price")  # type: ignore[misc]
+        eventually(lambda name=name: reported(tenant, name, "Degraded")[0] == "False", f"{name} has a price")  # type: ignore[misc]
     cost = tenant.status("unpriced")["cost"]
     assert float(cost["perHour"]) == 0.5 and float(cost["unpricedSeconds"]) > 0.0
     assert spent(tenant, "priced") >= paid and tenant.uids("priced") == pods
@@ -251,10 +250,10 @@ def earlier_job_leaves_its_child(tenant: Tenant, cluster: Running) -> None:
             body = tenant.child("recreated-r1")
             return body is None or body["metadata"]["uid"] != old or "deletionTimestamp" in body["metadata"]
 
-        eventually(ended, SECONDS, "the operator ends it")
+        eventually(ended, "the operator ends it")
     finally:
         record.identity.signal(signal.SIGCONT)
-    eventually(lambda: tenant.settled("recreated"), SECONDS, "the new one runs")
+    eventually(lambda: tenant.settled("recreated"), "the new one runs")
     child = tenant.child(f"recreated-r{tenant.status('recreated')['placement']['revision']}")
     assert child is not None and child["metadata"]["uid"] != old
     owners = [reference["uid"] for reference in child["metadata"]["ownerReferences"]]
@@ -295,44 +294,42 @@ def test_a_job_that_cannot_start_in_its_pool_starts_elsewhere(
     tenant = shared_site.tenant
     wait(results.values())  # their moves must have ended
     for name in ("elsewhere", "nowhere"):
-        eventually(lambda name=name: tenant.settled(name), SECONDS, f"{name} runs")  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name), f"{name} runs")  # type: ignore[misc]
         assert tenant.pool(name) == GONE
         tenant.edit(name, new_image)
     for name in ("elsewhere", "nowhere"):
-        eventually(lambda name=name: tenant.phase(name) == "Draining", SECONDS, f"{name} is being ended")  # type: ignore[misc]
-    eventually(lambda: (tenant.pool("back"), tenant.phase("back")) == (DEAD, "Starting"), SECONDS, "it has left")
+        eventually(lambda name=name: tenant.phase(name) == "Draining", f"{name} is being ended")  # type: ignore[misc]
+    eventually(lambda: (tenant.pool("back"), tenant.phase("back")) == (DEAD, "Starting"), "it has left")
     client.delete(ACCELERATOR_POOLS, GONE)
     for name in ("elsewhere", "nowhere"):
-        eventually(lambda name=name: "is gone" in reported(tenant, name, "Degraded")[2], SECONDS, f"{name} says so")  # type: ignore[misc]
+        eventually(lambda name=name: "is gone" in reported(tenant, name, "Degraded")[2], f"{name} says so")  # type: ignore[misc]
         for pod in tenant.pods(name):
             collect(tenant, pod)
     for name in ("elsewhere", "nowhere"):
-        eventually(lambda name=name: tenant.phase(name) == "Starting", SECONDS, f"{name} is to start")  # type: ignore[misc]
+        eventually(lambda name=name: tenant.phase(name) == "Starting", f"{name} is to start")  # type: ignore[misc]
         assert tenant.outcomes(name) == [] and not tenant.children(name)
     assert tenant.outcomes("stuck") == [], "a start is given time"
     impatient()
 
-    eventually(lambda: tenant.outcomes("stuck") == ["CarriedOut"] and tenant.settled("stuck"), SECONDS, "stuck")
+    eventually(lambda: tenant.outcomes("stuck") == ["CarriedOut"] and tenant.settled("stuck"), "stuck")
     assert tenant.pool("stuck") == A10G
     assert tenant.status("stuck")["history"][-1]["reason"] == "StartDeadlineExceeded"
-    eventually(lambda: len(tenant.outcomes("elsewhere")) == 2 and tenant.settled("elsewhere"), SECONDS, "elsewhere")
+    eventually(lambda: len(tenant.outcomes("elsewhere")) == 2 and tenant.settled("elsewhere"), "elsewhere")
     entries = [(entry["action"], entry["outcome"]) for entry in tenant.status("elsewhere")["history"]]
     assert entries == [("Update", "Failed"), ("Start", "CarriedOut")]
     assert tenant.pool("elsewhere") == A10G
     for name in ("nowhere", "back"):
-        eventually(lambda name=name: tenant.outcomes(name) == ["Failed"], SECONDS, f"{name} has nowhere to go")  # type: ignore[misc]
-    eventually(lambda: reported(tenant, "nowhere", "Placed")[1] == "NoFeasiblePool", SECONDS, "it says so")
+        eventually(lambda name=name: tenant.outcomes(name) == ["Failed"], f"{name} has nowhere to go")  # type: ignore[misc]
+    eventually(lambda: reported(tenant, "nowhere", "Placed")[1] == "NoFeasiblePool", "it says so")
     assert f"pool {GONE} is gone: declare it again, or allow other pools" in reported(tenant, "nowhere", "Placed")[2]
     # It does not go back to where there is no room, and is a job to be started where it is.
     assert f"there is no room on {GONE}, where it came from" in tenant.status("back")["history"][-1]["message"]
-    eventually(
-        lambda: reported(tenant, "back", "Placed")[1] == "WaitingForCapacity", SECONDS, "it waits for its target"
-    )
+    eventually(lambda: reported(tenant, "back", "Placed")[1] == "WaitingForCapacity", "it waits for its target")
 
     tenant.edit("back", lambda spec: spec.update(placement=on(GONE, DEAD, A10G)))
-    eventually(lambda: tenant.pool("back") == A10G and tenant.settled("back"), SECONDS, "another pool is allowed")
+    eventually(lambda: tenant.pool("back") == A10G and tenant.settled("back"), "another pool is allowed")
     change_pool(client, GONE)
-    eventually(lambda: tenant.pool("nowhere") == GONE and tenant.settled("nowhere"), SECONDS, "it is declared again")
+    eventually(lambda: tenant.pool("nowhere") == GONE and tenant.settled("nowhere"), "it is declared again")
     assert tenant.outcomes("nowhere") == ["Failed"]
     for name in ("stuck", "elsewhere", "nowhere", "back"):
         tenant.only_child(name)

@@ -14,7 +14,7 @@ from devcluster.processes import Supervisor
 from rightpool.cluster.errors import ClusterError
 from tests.chaos.operators import Replica
 from tests.integration.faults.fleet import A10G, Tenant, new_image
-from tests.integration.runtime.harness import eventually
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +30,7 @@ def test_the_api_server_is_unavailable(
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s", "start-delay": "1s"})
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert") == phase, what=phase)
+    eventually(lambda: tenant.phase("bert") == phase, phase)
     supervisor = Supervisor(own_cluster.spec.state)
     record = supervisor.record("kube-apiserver")
     assert record is not None
@@ -45,7 +45,7 @@ def test_the_api_server_is_unavailable(
         programs = clusters.programs(own_cluster.spec, root=True)
         program = next(program for program in programs if program.name == "kube-apiserver")
         supervisor.ensure(program)
-        supervisor.wait(program, seconds=240)
+        supervisor.wait(program, seconds=PATIENCE)
     eventually(lambda: answers(tenant) and tenant.outcomes("bert") == ["CarriedOut"] and tenant.settled("bert"))
     assert tenant.status("bert")["placement"]["revision"] == 2
     assert operator.alive

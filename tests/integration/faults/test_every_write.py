@@ -89,7 +89,7 @@ def given_up(site: Site) -> None:
     operator = CrashingOperator(site)
     site.tenant.train("bert", placement=here(A100, DEAD))
     # Its start deadline is shortened only when the others are done.
-    operator.until(lambda: site.tenant.outcomes("bert") and site.tenant.settled("bert"), "it is back", 900)
+    operator.until(lambda: site.tenant.outcomes("bert") and site.tenant.settled("bert"), "it is back")
     ended(operator, "RolledBack", revision=3, pool=A100)
     assert site.tenant.status("bert")["history"][-1]["reason"] == "StartDeadlineExceeded"
     assert operator.missed(*STARTS, *LEAVES, "status bert r2 False d-2 Draining True", *RETURNS) == []

@@ -36,11 +36,9 @@ from tests.integration.faults.fleet import (
 from tests.integration.faults.site import Site
 from tests.integration.faults.test_target_pools import condition, here
 from tests.integration.faults.test_untrusted_sidecars import moves
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
-
-SECONDS = 400.0
 
 
 def template(labels: Body | None = None, annotations: Body | None = None, **container: Any) -> Body:
@@ -64,12 +62,12 @@ def says(tenant: Tenant, name: str, kind: str, reason: str, *words: str) -> None
         found = tenant.condition(name, kind)
         return found.get("reason") == reason and all(word in found["message"] for word in words)
 
-    eventually(is_published, SECONDS, f"{kind} of {name[:20]} says {reason}: {words}")
+    eventually(is_published, f"{kind} of {name[:20]} says {reason}: {words}")
 
 
 def started(tenant: Tenant, name: str) -> None:
     """A correct job is placed as usual."""
-    eventually(lambda: tenant.settled(name), SECONDS, f"{name} starts")
+    eventually(lambda: tenant.settled(name), f"{name} starts")
 
 
 # --- what users write ------------------------------------------------------------------------------------------------
@@ -145,12 +143,12 @@ def test_invalid_specs_of_users(site: Site, tenant: Tenant) -> None:
     tenant.train("free", placement=here(A100, FREE))
     tenant.train("honest")
     for name in RUN:
-        eventually(lambda name=name: tenant.settled(name), SECONDS, name[:20])  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name), name[:20])  # type: ignore[misc]
         assert len(tenant.uids(name)) == 1
     for name, (_, reason, words) in CONDITIONS.items():
         says(tenant, name, "Placed", reason, *words)
     moves(tenant, "honest")
-    eventually(lambda: tenant.outcomes("free") == ["Verified"], SECONDS, "what costs nothing is moved to")
+    eventually(lambda: tenant.outcomes("free") == ["Verified"], "what costs nothing is moved to")
     assert tenant.pool("free") == FREE
     assert operator.alive
 
@@ -223,7 +221,7 @@ def test_overwritten_status(site: Site, tenant: Tenant) -> None:
     for name in (*FORGED, "ahead"):
         tenant.train(name, placement=here(A100))
     for name in (*FORGED, "ahead"):
-        eventually(lambda name=name: tenant.settled(name) and tenant.status(name).get("cost"), SECONDS, name)  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name) and tenant.status(name).get("cost"), name)  # type: ignore[misc]
     before = {name: alive(tenant, name) for name in (*FORGED, "ahead")}
     spent = tenant.status("nan")["cost"]["spent"]
     for name, change in FORGED.items():
@@ -242,11 +240,11 @@ def test_overwritten_status(site: Site, tenant: Tenant) -> None:
     forge(tenant, "elsewhere", lambda status: status.pop("migration"))
     forge(tenant, "future", lambda status: status["placement"].update(revision=1))
     for name in ("nan", "elsewhere", "future"):
-        eventually(lambda name=name: tenant.settled(name), SECONDS, f"{name} is mended")  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name), f"{name} is mended")  # type: ignore[misc]
         assert alive(tenant, name) == before[name]
     tenant.client.delete(JOBS, "wiped-r1", tenant.namespace, propagation="Background")
-    eventually(lambda: tenant.settled("wiped"), SECONDS, "it is started anew")
-    eventually(lambda: alive(tenant, "wiped").isdisjoint(before["wiped"]), SECONDS, "and what was there is gone")
+    eventually(lambda: tenant.settled("wiped"), "it is started anew")
+    eventually(lambda: alive(tenant, "wiped").isdisjoint(before["wiped"]), "and what was there is gone")
     assert operator.alive
 
 
@@ -264,9 +262,7 @@ def forge_pod(tenant: Tenant, name: str, **labels: str) -> None:
     }
     about = {"name": name, "namespace": tenant.namespace, "labels": labels}
     tenant.client.create(PODS, {"metadata": {**about, "annotations": body["metadata"]["annotations"]}, "spec": spec})
-    eventually(
-        lambda: tenant.client.get(PODS, name, tenant.namespace)["status"].get("phase") == "Running", SECONDS, name
-    )
+    eventually(lambda: tenant.client.get(PODS, name, tenant.namespace)["status"].get("phase") == "Running", name)
 
 
 def complete(tenant: Tenant, of: Body, name: str, revision: str) -> None:
@@ -288,7 +284,7 @@ def complete(tenant: Tenant, of: Body, name: str, revision: str) -> None:
         conditions = tenant.client.get(JOBS, name, tenant.namespace)["status"].get("conditions") or ()
         return any(c["type"] == "Complete" and c["status"] == "True" for c in conditions)
 
-    eventually(completed, SECONDS, f"{name} is complete")
+    eventually(completed, f"{name} is complete")
 
 
 def test_forged_pods_and_jobs_of_a_revision(site: Site, tenant: Tenant) -> None:
@@ -300,7 +296,7 @@ def test_forged_pods_and_jobs_of_a_revision(site: Site, tenant: Tenant) -> None:
     tenant.train("honest")
     running = ("worn", "owned", "named")
     for name in running:
-        eventually(lambda name=name: tenant.settled(name), SECONDS, name)  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name), name)  # type: ignore[misc]
     before = {name: alive(tenant, name) for name in running}
     forge_pod(tenant, "double", **{LABEL_JOB: "worn", LABEL_REVISION: "1"})
     forge_pod(tenant, "mate", **{LABEL_JOB: "named", LABEL_REVISION: "9" * 60})
@@ -311,15 +307,15 @@ def test_forged_pods_and_jobs_of_a_revision(site: Site, tenant: Tenant) -> None:
     started(tenant, "honest")
     for name in ("owned", "named"):
         tenant.edit(name, new_image)
-        eventually(lambda name=name: tenant.outcomes(name) == ["CarriedOut"], SECONDS, f"{name} goes on")  # type: ignore[misc]
+        eventually(lambda name=name: tenant.outcomes(name) == ["CarriedOut"], f"{name} goes on")  # type: ignore[misc]
         assert tenant.status(name)["placement"]["revision"] == 2
     tenant.edit("worn", new_image)
-    eventually(lambda: tenant.status("worn")["observedGeneration"] == 2, SECONDS, "the edit is seen")
+    eventually(lambda: tenant.status("worn")["observedGeneration"] == 2, "the edit is seen")
     assert before["worn"] < alive(tenant, "worn"), "no pod is ended for a start that failed"
     for pod in ("squatter", "double"):
         tenant.client.delete(PODS, pod, tenant.namespace, propagation="Background")
-    eventually(lambda: tenant.settled("late"), SECONDS, "late starts")
-    eventually(lambda: tenant.outcomes("worn") == ["CarriedOut"], SECONDS, "worn goes on")
+    eventually(lambda: tenant.settled("late"), "late starts")
+    eventually(lambda: tenant.outcomes("worn") == ["CarriedOut"], "worn goes on")
     assert {child["metadata"]["name"] for child in labelled(tenant, JOBS, "owned")} > {"forged-1", "forged-2"}
     assert operator.alive
 
@@ -385,26 +381,26 @@ def counted(client: ClusterClient, pool: str) -> tuple[int, int]:
 def test_false_claims_of_nodes(site: Site, tenant: Tenant, client: ClusterClient) -> None:
     operator = site.operate()
     tenant.train("stays", placement=here(A10G))
-    eventually(lambda: tenant.settled("stays"), SECONDS)
-    eventually(lambda: counted(client, A10G) == (16, 64) and counted(client, SLOW)[0] == 16, SECONDS, "all is counted")
+    eventually(lambda: tenant.settled("stays"))
+    eventually(lambda: counted(client, A10G) == (16, 64) and counted(client, SLOW)[0] == 16, "all is counted")
     others = {pool: counted(client, pool) for pool in POOLS if pool != A10G}
     before, home = tenant.uids("stays"), tenant.pods("stays")[0]["spec"]["nodeName"]
     with untrusted_nodes(client):
         tenant.train("honest")
         started(tenant, "honest")
         # A node that offers a million chips counts with four; a node that two pools select belongs to one.
-        eventually(lambda: counted(client, A10G) == (18, 72), SECONDS, "liars count for what they can have")
-        eventually(lambda: "offer more than 4 chips" in condition(client, A10G, "Ready").get("message", ""), SECONDS)
-        eventually(lambda: condition(client, RIVAL, "Ready")["reason"] == "NoNodes", SECONDS)
+        eventually(lambda: counted(client, A10G) == (18, 72), "liars count for what they can have")
+        eventually(lambda: "offer more than 4 chips" in condition(client, A10G, "Ready").get("message", ""))
+        eventually(lambda: condition(client, RIVAL, "Ready")["reason"] == "NoNodes")
         assert "faults-a10g and faults-rival select the same nodes" in condition(client, RIVAL, "Ready")["message"]
         assert {pool: counted(client, pool) for pool in others} == others
         relabel(client, home, SLOW)
         try:
-            eventually(lambda: counted(client, SLOW)[0] == 17, SECONDS, "the node is another pool's")
+            eventually(lambda: counted(client, SLOW)[0] == 17, "the node is another pool's")
             assert tenant.uids("stays") == before and tenant.pool("stays") == A10G
             assert tenant.settled("stays")
         finally:
             relabel(client, home, A10G)
-    eventually(lambda: counted(client, A10G) == (16, 64), SECONDS, "all is as it was")
+    eventually(lambda: counted(client, A10G) == (16, 64), "all is as it was")
     assert tenant.uids("stays") == before
     assert operator.alive

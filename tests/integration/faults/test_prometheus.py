@@ -14,11 +14,10 @@ from devcluster.cluster import Running
 from tests.chaos.prometheus_proxy import PrometheusProxy, ProxyMode
 from tests.integration.faults.fleet import A10G, Tenant
 from tests.integration.faults.site import Site
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
-SECONDS = 400.0
 DECIDED_SECONDS = 15.0
 SLOW_SECONDS = 11.0  # the operator waits for 10
 REASONS = {
@@ -41,28 +40,28 @@ def fail_and_recover(site: Site, cluster: Running, mode: ProxyMode) -> None:
         site.operate(RIGHTPOOL_PROMETHEUS_URL=proxy.url, RIGHTPOOL_PROMETHEUS_SCRAPE_INTERVAL="2")
         tenant = site.tenant
         tenant.train("steady", placement={"pools": {"allow": [A10G]}})
-        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mode}: steady is measured")
+        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), f"{mode}: steady is measured")
         before = tenant.uids("steady")
 
         proxy.mode = mode
         tenant.train("mover")
         unknown = ("Unknown", REASONS[mode])
         for name in ("steady", "mover"):
-            eventually(lambda name=name: profiled(tenant, name) == unknown, SECONDS, f"{mode}: {name} is unknown")  # type: ignore[misc]
-        eventually(lambda: tenant.settled("mover"), SECONDS, f"{mode}: a job starts without measurements")
+            eventually(lambda name=name: profiled(tenant, name) == unknown, f"{mode}: {name} is unknown")  # type: ignore[misc]
+        eventually(lambda: tenant.settled("mover"), f"{mode}: a job starts without measurements")
         # Longer than a decision takes with measurements.
         before_wait = proxy.requests
         time.sleep(DECIDED_SECONDS)
-        eventually(lambda: proxy.requests > before_wait, SECONDS, f"{mode}: it is queried again")
+        eventually(lambda: proxy.requests > before_wait, f"{mode}: it is queried again")
         assert tenant.status("mover").get("migration") is None
         assert tenant.outcomes("mover") == []
         assert tenant.condition("mover", "CostEfficient")["status"] == "Unknown"
         assert profiled(tenant, "steady") == unknown
 
         proxy.mode = ProxyMode.NORMAL
-        eventually(lambda: tenant.outcomes("mover") == ["Verified"], SECONDS, f"{mode}: it moves afterwards")
+        eventually(lambda: tenant.outcomes("mover") == ["Verified"], f"{mode}: it moves afterwards")
         assert tenant.pool("mover") == A10G
-        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), SECONDS, f"{mode}: measured again")
+        eventually(lambda: profiled(tenant, "steady") == ("True", "Measured"), f"{mode}: measured again")
         assert tenant.uids("steady") == before, "its pods are the same"
         assert tenant.outcomes("steady") == []
     finally:

@@ -13,7 +13,7 @@ from rightpool.cluster.resources import LEASES
 from tests.chaos.api_proxy import ApiMode, ApiProxy
 from tests.chaos.operators import Replica
 from tests.integration.faults.fleet import A10G, Tenant
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -44,14 +44,14 @@ def test_operators_find_their_watches_when_the_api_server_is_whole(
     replicas = [operate("a", **settings), operate("b", **settings)]
     tenant.train("early", placement=HERE)
     refused = proxy.refused
-    eventually(lambda: proxy.refused > refused + REFUSALS, what="the operators keep asking")
+    eventually(lambda: proxy.refused > refused + REFUSALS, "the operators keep asking")
     assert holder(tenant) == ""
     proxy.mode = ApiMode.NORMAL
     began = time.monotonic()
-    eventually(lambda: tenant.settled("early"), what="the job that was there before")
+    eventually(lambda: tenant.settled("early"), "the job that was there before")
     print(f"{mode}: settled {time.monotonic() - began:.1f} s after the API server was whole")
     tenant.train("late", placement=HERE)
-    eventually(lambda: tenant.settled("late"), what="a job that only a watch can tell of")
+    eventually(lambda: tenant.settled("late"), "a job that only a watch can tell of")
     assert all(replica.alive for replica in replicas)
 
 
@@ -70,4 +70,4 @@ def test_a_leader_gives_up_when_its_requests_are_refused(
     proxy.mode = ApiMode.NORMAL
     assert first.alive
     second.kill()
-    eventually(lambda: holder(tenant) == first.identity, what="it leads again by itself")
+    eventually(lambda: holder(tenant) == first.identity, "it leads again by itself")

@@ -18,11 +18,9 @@ from tests.chaos.stream import StreamEvent
 from tests.integration.faults.conftest import NAMESPACES
 from tests.integration.faults.fleet import A10G, A100, DEAD, FULL, NODE_LABEL, SIMULATION, TYPO, Body, Tenant, nodes
 from tests.integration.faults.site import Site
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
-
-SECONDS = 400.0
 
 
 def here(*pools: str) -> Body:
@@ -35,9 +33,9 @@ def here(*pools: str) -> Body:
 def test_a_checkpoint_that_never_completes(site: Site, tenant: Tenant) -> None:
     site.operate()
     tenant.train("bert", checkpoint={"mode": "Signal", "timeout": "4s"}, play={"checkpoint-delay": "never"})
-    eventually(lambda: tenant.settled("bert"), SECONDS)
+    eventually(lambda: tenant.settled("bert"))
     pods = tenant.uids("bert")
-    eventually(lambda: tenant.outcomes("bert") == ["Held"], SECONDS)
+    eventually(lambda: tenant.outcomes("bert") == ["Held"])
     assert tenant.status("bert")["history"][-1]["reason"] == "CheckpointTimeout"
     assert tenant.uids("bert") == pods, "the pods are the same"
 
@@ -57,15 +55,23 @@ def test_targets_on_which_a_job_does_not_start(
     site.operate()
     fail_image_pulls(site, "image")
     with filled(client, site.namespace + "-others"):
-        targets = {"room": FULL, "image": A10G, "dead": DEAD}
-        for name, target in targets.items():
-            tenant.train(name, placement=here(A100, target), play={"start-delay": "8s"} if name == "image" else None)
+        targets = {
+            "room": (FULL, "Insufficient nvidia.com/gpu"),
+            "image": (A10G, "ImagePullBackOff"),
+            "dead": (DEAD, "Too many pods"),
+        }
+        for name, (target, _) in targets.items():
+            # Its pods must not run before they are told that they can't.
+            tenant.train(name, placement=here(A100, target), play={"start-delay": "15s"} if name == "image" else None)
         tenant.train("typo", placement=here(TYPO))
-        for name, target in targets.items():
-            eventually(lambda name=name, target=target: on_the_way(tenant, name, target), SECONDS, name)  # type: ignore[misc]
+        for name, (target, words) in targets.items():
+            eventually(
+                lambda name=name, target=target, words=words: held_up(tenant, name, target, words),  # type: ignore[misc]
+                f"the operator knows what holds up {name}",
+            )
         impatient()
-        for name, words in (("room", "Insufficient nvidia.com/gpu"), ("image", "ImagePullBackOff"), ("dead", "pods")):
-            eventually(lambda name=name: tenant.outcomes(name) and tenant.settled(name), SECONDS, name)  # type: ignore[misc]
+        for name, (_, words) in targets.items():
+            eventually(lambda name=name: tenant.outcomes(name) and tenant.settled(name), name)  # type: ignore[misc]
             entry = tenant.status(name)["history"][-1]
             assert (entry["outcome"], entry["reason"]) == ("RolledBack", "StartDeadlineExceeded")
             assert words in entry["message"]
@@ -77,8 +83,10 @@ def test_targets_on_which_a_job_does_not_start(
     assert tenant.children("typo") == set()
 
 
-def on_the_way(tenant: Tenant, name: str, target: str) -> bool:
-    return tenant.pool(name) == target and tenant.phase(name) == "Starting" and bool(tenant.pods(name))
+def held_up(tenant: Tenant, name: str, target: str, words: str) -> bool:
+    """Whether it is to start there, and its condition says why it does not."""
+    started = tenant.pool(name) == target and tenant.phase(name) == "Starting"
+    return started and words in tenant.condition(name, "Placed").get("message", "")
 
 
 def fail_image_pulls(site: Site, job: str) -> None:
@@ -118,7 +126,7 @@ def filled(client: ClusterClient, namespace: str) -> Iterator[None]:
     def taken() -> bool:
         return all(pod["status"].get("phase") == "Running" for pod in client.list_all(PODS, namespace))
 
-    eventually(taken, SECONDS, f"{FULL} is full")
+    eventually(taken, f"{FULL} is full")
     try:
         yield
     finally:

@@ -18,13 +18,12 @@ from tests.integration.faults.fleet import A10G, Body, Tenant, new_image
 from tests.integration.faults.site import Site
 from tests.integration.faults.test_untrusted_sidecars import counting, sidecars
 from tests.integration.faults.untrusted_sidecar import Behavior, UntrustedSidecar, set_address
-from tests.integration.runtime.harness import eventually
+from tests.patience import PATIENCE, eventually
 
 __all__ = ["sidecars"]
 
 pytestmark = pytest.mark.cluster
 
-SECONDS = 400.0
 HERE = {"pools": {"allow": [A10G]}}
 KEY = b"0123456789abcdef0123456789abcdef"  # of the operators that `tests.chaos.operators` starts
 
@@ -51,7 +50,7 @@ def both(sites: Callable[[], Site]) -> Iterator[tuple[Tenant, Tenant]]:
 
 
 def post(address: str, token: str | None) -> int:
-    connection = http.client.HTTPConnection(address, contract.SIDECAR_PORT, timeout=10)
+    connection = http.client.HTTPConnection(address, contract.SIDECAR_PORT, timeout=PATIENCE)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
         connection.request("POST", contract.PATH_CHECKPOINT, json.dumps({"id": "theft"}), headers)
@@ -65,7 +64,7 @@ def test_a_token_is_valid_for_one_revision_and_in_no_pod(both: tuple[Tenant, Ten
     for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate")):
         tenant.train(name, placement=HERE)
     for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate")):
-        eventually(lambda tenant=tenant, name=name: tenant.settled(name), SECONDS, name)  # type: ignore[misc]
+        eventually(lambda tenant=tenant, name=name: tenant.settled(name), name)  # type: ignore[misc]
     tokens = {
         name: revision_token(KEY, tenant.job(name)["metadata"]["uid"], 1)
         for tenant, name in ((victim, "victim"), (attacker, "attacker"), (victim, "mate"))
@@ -75,7 +74,7 @@ def test_a_token_is_valid_for_one_revision_and_in_no_pod(both: tuple[Tenant, Ten
     for stolen in (None, "", tokens["attacker"], tokens["mate"], digest(body), digest(attacker.pods("attacker")[0])):
         assert post(address, stolen) == 401
     assert tokens["victim"] not in json.dumps([victim.pods("victim"), victim.child("victim-r1"), victim.job("victim")])
-    eventually(lambda: post(address, tokens["victim"]) in (200, 202), SECONDS, "its own is taken")
+    eventually(lambda: post(address, tokens["victim"]) in (200, 202), "its own is taken")
 
 
 def digest(body: Body) -> str:
@@ -99,16 +98,18 @@ def test_metrics_under_another_jobs_name_are_not_used(
         settings["RIGHTPOOL_PROMETHEUS_SCRAPE_INTERVAL"] = "2"
     victim.operate(**settings)
     attacker.tenant.train("attacker", placement=HERE)
-    eventually(lambda: attacker.tenant.settled("attacker"), SECONDS)
+    eventually(lambda: attacker.tenant.settled("attacker"))
     # The host's end of the veth pair: the operator and the cluster's Prometheus can reach it.
     server = sidecars(own_cluster.spec.host_ip, others_page(victim.namespace))
     set_address(attacker.tenant, attacker.tenant.pods("attacker")[0]["metadata"]["name"], server.address)
-    eventually(lambda: len(server.requests) > 5, SECONDS, "the server is read")
+    eventually(lambda: len(server.requests) > 5, "the server is read")
     victim.tenant.train("victim", placement=HERE)
-    eventually(lambda: rate(victim.tenant, "victim"), SECONDS, "the victim is measured")
-    assert rate(victim.tenant, "victim") == pytest.approx(638, rel=0.1), "rate of resnet50 on an A10G"
+    eventually(lambda: rate(victim.tenant, "victim"), "the victim is measured")
+    assert rate(victim.tenant, "victim") == pytest.approx(638, rel=0.5), (
+        "rate of resnet50 on an A10G, not a hundred times as much"
+    )
     victim.tenant.edit("victim", new_image)
-    eventually(lambda: victim.tenant.outcomes("victim") == ["CarriedOut"], SECONDS)
+    eventually(lambda: victim.tenant.outcomes("victim") == ["CarriedOut"])
     assert attacker.tenant.condition("attacker", "Placed")["status"] == "True"
 
 

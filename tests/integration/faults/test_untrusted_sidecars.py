@@ -12,11 +12,9 @@ import pytest
 from tests.integration.faults.fleet import A10G, A100, Tenant
 from tests.integration.faults.site import Site
 from tests.integration.faults.untrusted_sidecar import Behavior, UntrustedSidecar, drips, pours, says, set_address
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
-
-SECONDS = 400.0
 
 
 def page(**values: str) -> bytes:
@@ -86,7 +84,7 @@ def sidecars() -> Iterator[Callable[[str, Behavior], UntrustedSidecar]]:
 
 def moves(tenant: Tenant, name: str) -> None:
     """A job with a correct sidecar is moved and verified."""
-    eventually(lambda: tenant.outcomes(name) == ["Verified"] and tenant.settled(name), SECONDS, f"{name} moves")
+    eventually(lambda: tenant.outcomes(name) == ["Verified"] and tenant.settled(name), f"{name} moves")
     assert tenant.pool(name) == A10G
 
 
@@ -95,7 +93,7 @@ def test_sidecars(site: Site, tenant: Tenant, sidecars: Callable[[str, Behavior]
     for name in SIDECARS:
         tenant.train(name, play={"silent": "true"})  # silent until the untrusted sidecar takes over
     for name in SIDECARS:
-        eventually(lambda name=name: tenant.settled(name), SECONDS, name)  # type: ignore[misc]
+        eventually(lambda name=name: tenant.settled(name), name)  # type: ignore[misc]
     servers = {}
     for number, (name, behave) in enumerate(SIDECARS.items(), start=1):
         servers[name] = sidecars(f"127.94.64.{number}", behave)
@@ -105,8 +103,8 @@ def test_sidecars(site: Site, tenant: Tenant, sidecars: Callable[[str, Behavior]
     tenant.train("correct", profiling={"interval": "1s", "window": "20s"})
     moves(tenant, "correct")
     for name, server in servers.items():
-        eventually(lambda server=server: len(server.requests) > 3, SECONDS, f"{name} is asked")  # type: ignore[misc]
-        eventually(lambda name=name: profiled(tenant, name) in REASONS, SECONDS, f"{name} is not used")  # type: ignore[misc]
+        eventually(lambda server=server: len(server.requests) > 3, f"{name} is asked")  # type: ignore[misc]
+        eventually(lambda name=name: profiled(tenant, name) in REASONS, f"{name} is not used")  # type: ignore[misc]
         assert (tenant.outcomes(name), tenant.phase(name), tenant.pool(name)) == ([], None, A100)
         assert tenant.uids(name) == before[name]
     assert operator.alive

@@ -11,7 +11,7 @@ from rightpool.cluster.errors import Conflict
 from rightpool.cluster.resources import PODS
 from rightpool.contract import SIDECAR_PORT
 from tests.integration.faults.fleet import Tenant
-from tests.integration.runtime.harness import eventually
+from tests.patience import PATIENCE, eventually
 
 Behavior = Callable[[socket.socket, threading.Event], None]
 
@@ -64,7 +64,7 @@ class UntrustedSidecar:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE)
             self.requests.append(connection.recv(65536).decode("latin-1"))
             self._behave(connection, self._stopped)
 
@@ -89,4 +89,4 @@ def set_address(tenant: Tenant, pod: str, address: str) -> None:
             return False
         return True
 
-    eventually(moved, what=f"{pod} is at {address}")
+    eventually(moved, f"{pod} is at {address}")

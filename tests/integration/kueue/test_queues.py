@@ -18,11 +18,10 @@ from tests.chaos.stream import StreamEvent
 from tests.integration.faults.fleet import A10G, A100, SIMULATION, Body, Tenant
 from tests.integration.faults.site import Site
 from tests.integration.kueue.queues import HIGH, QUEUE, Queues
-from tests.integration.runtime.harness import ROOT, eventually
+from tests.integration.runtime.harness import ROOT
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
-
-SECONDS = 400.0
 
 
 def stay(pool: str) -> Body:
@@ -96,28 +95,26 @@ def test_a_job_waits_for_quota_and_is_preempted(site: Site, tenant: Tenant, queu
     suspensions = Suspensions(site)
     site.operate()
     train(tenant, "one", placement=stay(A100), play={"stop-delay": "5s"})
-    eventually(lambda: runs(tenant, "one", 1), SECONDS, "it is admitted and runs")
-    eventually(lambda: tenant.condition("one", "Profiled").get("status") == "True", SECONDS, "it is measured")
+    eventually(lambda: runs(tenant, "one", 1), "it is admitted and runs")
+    eventually(lambda: tenant.condition("one", "Profiled").get("status") == "True", "it is measured")
 
     train(tenant, "two", placement=stay(A100))
-    eventually(lambda: waits(tenant, "two", "has not admitted it yet"), SECONDS, "it waits for quota")
-    eventually(lambda: tenant.condition("two", "Migrating").get("reason") == "WaitingForQuota", SECONDS)
+    eventually(lambda: waits(tenant, "two", "has not admitted it yet"), "it waits for quota")
+    eventually(lambda: tenant.condition("two", "Migrating").get("reason") == "WaitingForQuota")
     assert "cost" not in tenant.status("two") and not tenant.pods("two")
     text = explained(kubeconfig, tenant, "two")
     assert f"the job waits for quota of queue {QUEUE}" in text and "has not admitted it yet" in text, text
 
     urgent(tenant, "boss", A100)
-    eventually(lambda: runs(tenant, "boss", 1), SECONDS, "Kueue has preempted the other")
-    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), SECONDS, "it waits again")
-    eventually(lambda: {"SaveRequested", "Saved"} <= events(tenant, "one"), SECONDS, "it has saved in its grace period")
-    eventually(
-        lambda: not tenant.uids("one") and "chips" not in tenant.status("one")["cost"], SECONDS, "holds no chips"
-    )
+    eventually(lambda: runs(tenant, "boss", 1), "Kueue has preempted the other")
+    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), "it waits again")
+    eventually(lambda: {"SaveRequested", "Saved"} <= events(tenant, "one"), "it has saved in its grace period")
+    eventually(lambda: not tenant.uids("one") and "chips" not in tenant.status("one")["cost"], "holds no chips")
     before = spent(tenant, "one")
-    eventually(lambda: tenant.condition("boss", "Profiled").get("status") == "True", SECONDS, "some cycles later")
+    eventually(lambda: tenant.condition("boss", "Profiled").get("status") == "True", "some cycles later")
     assert spent(tenant, "one") == before, "what waits costs nothing"
     delete(tenant, "boss")
-    eventually(lambda: queues.used(A100) == 1 and runs(tenant, "one", 1), SECONDS, "it goes on where it was")
+    eventually(lambda: queues.used(A100) == 1 and runs(tenant, "one", 1), "it goes on where it was")
     status = tenant.status("one")
     assert status["ledgerCount"] == 1 and not status.get("history") and not status.get("migration")
     assert "CrashLoop" not in events(tenant, "one") and tenant.condition("one", "Degraded")["status"] == "False"
@@ -130,18 +127,18 @@ def test_a_user_suspends_a_job_in_a_queue(site: Site, tenant: Tenant, queues: Qu
     suspensions = Suspensions(site)
     site.operate()
     train(tenant, "one", placement=stay(A100))
-    eventually(lambda: runs(tenant, "one", 1), SECONDS)
+    eventually(lambda: runs(tenant, "one", 1))
     train(tenant, "two", placement=stay(A100))
-    eventually(lambda: waits(tenant, "two", "has not admitted it yet"), SECONDS)
+    eventually(lambda: waits(tenant, "two", "has not admitted it yet"))
     tenant.edit("one", lambda spec: spec.update(suspend=True))
-    eventually(lambda: runs(tenant, "two", 1), SECONDS, "its quota is another's")
-    eventually(lambda: tenant.condition("one", "Placed").get("reason") == "Suspended", SECONDS)
-    eventually(lambda: tenant.condition("two", "Profiled").get("status") == "True", SECONDS, "some cycles later")
+    eventually(lambda: runs(tenant, "two", 1), "its quota is another's")
+    eventually(lambda: tenant.condition("one", "Placed").get("reason") == "Suspended")
+    eventually(lambda: tenant.condition("two", "Profiled").get("status") == "True", "some cycles later")
     assert suspensions.of("one-r1") == [True, False, True], "nobody resumes it"
     tenant.edit("one", lambda spec: spec.update(suspend=False))
-    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), SECONDS, "it queues again")
+    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), "it queues again")
     delete(tenant, "two")
-    eventually(lambda: runs(tenant, "one", 1), SECONDS, "it runs on")
+    eventually(lambda: runs(tenant, "one", 1), "it runs on")
     assert suspensions.of("one-r1") == [True, False, True, False]
 
 
@@ -150,11 +147,11 @@ def test_a_move_is_admitted_anew(site: Site, tenant: Tenant, queues: Queues) -> 
     suspensions = Suspensions(site)
     site.operate()
     train(tenant, "one")
-    eventually(lambda: tenant.outcomes("one") == ["Verified"], SECONDS, "it has moved")
+    eventually(lambda: tenant.outcomes("one") == ["Verified"], "it has moved")
     child = tenant.child("one-r2")
     assert child is not None and child["metadata"]["labels"][LABEL_QUEUE] == QUEUE
     assert suspensions.of("one-r2") == [True, False], "created suspended, and started by Kueue"
-    eventually(lambda: (queues.used(A100), queues.used(A10G)) == (0, 1), SECONDS, "the quota that was left is free")
+    eventually(lambda: (queues.used(A100), queues.used(A10G)) == (0, 1), "the quota that was left is free")
     tenant.only_child("one")
 
 
@@ -164,16 +161,16 @@ def test_a_target_without_quota_is_left_again(
     queues.quota(faults_a100=1, faults_a10g=0)
     site.operate()
     train(tenant, "one")
-    eventually(lambda: tenant.settled("one"), SECONDS)
+    eventually(lambda: tenant.settled("one"))
     train(tenant, "next", placement=stay(A100))
-    eventually(lambda: tenant.phase("one") == "Starting" and waits(tenant, "one", "has not admitted it yet"), SECONDS)
-    eventually(lambda: runs(tenant, "next", 1), SECONDS, "the quota that it has left is another's")
+    eventually(lambda: tenant.phase("one") == "Starting" and waits(tenant, "one", "has not admitted it yet"))
+    eventually(lambda: runs(tenant, "next", 1), "the quota that it has left is another's")
     impatient()
     back = "its quota is gone, and it waits for it as long as it takes"
-    eventually(lambda: tenant.child("one-r3") and waits(tenant, "one", "has not admitted it yet"), SECONDS, back)
+    eventually(lambda: tenant.child("one-r3") and waits(tenant, "one", "has not admitted it yet"), back)
     assert tenant.condition("one", "Migrating")["reason"] == "RollingBack"
     delete(tenant, "next")
-    eventually(lambda: tenant.outcomes("one") and runs(tenant, "one", 3), SECONDS, "it is back")
+    eventually(lambda: tenant.outcomes("one") and runs(tenant, "one", 3), "it is back")
     entry = tenant.status("one")["history"][-1]
     assert (entry["outcome"], entry["reason"]) == ("RolledBack", "StartDeadlineExceeded")
     assert f"queue {QUEUE} has not admitted it" in entry["message"]
@@ -185,12 +182,12 @@ def test_a_job_is_preempted_before_its_move_is_judged(site: Site, tenant: Tenant
     queues.quota(faults_a100=1, faults_a10g=1)
     site.operate()
     train(tenant, "one", profiling={"interval": "1s", "window": "15s"})
-    eventually(lambda: tenant.phase("one") in ("WarmingUp", "Verifying"), SECONDS, "it has moved")
+    eventually(lambda: tenant.phase("one") in ("WarmingUp", "Verifying"), "it has moved")
     urgent(tenant, "boss", A10G)
-    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), SECONDS, "it is preempted")
+    eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), "it is preempted")
     assert tenant.phase("one") in ("WarmingUp", "Verifying")
     delete(tenant, "boss")
-    eventually(lambda: tenant.outcomes("one") == ["Verified"] and runs(tenant, "one", 2, A10G), SECONDS, "judged")
+    eventually(lambda: tenant.outcomes("one") == ["Verified"] and runs(tenant, "one", 2, A10G), "judged")
 
 
 def test_a_gang_is_admitted_whole(site: Site, tenant: Tenant, queues: Queues) -> None:
@@ -201,12 +198,12 @@ def test_a_gang_is_admitted_whole(site: Site, tenant: Tenant, queues: Queues) ->
     container = {"name": "trainer", "image": "example.com/trainer:1"}
     template = {"metadata": {"annotations": {least: "1"}}, "spec": {"containers": [container]}}
     train(tenant, "pair", replicas=2, placement=stay(A100), template=template)
-    eventually(lambda: waits(tenant, "pair", "has not admitted it yet"), SECONDS)
+    eventually(lambda: waits(tenant, "pair", "has not admitted it yet"))
     train(tenant, "one", placement=stay(A100))
-    eventually(lambda: runs(tenant, "one", 1), SECONDS, "the quota is enough for one pod")
+    eventually(lambda: runs(tenant, "one", 1), "the quota is enough for one pod")
     child = tenant.child("pair-r1")
     assert child is not None and child["spec"]["suspend"] and least not in child["metadata"].get("annotations", {})
     (pods,) = queues.workload(child)["spec"]["podSets"]
     assert pods["count"] == 2 and "minCount" not in pods
     queues.quota(faults_a100=3)
-    eventually(lambda: runs(tenant, "pair", 1), SECONDS, "both are admitted")
+    eventually(lambda: runs(tenant, "pair", 1), "both are admitted")

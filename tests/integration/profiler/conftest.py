@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -25,10 +24,10 @@ import pytest
 
 from rightpool import contract
 from tests.integration.profiler.forking import Forked, ForkHost
+from tests.patience import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the token of this Revision"
-PATIENCE: Final = 300.0  # seconds: what is waited for comes at once, but other work may come first
 _SIDECAR = """
 import asyncio, dataclasses, json, os
 from rightpool_profiler.sidecar import Settings, run
@@ -147,7 +146,7 @@ class Pod:
 
     def get(self, path: str) -> str | None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE) as answer:
                 return str(answer.read().decode())
         except OSError:
             return None
@@ -160,12 +159,20 @@ class Pod:
             data=json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {token}"},
         )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read())
+
+        def answered() -> tuple[int, dict[str, Any]] | None:
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                    return answer.status, json.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, json.loads(error.read())
+            except OSError:  # a sidecar that did not run for five seconds hangs up
+                return None
+
+        answer = eventually(answered, f"an answer to {body}")
+        assert answer is not None
+        return answer
 
     def metrics(self) -> Page:
         page = self.get(contract.PATH_METRICS) or ""
@@ -191,10 +198,7 @@ class Pod:
         return self.page(lambda page: page.get(taken, 0) >= before + 2)
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"never came; last page:\n{self.get(contract.PATH_METRICS)}"
-            time.sleep(0.05)
+        eventually(condition, lambda: f"last page:\n{self.get(contract.PATH_METRICS)}")
 
     def stop(self) -> None:
         for program in self.programs:

@@ -25,17 +25,20 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 class Data(Dataset):
+    step = 0.0  # seconds of the last one
     def __init__(self, load=0.0): self.load = load
     def __len__(self): return 200
     def __getitem__(self, i):
-        time.sleep(self.load)
+        time.sleep(max(self.load, Data.step / 3) if self.load else 0.0)
         return torch.ones(4), 1.0
 
 def train(loader, accumulate=1, evaluate=False):
     for n, (x, y) in enumerate(loader):
+        began = time.perf_counter()
         net(x).mean().backward()
         if (n + 1) % accumulate == 0:
             optimizer.step(); optimizer.zero_grad()
+            Data.step = time.perf_counter() - began
             for _ in DataLoader(Data(), batch_size=50) if evaluate and n == 9 else (): pass
 
 def forked():

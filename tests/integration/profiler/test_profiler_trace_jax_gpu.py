@@ -14,6 +14,7 @@ from rightpool import contract
 from tests.integration.profiler.conftest import Pod
 from tests.integration.profiler.test_profiler_trace import chrome_trace, served
 from tests.integration.profiler.test_profiler_trace_jax import Program, capturing
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.jax
 
@@ -123,7 +124,7 @@ def test_a_program_that_is_ended_in_the_middle(as_gpu: Pod, tmp_path: Path, hand
     begun = as_gpu.metrics()[contract.STEPS] + 400
     as_gpu.until(lambda: as_gpu.metrics().get(contract.STEPS, 0) >= begun)
     running.send_signal(signal.SIGTERM)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == (3 if handler == "exits" else -signal.SIGTERM, "", "")
 
 

@@ -12,6 +12,7 @@ import pytest
 from rightpool import contract
 from rightpool_profiler.install import install
 from tests.integration.profiler.conftest import ROOT, clean_environment
+from tests.patience import PATIENCE
 
 SEEN = "import sys; print('rightpool_agent' in sys.modules)"
 
@@ -36,7 +37,7 @@ def run(
         text=True,
         env=clean_environment(**environment),
         cwd="/",
-        timeout=300,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr
 

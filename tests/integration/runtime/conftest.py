@@ -10,7 +10,8 @@ import yaml
 
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
-from tests.integration.runtime.harness import ROOT, Fleet, OperatorProcess, eventually
+from tests.integration.runtime.harness import ROOT, Fleet, OperatorProcess
+from tests.patience import eventually
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +18,14 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from tests.patience import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
-T = TypeVar("T")
 Body = dict[str, Any]
+T = TypeVar("T")
+# Of half a second where nothing else is to be done. The API server or the kubelet may not run for a while, and the
+# operator meanwhile does.
+SOON_CYCLES = 100
 
 
 def free_port() -> int:
@@ -65,12 +68,12 @@ class OperatorProcess:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(60)
+        self.process.wait(PATIENCE)
 
     def terminate(self) -> None:
         """Ask it to end, and wait for that."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(120)
+        self.process.wait(PATIENCE)
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -86,10 +89,32 @@ class OperatorProcess:
     def logged(self, text: str) -> bool:
         return text in self.log.read_text()
 
+    def _series(self, name: str) -> list[str]:
+        """The lines of its metrics page that begin so."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=PATIENCE) as answer:
+            return [line for line in answer.read().decode().splitlines() if line.startswith(name)]
+
     def exports(self, name: str) -> bool:
         """Whether its metrics page has a series of this metric."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
-            return any(line.startswith(name) for line in answer.read().decode().splitlines())
+        return bool(self._series(name))
+
+    def metric(self, name: str) -> float:
+        """The sum over the series of a metric."""
+        return sum(float(line.rpartition(" ")[2]) for line in self._series(name))
+
+    @property
+    def cycles(self) -> float:
+        """How many cycles it has made as leader."""
+        return self.metric('rightpool_operator_cycle_seconds_count{phase="step"}')
+
+    def soon(self, check: Callable[[], T], what: str) -> T:
+        """Wait for the first true result, and check that it did not take the operator many cycles. They are longer on a
+        busier machine, as all else is."""
+        before = self.cycles
+        result = eventually(check, what)
+        took = self.cycles - before
+        assert took <= SOON_CYCLES, f"after {took:.0f} cycles: {what}"
+        return result
 
 
 class Fleet:
@@ -180,21 +205,4 @@ class SingleWriterWatch:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(60)
-
-
-def eventually(check: Callable[[], T], seconds: float = 180.0, what: str = "") -> T:
-    """Wait for the first true result; the last one is in the failure.
-
-    seconds: of pauses. The checks take longer on a busier machine, and that time is not counted: there, all of it lasts
-    longer, and so does the wait.
-    """
-    waited, pause = 0.0, 0.1
-    while True:
-        result = check()
-        if result:
-            return result
-        assert waited < seconds, f"not within {seconds:.0f} s of pauses: {what or check}: {result!r}"
-        time.sleep(pause)
-        waited += pause
-        pause = min(1.2 * pause, 0.3)
+        self._thread.join(PATIENCE)

@@ -10,14 +10,14 @@ import pytest
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import EVENTS, PODS
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Body, Fleet, eventually
+from tests.integration.runtime.harness import Body, Fleet, OperatorProcess
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
 TRACE = (
     "Traceback (most recent call last):\n  File \"train.py\", line 1\nModuleNotFoundError: No module named 'torch'\n"
 )
-SECONDS = 15.0  # within which a user is told
 
 
 def events(fleet: Fleet, name: str) -> list[Body]:
@@ -54,14 +54,15 @@ def end_containers(fleet: Fleet, name: str, code: int, message: str) -> None:
             return True
         return False
 
-    eventually(go, what="a pod to end")
+    eventually(go, "a pod to end")
 
 
-def leads(start: Start, fleet: Fleet) -> None:
-    """An operator leads, which takes longer on a busy machine than what is measured here."""
-    start()
+def leads(start: Start, fleet: Fleet) -> OperatorProcess:
+    """An operator that leads already."""
+    operator = start()
     fleet.create("first", suspend=True)
-    eventually(lambda: fleet.condition("first", "Placed"), what="an operator leads")
+    eventually(lambda: fleet.condition("first", "Placed"), "an operator leads")
+    return operator
 
 
 def _now() -> str:
@@ -69,18 +70,18 @@ def _now() -> str:
 
 
 def test_a_program_that_fails_is_visible_with_exit_code_and_traceback(start: Start, fleet: Fleet) -> None:
-    start()
+    operator = start()
     fleet.create("crash")
     eventually(lambda: fleet.running("crash", "crash-r1"))
     policies = {c["terminationMessagePolicy"] for pod in fleet.pods("crash") for c in pod["spec"]["containers"]}
     assert policies == {"FallbackToLogsOnError"}
     end_containers(fleet, "crash", 1, TRACE)
-    placed: Body = eventually(
-        lambda: (c := fleet.condition("crash", "Placed")).get("reason") == "CrashLoop" and c, SECONDS, "told"
+    placed: Body = operator.soon(
+        lambda: (c := fleet.condition("crash", "Placed")).get("reason") == "CrashLoop" and c, "a user is told"
     )  # type: ignore[assignment]
     for part in ("exited with 1 (Error)", "failed once", "more than 6 times", "No module named 'torch'"):
         assert part in placed["message"]
-    (event,) = eventually(lambda: [e for e in events(fleet, "crash") if e["reason"] == "CrashLoop"], SECONDS)
+    (event,) = operator.soon(lambda: [e for e in events(fleet, "crash") if e["reason"] == "CrashLoop"], "an Event")
     assert event["type"] == "Warning"
     assert "No module named 'torch'" in event["message"]
 
@@ -90,12 +91,12 @@ def test_a_program_that_fails_in_the_save_before_it_is_suspended(start: Start, f
     fleet.create("full", checkpoint={"mode": "Signal", "path": "/ckpt", "timeout": "30m"})
     eventually(lambda: fleet.running("full", "full-r1"))
     fleet.edit("full", lambda spec: spec.update(suspend=True))
-    eventually(lambda: "was asked to save" in fleet.condition("full", "Placed").get("message", ""), what="a pause")
+    eventually(lambda: "was asked to save" in fleet.condition("full", "Placed").get("message", ""), "a pause")
     end_containers(fleet, "full", 1, "OSError: [Errno 28] No space left on device")
-    (event,) = eventually(lambda: [e for e in events(fleet, "full") if e["reason"] == "SaveFailed"], what="told")
+    (event,) = eventually(lambda: [e for e in events(fleet, "full") if e["reason"] == "SaveFailed"], "told")
     assert event["type"] == "Warning"
     assert "No space left on device" in event["message"] and "stopped without that save" in event["message"]
-    eventually(lambda: fleet.condition("full", "Placed").get("reason") == "Suspended", what="stopped")
+    eventually(lambda: fleet.condition("full", "Placed").get("reason") == "Suspended", "stopped")
     assert "the program failed after one was asked for" in fleet.condition("full", "Placed")["message"]
 
 
@@ -110,24 +111,24 @@ def test_a_program_that_fails_in_the_save_before_it_is_suspended(start: Start, f
 def test_a_typo_in_the_template_is_refused_by_name(
     start: Start, fleet: Fleet, change: dict[str, Any], field: str
 ) -> None:
-    leads(start, fleet)
+    operator = leads(start, fleet)
     fleet.create("typo", template={"spec": change})
-    refused: Body = eventually(
-        lambda: (c := fleet.condition("typo", "Placed")).get("reason") == "InvalidTemplate" and c, SECONDS, "refused"
+    refused: Body = operator.soon(
+        lambda: (c := fleet.condition("typo", "Placed")).get("reason") == "InvalidTemplate" and c, "a refusal"
     )  # type: ignore[assignment]
     assert f'{field}"' in refused["message"]
     assert not fleet.pods("typo")
 
 
 def test_a_typo_is_told_while_no_pool_can_take_the_job(start: Start, fleet: Fleet) -> None:
-    leads(start, fleet)
+    operator = leads(start, fleet)
     template = {"spec": {"containers": [{"name": "trainer", "image": "x", "comand": ["python"]}]}}
     fleet.create("waits", template=template, placement={"pools": {"allow": ["no-such-pool"]}})
-    eventually(lambda: fleet.condition("waits", "Placed").get("reason") == "InvalidTemplate", SECONDS)
+    operator.soon(lambda: fleet.condition("waits", "Placed").get("reason") == "InvalidTemplate", "a refusal")
 
 
 def test_an_edit_with_a_typo_does_not_end_what_runs(start: Start, fleet: Fleet) -> None:
-    start()
+    operator = start()
     fleet.create("runs")
     eventually(lambda: fleet.running("runs", "runs-r1"))
     (pod,) = fleet.pods("runs")
@@ -136,10 +137,11 @@ def test_an_edit_with_a_typo_does_not_end_what_runs(start: Start, fleet: Fleet) 
         spec["workload"]["job"]["template"]["spec"]["containers"][0]["comand"] = ["python"]
 
     fleet.edit("runs", typo)
-    eventually(lambda: fleet.condition("runs", "Migrating").get("reason") == "InvalidTemplate", SECONDS)
+    operator.soon(lambda: fleet.condition("runs", "Migrating").get("reason") == "InvalidTemplate", "a refusal")
     assert "comand" in fleet.condition("runs", "Migrating")["message"]
     assert fleet.running("runs", "runs-r1")
     assert [p["metadata"]["uid"] for p in fleet.pods("runs")] == [pod["metadata"]["uid"]]
-    assert [event["type"] for event in events(fleet, "runs") if event["reason"] == "InvalidTemplate"] == ["Warning"]
+    (event,) = operator.soon(lambda: [e for e in events(fleet, "runs") if e["reason"] == "InvalidTemplate"], "an Event")
+    assert event["type"] == "Warning"
     fleet.edit("runs", lambda spec: spec["workload"]["job"]["template"]["spec"]["containers"][0].pop("comand"))
     eventually(lambda: fleet.condition("runs", "Migrating").get("reason") != "InvalidTemplate")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.request
 
 import pytest
 
@@ -11,24 +10,18 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import Conflict
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Fleet, OperatorProcess, eventually
+from tests.integration.runtime.harness import Fleet, OperatorProcess
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
-CYCLES = 'rightpool_operator_cycle_seconds_count{phase="step"}'
-
-
-def metric(operator: OperatorProcess, name: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{operator.metrics_port}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and not line.startswith("#"))
 
 
 def written_in(operator: OperatorProcess, cycles: int) -> float:
     """How many statuses it writes in so many cycles."""
-    before = metric(operator, "rightpool_operator_status_writes_total")
-    end = metric(operator, CYCLES) + cycles
-    eventually(lambda: metric(operator, CYCLES) >= end)
-    return metric(operator, "rightpool_operator_status_writes_total") - before
+    before = operator.metric("rightpool_operator_status_writes_total")
+    end = operator.cycles + cycles
+    eventually(lambda: operator.cycles >= end)
+    return operator.metric("rightpool_operator_status_writes_total") - before
 
 
 def test_a_job_is_placed_and_runs(start: Start, fleet: Fleet) -> None:
@@ -49,11 +42,11 @@ def test_a_job_is_placed_and_runs(start: Start, fleet: Fleet) -> None:
 
 def test_the_status_of_a_steady_fleet_is_not_written(start: Start, fleet: Fleet) -> None:
     operator = start()
-    fleet.create("bert", profiling={"window": "5m"})
+    fleet.create("bert", profiling={"window": "1h"})
     eventually(lambda: fleet.running("bert", "bert-r1"))
     # The first reading may fail where there is much to do, and the next one is an interval later.
-    eventually(lambda: fleet.condition("bert", "Profiled").get("reason") == "WarmingUp", what="it is measured")
-    eventually(lambda: written_in(operator, 6) == 0, what="it comes to rest")
+    eventually(lambda: fleet.condition("bert", "Profiled").get("reason") == "WarmingUp", "it is measured")
+    eventually(lambda: written_in(operator, 6) == 0, "it comes to rest")
     version = fleet.job("bert")["metadata"]["resourceVersion"]
     assert written_in(operator, 8) == 0
     assert fleet.job("bert")["metadata"]["resourceVersion"] == version
@@ -66,7 +59,7 @@ def test_suspending_ends_the_pods_and_resuming_starts_them(start: Start, fleet: 
     fleet.edit("bert", lambda spec: spec.update(suspend=True))
     eventually(lambda: not fleet.revisions_alive("bert"))
     eventually(lambda: fleet.condition("bert", "Placed").get("reason") == "Suspended")
-    eventually(lambda: "perHour" not in fleet.status("bert")["cost"], what="the meter stops")
+    eventually(lambda: "perHour" not in fleet.status("bert")["cost"], "the meter stops")
     fleet.edit("bert", lambda spec: spec.update(suspend=False))
     eventually(lambda: fleet.running("bert", "bert-r1"))
     assert fleet.status("bert")["placement"]["revision"] == 1

@@ -14,7 +14,8 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import Conflict, Invalid, NotFound
 from rightpool.cluster.resources import EVENTS, PLACEMENT_POLICIES
 from tests.integration.runtime.conftest import CRDS, Start
-from tests.integration.runtime.harness import ROOT, Body, eventually
+from tests.integration.runtime.harness import ROOT, Body
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -85,7 +86,7 @@ def test_a_policy_that_cannot_be_read_says_so_and_that_it_is_corrected(
     shown = Kubectl(kubeconfig)("describe", "placementpolicy", "default").partition("Events:")[2]
     assert "the defaults hold until it is corrected: spec.startDeadline" in shown
     assert ready(client) == ("False", "InvalidSpec")
-    assert operator.logged("the policy can't be read")
+    eventually(lambda: operator.logged("the policy can't be read"))
     put(client, {"defaultAdaptationMode": "Auto", "startDeadline": "10m"})
     eventually(lambda: events() == [("Normal", "PolicyRead"), ("Warning", "InvalidSpec")])
     assert ready(client) == ("True", "PolicyRead")

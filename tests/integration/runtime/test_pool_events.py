@@ -22,7 +22,8 @@ from rightpool.runtime.observe.pool_inventory import take_inventory
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Body, eventually
+from tests.integration.runtime.harness import Body
+from tests.patience import eventually
 from tests.unit.planning.jobs import fresh, spec
 
 pytestmark = pytest.mark.cluster

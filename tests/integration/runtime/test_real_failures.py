@@ -12,8 +12,9 @@ from devcluster.spec import TEST
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PROFILED_JOBS
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Body, Fleet, eventually
-from tests.integration.runtime.test_crash import SECONDS, events, leads
+from tests.integration.runtime.harness import Body, Fleet, OperatorProcess
+from tests.integration.runtime.test_crash import events, leads
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -70,29 +71,29 @@ def failed(fleet: Fleet, name: str) -> bool:
     return any("terminated" in {**each["state"], **each["lastState"]} for each in statuses(fleet, name))
 
 
-def shown(fleet: Fleet, name: str, reason: str, *words: str) -> None:
-    """The condition and the Event say so."""
+def shown(operator: OperatorProcess, fleet: Fleet, name: str, reason: str, *words: str) -> None:
+    """The condition and the Event say so, soon."""
 
     def is_so() -> bool:
         placed = fleet.condition(name, "Placed")
         return placed.get("reason") == reason and all(word in placed["message"] for word in words)
 
-    eventually(is_so, SECONDS, f"Placed of {name} says {reason}: {words}")
-    (event,) = eventually(lambda: [e for e in events(fleet, name) if e["reason"] == reason], SECONDS, f"Event {reason}")
+    operator.soon(is_so, f"Placed of {name} says {reason}: {words}")
+    (event,) = operator.soon(lambda: [e for e in events(fleet, name) if e["reason"] == reason], f"Event {reason}")
     assert event["type"] == "Warning"
 
 
 def test_a_command_that_is_not_there_and_an_image_that_is_not_there(start: Start, fleet: Fleet, pool: str) -> None:
-    leads(start, fleet)
+    operator = leads(start, fleet)
     run(fleet, "once", pool, IMAGE, "Never", ["python", "train.py"])
-    eventually(lambda: failed(fleet, "once"), what="the kubelet can't start it")
-    shown(fleet, "once", "CrashLoop", "128 (StartError)", "executable file not found")
+    eventually(lambda: failed(fleet, "once"), "the kubelet can't start it")
+    shown(operator, fleet, "once", "CrashLoop", "128 (StartError)", "executable file not found")
 
     run(fleet, "again", pool, IMAGE, "OnFailure", ["python", "train.py"])
-    eventually(lambda: waits(fleet, "again", "CrashLoopBackOff", "RunContainerError"), what="the kubelet backs off")
-    shown(fleet, "again", "CrashLoop", "executable file not found")
+    eventually(lambda: waits(fleet, "again", "CrashLoopBackOff", "RunContainerError"), "the kubelet backs off")
+    shown(operator, fleet, "again", "CrashLoop", "executable file not found")
 
     fleet.client.delete(PROFILED_JOBS, "once", fleet.namespace)
     run(fleet, "absent", pool, ABSENT, "Never", ["python", "train.py"])
-    eventually(lambda: waits(fleet, "absent", "ErrImagePull", "ImagePullBackOff"), what="the image can't be pulled")
-    shown(fleet, "absent", "ContainerNotStarted", ABSENT)
+    eventually(lambda: waits(fleet, "absent", "ErrImagePull", "ImagePullBackOff"), "the image can't be pulled")
+    shown(operator, fleet, "absent", "ContainerNotStarted", ABSENT)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.integration.runtime.conftest import Start
-from tests.integration.runtime.harness import Body, Fleet, eventually
-from tests.integration.runtime.test_crash import SECONDS, events, leads
+from tests.integration.runtime.harness import Body, Fleet
+from tests.integration.runtime.test_crash import events, leads
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -34,12 +35,12 @@ def trainer(fleet: Fleet, name: str) -> Body:
 def test_a_job_crosses_to_tpus_by_its_variant_and_back_without_it(start: Start, fleet: Fleet) -> None:
     start()
     create(fleet, "crosses", for_tpu(), pools={"deny": ["a10g", "tpu-v5e"]})
-    eventually(lambda: fleet.running("crosses", "crosses-r1"), what="a start by the template as it is")
+    eventually(lambda: fleet.running("crosses", "crosses-r1"), "a start by the template as it is")
     assert trainer(fleet, "crosses")["image"] == "example.com/trainer:1"
     assert fleet.status("crosses")["placement"]["vendor"] == "NVIDIA"
 
     fleet.edit("crosses", lambda spec: spec["placement"]["pools"].update(deny=["a10g", "a100"]))
-    eventually(lambda: fleet.running("crosses", "crosses-r2"), what="a move to TPUs")
+    eventually(lambda: fleet.running("crosses", "crosses-r2"), "a move to TPUs")
     container = trainer(fleet, "crosses")
     assert container["image"] == "example.com/jax:1" and container["resources"]["limits"]["google.com/tpu"] == "8"
     env = {variable["name"] for variable in container["env"]}
@@ -49,11 +50,11 @@ def test_a_job_crosses_to_tpus_by_its_variant_and_back_without_it(start: Start, 
 
     fleet.edit("crosses", lambda spec: spec["workload"]["job"]["template"]["spec"].update(hostname="gpu"))
     fleet.edit("crosses", lambda spec: spec["placement"].update(variants=for_tpu(args=["--again"])))
-    eventually(lambda: fleet.running("crosses", "crosses-r3"), what="an update of the variant in use")
+    eventually(lambda: fleet.running("crosses", "crosses-r3"), "an update of the variant in use")
     assert trainer(fleet, "crosses")["args"] == ["--again"]
 
     fleet.edit("crosses", lambda spec: spec["placement"].update(pools={"deny": ["a10g", "tpu-v5e"]}))
-    eventually(lambda: fleet.running("crosses", "crosses-r4"), what="the way back")
+    eventually(lambda: fleet.running("crosses", "crosses-r4"), "the way back")
     assert trainer(fleet, "crosses")["image"] == "example.com/trainer:1"
 
 
@@ -64,23 +65,24 @@ def test_an_edit_of_a_variant_that_is_not_in_use_restarts_nothing(start: Start, 
     (pod,) = fleet.pods("stays")
     fleet.edit("stays", lambda spec: spec["placement"].update(variants=for_tpu()))
     generation = fleet.job("stays")["metadata"]["generation"]
-    eventually(lambda: fleet.status("stays").get("observedGeneration") == generation, what="a look at the edit")
+    eventually(lambda: fleet.status("stays").get("observedGeneration") == generation, "a look at the edit")
     assert [p["metadata"]["uid"] for p in fleet.pods("stays")] == [pod["metadata"]["uid"]]
     assert fleet.status("stays")["placement"]["revision"] == 1
 
 
 def test_a_typo_in_a_variant_is_told_at_once_and_keeps_the_job_off_its_chips(start: Start, fleet: Fleet) -> None:
-    leads(start, fleet)
+    operator = leads(start, fleet)
     create(fleet, "typo", for_tpu(comand=["python"]))
 
     def refused() -> bool:
         return bool(fleet.condition("typo", "Degraded").get("reason") == "InvalidVariant")
 
-    eventually(refused, SECONDS, "a refusal to be seen")
+    operator.soon(refused, "a refusal to be seen")
     message = fleet.condition("typo", "Degraded")["message"]
     assert "spec.placement.variants[0].template" in message and 'comand"' in message
-    eventually(lambda: fleet.running("typo", "typo-r1"), what="a start where the template does")
-    assert [e["type"] for e in events(fleet, "typo") if e["reason"] == "InvalidVariant"] == ["Warning"]
+    eventually(lambda: fleet.running("typo", "typo-r1"), "a start where the template does")
+    (event,) = eventually(lambda: [e for e in events(fleet, "typo") if e["reason"] == "InvalidVariant"], "an Event")
+    assert event["type"] == "Warning"
     fleet.edit("typo", lambda spec: spec["placement"].update(variants=for_tpu()))
-    eventually(lambda: not refused(), what="the correction to be seen")
+    eventually(lambda: not refused(), "the correction to be seen")
     assert fleet.status("typo")["placement"]["revision"] == 1

@@ -10,8 +10,9 @@ import pytest
 from devcluster import recipes
 from devcluster.kubectl import Kubectl
 from devcluster.spec import SECURITY as CLUSTER
+from tests.patience import eventually
 
-from ..chart.release import CHART, SYSTEM, Release, cluster_with_images, eventually
+from ..chart.release import CHART, SYSTEM, Release, cluster_with_images
 from .tenants import Tenants
 
 NAMESPACES = {"research": "baseline", "prod": "privileged", SYSTEM: "restricted"}

@@ -15,8 +15,9 @@ import pytest
 
 from devcluster.kubectl import Kubectl
 from rightpool.contract import LABEL_JOB
+from tests.patience import eventually
 
-from ..chart.release import CHART, NAME, SYSTEM, Release, eventually
+from ..chart.release import CHART, NAME, SYSTEM, Release
 from .rights import SECURITY, UNASKED, Right, asked, covered, documented, granted
 from .tenants import Object, Tenants
 

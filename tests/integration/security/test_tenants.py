@@ -10,8 +10,9 @@ import pytest
 
 from devcluster.kubectl import Kubectl
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from tests.patience import eventually
 
-from ..chart.release import Release, eventually
+from ..chart.release import Release
 from .tenants import Object, Tenants
 
 pytestmark = pytest.mark.cluster

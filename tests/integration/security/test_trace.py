@@ -22,14 +22,14 @@ import yaml
 
 from devcluster.spec import DevclusterError
 from rightpool.contract import ANNOTATION_TRACE, SIDECAR_CONTAINER
+from tests.patience import PATIENCE, eventually
 
-from ..chart.release import DEV_POOL, Release, eventually
+from ..chart.release import DEV_POOL, Release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 ROOT: Final = Path(__file__).parents[3]
 NAMESPACE: Final = "prod"
-SECONDS: Final = 600
 JOB: Final = "traced"
 _PACKAGES: Final = Path(pytest.__file__).parents[1]
 _PROGRAM: Final = """
@@ -39,10 +39,11 @@ net = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 print("training", flush=True)
 while True:
+    began = time.monotonic()
     net(torch.ones(8, 64)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
-    time.sleep(0.02)
+    time.sleep(min(max(0.02, 3 * (time.monotonic() - began)), 2.0))  # most of the time on any machine
 """
 PAIR: Final = "pair"
 _PAIR: Final = """
@@ -71,6 +72,13 @@ _RULES: Final[dict[str, list[dict[str, Any]]]] = {
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ],
 }
+
+
+def steps_of(trace: dict[str, Any]) -> int:
+    """How many steps the status says that the trace holds. On a busy machine its time may end before the last one."""
+    steps = int(trace["summary"]["steps"])
+    assert 1 <= steps <= 4
+    return steps
 
 
 class Site:
@@ -117,7 +125,7 @@ class Site:
 
     def trace(self, *words: str, user: Path) -> tuple[int, str, str]:
         process = self.start(*words, user=user)
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=3 * PATIENCE)
         return process.returncode, out, err
 
     def status(self, job: str = JOB) -> dict[str, Any]:
@@ -131,7 +139,6 @@ class Site:
         eventually(
             lambda: self.status().get("id") == identity and "finishedAt" in self.status(),
             lambda: f"{self.status()}\n{self.release.operators()}",
-            SECONDS,
         )
         return self.status()
 
@@ -203,7 +210,7 @@ def site(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A job of one pod that makes steps."""
     site = Site(release, tmp_path_factory.mktemp("trace"))
     site.kubectl.apply([DEV_POOL, _job(release, JOB, _PROGRAM, replicas=1)])
-    eventually(lambda: site.training(JOB, 1), lambda: f"{site.status()}\n{release.operators()}", SECONDS)
+    eventually(lambda: site.training(JOB, 1), lambda: f"{site.status()}\n{release.operators()}")
     yield site
     site.kubectl("delete", "profiledjob", JOB, f"--namespace={NAMESPACE}", "--ignore-not-found")
 
@@ -221,8 +228,8 @@ def test_the_annotation_is_served_once(site: Site) -> None:
     low, high = (1 / max(1 - parts["Idle"] + most, 1e-3) for most in (half, -half))
     assert low <= float(idle.get("limit", high)) <= high
     assert len(json.dumps(trace)) < 6000
-    events = site.kubectl("events", f"--namespace={NAMESPACE}", f"--for=profiledjob/{JOB}")
-    assert "TraceCaptured" in events
+    events = ("events", f"--namespace={NAMESPACE}", f"--for=profiledjob/{JOB}")
+    eventually(lambda: "TraceCaptured" in site.kubectl(*events), lambda: site.kubectl(*events))
     time.sleep(5)
     assert site.status() == trace, "it is not taken again"
     assert site.running() == before
@@ -233,7 +240,7 @@ def test_hostile_values_are_refused_once(site: Site) -> None:
         site.kubectl("annotate", "profiledjob", JOB, f"--namespace={NAMESPACE}", f"{ANNOTATION_TRACE}-")
         taken = site.status()["id"]
         site.annotate(f"{ANNOTATION_TRACE}={value}")
-        eventually(lambda taken=taken: site.status()["id"] != taken, lambda: str(site.status()), SECONDS)  # type: ignore[misc]
+        eventually(lambda taken=taken: site.status()["id"] != taken, lambda: str(site.status()))  # type: ignore[misc]
         trace = site.status()
         assert (trace["state"], trace["reason"]) == ("Failed", "InvalidRequest"), trace
         assert trace["id"].startswith("invalid-") and len(json.dumps(trace)) < 1000
@@ -250,7 +257,7 @@ def test_the_command_writes_the_file(site: Site) -> None:
     assert code == 0 and f"wrote {plain}" in out, err
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     events = json.loads(plain.read_text())["traceEvents"]
-    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == steps_of(site.status())
     assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
     assert list(site.folder.glob(".trace*")) == [], "nothing half written is left"
     assert site.running() == before
@@ -278,7 +285,7 @@ def test_all_ranks_of_a_job(site: Site) -> None:
     (file,) = folder.iterdir()
     assert file.name == "rank-0.pt.trace.json.gz"
     events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
-    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == 4
+    assert sum(event["name"].startswith("Optimizer.step#") for event in events) == steps_of(trace)
     code, out, err = site.trace(JOB, "--summary", "-o", str(site.folder / "more"), user=site.user("reader"))
     assert code == 1 and "WHAT THE TIME OF THE RANKS GOES TO" in out
     assert err.endswith("you may not list pods of namespace prod (list pods)\n"), err
@@ -295,7 +302,7 @@ def test_an_operator_that_is_killed_in_the_middle(site: Site) -> None:
     """The request is served, or fails with a reason, and is over."""
     before, leader = site.running(), site.release.leader()
     site.annotate(f"{ANNOTATION_TRACE}=restart")
-    eventually(lambda: site.status().get("id") == "restart", lambda: str(site.status()), SECONDS)
+    eventually(lambda: site.status().get("id") == "restart", lambda: str(site.status()))
     site.kubectl("delete", "pod", leader, "--namespace=rightpool-system", "--force", "--grace-period=0")
     trace = site.over("restart")
     assert trace["state"] == "Captured" or trace["reason"], trace
@@ -304,10 +311,10 @@ def test_an_operator_that_is_killed_in_the_middle(site: Site) -> None:
 
 def test_a_sidecar_that_is_killed_in_the_middle(site: Site) -> None:
     site.annotate(f"{ANNOTATION_TRACE}=killed")
-    eventually(lambda: site.status().get("id") == "killed", lambda: str(site.status()), SECONDS)
+    eventually(lambda: site.status().get("id") == "killed", lambda: str(site.status()))
     pod = site.running()[0].partition("/")[0]
     site.kill_sidecar(pod)
-    eventually(lambda: site.sidecar_restarts(pod) > 0, lambda: str(site.running()), SECONDS)
+    eventually(lambda: site.sidecar_restarts(pod) > 0, lambda: str(site.running()))
     trace = site.over("killed")
     assert trace["state"] == "Captured" or trace["reason"], trace
     assert site.running() == [f"{pod}/0"], "the program runs on"
@@ -318,7 +325,7 @@ def test_an_interrupt_ends_the_command_quietly(site: Site) -> None:
     assert process.stderr is not None
     assert process.stderr.readline() == "asked the operator\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=SECONDS)
+    _, err = process.communicate(timeout=3 * PATIENCE)
     assert process.returncode == 130 and "Traceback" not in err, err
     job = site.kubectl.json("get", "profiledjob", JOB, f"--namespace={NAMESPACE}")
     assert site.over(job["metadata"]["annotations"][ANNOTATION_TRACE])["state"] == "Captured", (
@@ -342,7 +349,7 @@ def test_two_pods_and_which_one_holds_up_the_other(site: Site) -> None:
     site.kubectl("delete", "profiledjob", JOB, where)
     site.kubectl.apply([_job(site.release, PAIR, _PAIR, replicas=2)])
     try:
-        eventually(lambda: site.training(PAIR, 2), lambda: site.release.operators(), SECONDS)
+        eventually(lambda: site.training(PAIR, 2), lambda: site.release.operators())
         folder = site.folder / "pair"
         code, out, err = site.trace(PAIR, "--all", "-o", str(folder), user=site.user("lister"))
         assert code == 0 and "traced 2 of 2 ranks, in 2 pods\nrank 1 holds up the others" in out, f"{out}\n{err}"

@@ -6,8 +6,9 @@ import json
 import shutil
 import signal
 import subprocess
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+from rightpool.profiles.sample import RevisionKey
+from rightpool.telemetry.prometheus import PrometheusReader
+from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.patience import PATIENCE, eventually
+from tests.unit.telemetry.pages import Page, free_port, serving
 from tests.unit.telemetry.sources.recordings import recorded
 
 
@@ -98,8 +103,21 @@ class Fleet:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(60)
+            self._process.wait(PATIENCE)
             self._process = None
+
+
+def read_of(reader: PrometheusReader, targets: Sequence[Target], *keys: RevisionKey) -> TelemetryReading:
+    """A reading with these Revisions. On a busy machine a scrape takes too long now and then, and Prometheus then has
+    nothing of its target until the next one."""
+
+    def whole() -> TelemetryReading | None:
+        reading = reader.read(targets, time.time())
+        return reading if all(key in reading.samples for key in keys) else None
+
+    reading = eventually(whole, f"Prometheus has {keys}")
+    assert reading is not None
+    return reading
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ they are of; what is read directly goes by a clock that the test sets.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -18,8 +19,9 @@ from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
 from rightpool.telemetry.sources.rows import rows_of
-from tests.integration.telemetry.conftest import Fleet
-from tests.unit.telemetry.pages import Page, eventually, free_port, serving
+from tests.integration.telemetry.conftest import Fleet, read_of
+from tests.patience import eventually
+from tests.unit.telemetry.pages import Page, free_port, serving
 
 Clock = Callable[[], float]
 Pod = Callable[[Clock], Page]
@@ -127,6 +129,13 @@ PODS: dict[str, list[Pod | None]] = {
 }
 
 
+FAILING = {"partly-r2-1", "partly-r2-2", "partly-r2-3", "garbage-r2-0", "absent-r2-0"}
+
+
+def failed(reading: TelemetryReading) -> set[str]:
+    return {failure.split(":")[0].removeprefix("pod ml/") for failure in reading.failures}
+
+
 def key(job: str) -> RevisionKey:
     return RevisionKey("ml", job, 2)
 
@@ -167,7 +176,7 @@ def read_directly(targets: list[Target]) -> TelemetryReading:
             for pod, (_, address) in zip(PODS[target.key.job], target.pods, strict=True):
                 if pod is not None:
                     stack.enter_context(serving(pod(lambda: now), address, port))
-        reader = ScrapeReader(port=port, timeout=5.0, budget=120.0, clock=lambda: now)
+        reader = ScrapeReader(port=port, timeout=10.0, budget=120.0, clock=lambda: now)
         stack.callback(reader.close)
         reader.read(targets, time.time())
         now += 5.0
@@ -176,20 +185,34 @@ def read_directly(targets: list[Target]) -> TelemetryReading:
 
 @pytest.fixture(scope="module")
 def readings(targets: list[Target], prometheus: PrometheusReader) -> dict[str, TelemetryReading]:
-    """Each reader's, of Prometheus once it has scraped for a while."""
+    """Each reader's, of Prometheus once it has scraped for a while, each pod with its last scrape."""
 
-    def warm() -> bool:
-        samples = prometheus.read(targets, time.time()).samples
+    def warm() -> TelemetryReading | None:
+        reading = prometheus.read(targets, time.time())
+        samples = reading.samples
         if key("steady") in samples:
             EARLY.append(dict(samples[key("steady")].values))
         jobs = [key(job) for job in ("steady", "partly", "idle", "restarting", "served")]
         stepping = [key(job) for job in ("uncounted", "hidden")]
-        return all(job in samples and Field.SAMPLES_PER_SECOND in samples[job].values for job in jobs) and all(
-            job in samples and Field.STEP_SECONDS in samples[job].values for job in stepping
+        complete = all(
+            samples[job].values[Field.PODS] == len([page for page in PODS[job.job] if page is not None])
+            for job in samples.keys() - {key("partly")}
         )
+        rated = all(job in samples and Field.SAMPLES_PER_SECOND in samples[job].values for job in jobs)
+        stepped = all(job in samples and Field.STEP_SECONDS in samples[job].values for job in stepping)
+        return reading if complete and rated and stepped and not reading.failures else None
 
-    eventually(warm)
-    return {"prometheus": prometheus.read(targets, time.time()), "direct": read_directly(targets)}
+    read = eventually(warm, "Prometheus has scraped all of them")
+    assert read is not None
+
+    def direct() -> TelemetryReading | None:
+        """Where the machine is busy, others may take too long as well."""
+        reading = read_directly(targets)
+        return reading if failed(reading) == FAILING else None
+
+    scraped = eventually(direct, "only those fail that do")
+    assert scraped is not None
+    return {"prometheus": read, "direct": scraped}
 
 
 @pytest.fixture(scope="module", params=["prometheus", "direct"])
@@ -236,7 +259,7 @@ def test_every_field_of_a_healthy_job(reading: TelemetryReading) -> None:
     )
     assert sample.derived == {Field.MEMORY_USED}
     assert sample.traits == ModelTraits("bf16", None, 1000, 4000, 5000, 16, 6e12, Parallelism(data=4))
-    assert abs(time.time() - sample.at) < 30
+    assert STARTED < sample.at < time.time()
 
 
 def test_pods_that_can_not_be_read_are_left_out(reading: TelemetryReading) -> None:
@@ -291,11 +314,22 @@ def test_restarts_never_give_a_negative_or_absurd_rate(reading: TelemetryReading
     ("field", "rate"), [(Field.SAMPLES_PER_SECOND, 150.0), (Field.PEER_SENT, 5e8), (Field.PCIE_RECEIVED, 1e8)]
 )
 def test_young_series_give_no_rate_rather_than_too_low_a_one(
-    readings: dict[str, TelemetryReading], field: Field, rate: float
+    fleet: Fleet, prometheus: PrometheusReader, readings: dict[str, TelemetryReading], field: Field, rate: float
 ) -> None:
-    assert field not in EARLY[0]
     for found in EARLY:
         assert found.get(field, rate) == pytest.approx(rate, rel=0.05)
+    # Where the machine was busy, the first reading came late: another pod, until one is read while it is young.
+    assert field not in EARLY[0] or any(field not in young(fleet, prometheus) for _ in range(20))
+
+
+def young(fleet: Fleet, prometheus: PrometheusReader) -> dict[Field, float]:
+    """The first reading of a new pod."""
+    job = f"young-{uuid.uuid4().hex[:8]}"
+    labels = {"namespace": "ml", "profiledjob": job, "revision": "2", "pod": job}
+    address = fleet.pod(labels, healthy(100.0, (0.9, 0.5), 40, 1.0)(time.time))
+    fleet.publish()
+    target = Target(key(job), ((job, address),), 1.0)
+    return dict(read_of(prometheus, [target], target.key).samples[target.key].values)
 
 
 def test_both_sources_give_the_same_fields(readings: dict[str, TelemetryReading]) -> None:
@@ -309,8 +343,7 @@ def test_both_sources_give_the_same_fields(readings: dict[str, TelemetryReading]
 
 
 def test_direct_scraping_names_the_pods_that_failed(readings: dict[str, TelemetryReading]) -> None:
-    pods = {failure.split(":")[0].removeprefix("pod ml/") for failure in readings["direct"].failures}
-    assert pods == {"partly-r2-1", "partly-r2-2", "partly-r2-3", "garbage-r2-0", "absent-r2-0"}
+    assert failed(readings["direct"]) == FAILING
     assert readings["prometheus"].failures == ()
 
 
@@ -329,10 +362,13 @@ def test_a_pod_that_starts_to_fail_is_missing_and_never_zero(
     assert page is not None
     before, page.answer = page.answer, lambda _: (500, b"")
     try:
-        eventually(
-            lambda: (found := sample_of(prometheus, targets, "steady")) is not None and found.values[Field.PODS] == 1
-        )
-        sample = sample_of(prometheus, targets, "steady")
+
+        def alone() -> Sample | None:
+            """Of the pod that goes on."""
+            found = sample_of(prometheus, targets, "steady")
+            return found if found is not None and found.values[Field.PODS] == 1 else None
+
+        sample = eventually(alone, "one of two pods is read")
         assert sample is not None
         assert sample.values[Field.SAMPLES_PER_SECOND] == pytest.approx(100.0, rel=0.05)
         assert sample.values[Field.STEPS] == 40

@@ -13,6 +13,7 @@ import pytest
 
 from rightpool.cli.commands import COMMANDS
 from rightpool.cli.main import main
+from tests.patience import PATIENCE
 
 HEAVY = (
     "kopf",
@@ -52,7 +53,7 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str],
         ask += (
             "$(complete -p rightpool | sed -E 's/.* -F ([^ ]+) .*/\\1/') rightpool; printf '%s\\n' \"${COMPREPLY[@]}\""
         )
-        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=PATIENCE, check=True)
         return done.stdout.split()
 
     assert set(completed("")) >= set(COMMANDS)
@@ -65,7 +66,7 @@ def test_a_command_loads_nothing_of_the_operator() -> None:
         "import sys; from rightpool.cli import commands, main, top\n"
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "[]"
 
 
@@ -78,7 +79,7 @@ def loaded_by(*words: str) -> set[str]:
         f"    main({list(words)!r})\n"
         "print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stderr == ""
     return set(done.stdout.split())
 
@@ -135,7 +136,7 @@ def ended(folder: Path, command: str, at_exit: str = "") -> tuple[int, str]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(folder)]))},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout + done.stderr
 

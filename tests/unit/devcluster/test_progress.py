@@ -6,6 +6,7 @@ import io
 import threading
 
 from devcluster.progress import Progress
+from tests.patience import PATIENCE
 
 
 class Heard(io.StringIO):
@@ -24,7 +25,7 @@ class Heard(io.StringIO):
 def test_what_takes_long_is_said_again_until_it_is_over() -> None:
     stream = Heard(3)
     with Progress(stream).during("building kubelet, 2 of 9", interval=0.01):
-        assert stream.enough.wait(60)
+        assert stream.enough.wait(PATIENCE)
     lines = stream.getvalue().splitlines()
     assert lines[0].endswith("] building kubelet, 2 of 9")
     assert all(line.endswith("] still building kubelet, 2 of 9") for line in lines[1:])

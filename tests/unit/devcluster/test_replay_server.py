@@ -11,6 +11,7 @@ import pytest
 
 from devcluster.replay.server import Sidecars, listen
 from rightpool import contract
+from tests.patience import PATIENCE
 from tests.unit.devcluster.replay_world import NOW, TOKEN, World, metrics_of, pod
 
 
@@ -26,7 +27,7 @@ class Served:
         return await asyncio.to_thread(self._ask, index, method, path, body, token)
 
     def _ask(self, index: int, method: str, path: str, body: str | None, token: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(f"127.9.0.{index + 1}", self.port, timeout=60)
+        connection = http.client.HTTPConnection(f"127.9.0.{index + 1}", self.port, timeout=PATIENCE)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
             connection.request(method, path, body, headers)
@@ -219,6 +220,6 @@ async def test_input_that_is_not_http_is_refused_and_closed(serve: Callable[...,
     served = await serve(pod(0))
     reader, writer = await asyncio.open_connection("127.9.0.1", served.port)
     writer.write(head)
-    answer = await asyncio.wait_for(reader.read(), 60)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE)
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
     writer.close()

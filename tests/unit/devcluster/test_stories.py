@@ -11,6 +11,7 @@ from demo.stage import Stage
 from demo.stories import STORIES, Say, Story, promise_text
 from devcluster.kubectl import Kubectl
 from rightpool.api.estimate import Estimate
+from tests.patience import PATIENCE
 
 PROMISED = Estimate(1000.0, 0.1)  # 880 to 1137
 
@@ -32,7 +33,7 @@ def test_a_story_says_whether_the_promise_was_kept(delivered: float, words: str)
 
 def test_a_story_waits_for_the_one_before_it_alone() -> None:
     """Also where that one fails, which is its result."""
-    reached, begun = threading.Barrier(2, timeout=120), list[str]()
+    reached, begun = threading.Barrier(2, timeout=PATIENCE), list[str]()
 
     def short(stage: Stage, say: Say) -> Job:
         begun.append("short")

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from devcluster.api import Api, ApiError
 from devcluster.watch import Watch
+from tests.patience import PATIENCE
 
 Body = dict[str, Any]
 
@@ -61,7 +62,7 @@ class Server:
             labelSelector="app=x",
         )
         self.watch.start()
-        assert self.over.wait(60)
+        assert self.over.wait(PATIENCE)
         return self
 
 

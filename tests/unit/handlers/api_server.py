@@ -20,6 +20,7 @@ from aiohttp import web
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.resources import LEASES, NAMESPACES
 from rightpool.runtime.observe.watched import watched
+from tests.patience import PATIENCE
 
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
@@ -62,7 +63,7 @@ class ApiServer:
         self.port = 0
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self._thread.start()
-        assert self._started.wait(30)
+        assert self._started.wait(PATIENCE)
 
     def kubeconfig(self, folder: Path) -> Path:
         path = folder / "kubeconfig"
@@ -79,7 +80,7 @@ class ApiServer:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
 
     def end_watches(self) -> None:
         """Every watch is cut off."""

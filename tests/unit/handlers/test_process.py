@@ -7,16 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE, eventually
 from tests.unit.handlers.api_server import ApiServer, Refusal, answers
 
-PATIENCE = 100.0
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -35,7 +34,7 @@ def start(server: ApiServer, tmp_path: Path) -> Iterator[Start]:
             variables = {
                 "RIGHTPOOL_IDENTITY": "me",
                 "RIGHTPOOL_LEASE_NAMESPACE": "n",
-                "RIGHTPOOL_LEASE_DURATION": "2",
+                "RIGHTPOOL_LEASE_DURATION": "30",  # held also where the process did not run for a while
                 "RIGHTPOOL_INTERVAL": "0.2",
                 "RIGHTPOOL_METRICS_PORT": "0",
                 "RIGHTPOOL_LIVENESS_PORT": "0",
@@ -55,13 +54,6 @@ def start(server: ApiServer, tmp_path: Path) -> Iterator[Start]:
             return process
 
         yield begin
-
-
-def eventually(check: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not check():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -22,9 +22,9 @@ from rightpool.runtime.loop import Planner
 from rightpool.runtime.observe import watches
 from rightpool.runtime.wiring import Operator
 from rightpool.settings import OperatorSettings
+from tests.patience import pauses
 from tests.unit.handlers.api_server import ApiServer, Refusal, Refuse, answers, group_entry
 
-PATIENCE = 100.0  # of a machine that is busy with other things
 WATCHED = 6
 
 
@@ -102,15 +102,14 @@ def run(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 async def eventually(check: Callable[[], Any], what: str) -> None:
-    deadline = asyncio.get_running_loop().time() + PATIENCE
-    while True:
+    for pause in pauses():
         result = check()
         if asyncio.iscoroutine(result):
             result = await result
         if result:
             return
-        assert asyncio.get_running_loop().time() < deadline, what
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(pause)
+    pytest.fail(what)
 
 
 def every_request(status: int, **headers: str) -> Refuse:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_labels import with_node_labels
 from tests.unit.hardware.machines import GPU_TAINT, aks, eks, gfd, gke, gke_tpu, karpenter
+from tests.yardstick import work_of
 
 CATALOG = load_catalog()
 
@@ -362,10 +362,9 @@ def test_ten_thousand_nodes_are_cheap() -> None:
     specs = {f"p{number}": spec(nodeSelector={"pool": f"p{number}"}) for number in range(40)}
     nodes = [node(f"n{number}", f"p{number % 50}") for number in range(10_000)]
     usage = {f"n{number}": number % 9 for number in range(10_000)}
-    started = time.process_time()
-    found = build(specs, nodes, usage=usage)
-    assert time.process_time() - started < 1.0
-    assert sum(pool.nodes for pool in found.pools.values()) == 8_000
+    found = []
+    assert work_of(lambda: found.append(build(specs, nodes, usage=usage))) < 65, "a second"
+    assert sum(pool.nodes for pool in found[0].pools.values()) == 8_000
 
 
 # --- labels that jobs select nodes by --------------------------------------------------------------------------------

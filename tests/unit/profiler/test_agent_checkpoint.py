@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from rightpool_agent import checkpoint_files
 from rightpool_agent.checkpoint_files import CheckpointFiles, matches
 
+from tests.yardstick import work_of
+
 
 def newest(root: Path, *patterns: str) -> tuple[float, int] | None:
     return CheckpointFiles(patterns).newest(str(root))
@@ -167,9 +169,8 @@ def test_no_name_is_an_error(name: str, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    began = time.process_time()
+    assert work_of(lambda: matches("*a" * 100 + "*b", "a" * 255)) < 65, "of a second"
     assert not matches("*a" * 100 + "*b", "a" * 255)
-    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.parametrize("patterns", [(), ("*.pt",)])

@@ -25,7 +25,7 @@ import torch.autograd.profiler
 sys.path.append(sys.argv[2])
 from rightpool_agent import torch_steps, torch_trace
 
-PATIENCE = 120.0
+PATIENCE = 900.0
 torch_trace._PASS_WITHIN = PATIENCE
 torch_steps._wrap_backward(sys.modules["torch.autograd"])
 torch_trace.install()

@@ -16,6 +16,7 @@ from rightpool import contract
 from rightpool_profiler import exposition
 from rightpool_profiler.report import RATIOS, Chip, Model
 from rightpool_profiler.state import State
+from tests.patience import PATIENCE
 from tests.unit.profiler.test_state import report
 from tests.unit.telemetry.sources.recordings import recorded
 from tools.chartdocs.metric_schema import schema
@@ -122,5 +123,7 @@ def test_promtool_finds_nothing_to_say() -> None:
     program = deps.find("promtool")
     if program is None:
         pytest.skip("promtool comes with the Debian package prometheus: python -m devcluster deps")
-    done = subprocess.run([program, "check", "metrics"], input=page(WHOLE), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [program, "check", "metrics"], input=page(WHOLE), capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -16,6 +16,7 @@ from rightpool import contract
 from rightpool_profiler.traces import collector, kineto, xspace
 from rightpool_profiler.traces.shares import shares
 from rightpool_profiler.traces.xspace import Event, Line, Plane
+from tests.patience import PATIENCE
 
 FIXTURES = Path(__file__).parent / "fixtures"
 COMPUTE, EXPOSED, OVERLAPPED, IDLE, MEMCPY = (
@@ -286,7 +287,7 @@ def test_a_trace_that_is_changed_while_it_is_read_ends_nothing(change: str, foun
         [sys.executable, "-c", _CHANGED.format(module="kineto", change=change), str(path)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")

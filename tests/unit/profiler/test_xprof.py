@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from rightpool import contract
+from tests.patience import PATIENCE
 
 from .test_xla_summary import FIXTURES, MARK, converted, span, xspace
 
@@ -23,7 +24,6 @@ RECORDED: Final[dict[str, dict[str, Any]]] = json.loads((FIXTURES / "xprof.json"
 _DOT: Final = "%dot.1 = f32[256,256]{1,0} dot(f32[256,256]{1,0} %a, f32[256,256]{1,0} %b)"
 _COPY: Final = "%copy.2 = f32[256,256]{1,0} copy(f32[256,256]{1,0} %dot.1)"
 _REDUCE: Final = "%all-reduce.3 = f32[256,256]{1,0} all-reduce(f32[256,256]{1,0} %copy.2)"
-_PATIENCE: Final = 120.0  # seconds
 
 
 def tpu() -> bytes:
@@ -118,7 +118,7 @@ def answers_of(folder: Path) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for tool, *options in _TOOLS:
         command = [COMMAND, tool, str(folder), *options]
-        answers |= json.loads(subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=True).stdout)
+        answers |= json.loads(subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True).stdout)
     return answers
 
 

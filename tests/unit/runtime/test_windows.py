@@ -18,6 +18,7 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.telemetry.reader import Target, TelemetryReading
+from tests.patience import PATIENCE
 from tests.unit.planning.jobs import changed
 
 INTERVAL = 10.0
@@ -43,14 +44,14 @@ class LateSource(Source):
         self.answers = Semaphore(0)
 
     def read(self, targets: Sequence[Target], now: float) -> TelemetryReading:
-        self.answers.acquire(timeout=60.0)
+        self.answers.acquire(timeout=PATIENCE)
         return super().read(targets, now - 8.0)
 
     def answer(self, windows: RevisionWindows) -> None:
         """The answer has arrived; the next cycle takes it."""
         self.answers.release()
         assert windows._reading is not None
-        windows._reading.result(60.0)
+        windows._reading.result(PATIENCE)
 
 
 class Watched:

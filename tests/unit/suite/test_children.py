@@ -9,6 +9,9 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from devcluster import locks
 from devcluster.processes import start_ticks
@@ -63,10 +66,22 @@ def test_a_hanging_command_is_interrupted(tmp_path: Path) -> None:
     assert log.read_text() == "torn down\n"
 
 
-def test_a_command_is_ended_after_its_time_limit(tmp_path: Path) -> None:
+def test_a_command_that_says_nothing_is_ended(tmp_path: Path) -> None:
     end, status, _ = children.run(python("import time; time.sleep(600)"), tmp_path / "log", seconds=0.0, grace=SECONDS)
-    assert end is End.TOO_LONG
+    assert end is End.SILENT
     assert status != 0
+
+
+def test_a_command_that_goes_on_to_say_something_may_take_any_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each dot nearly as long as the limit, on a clock of dots. They are in the log at once."""
+    log = tmp_path / "log"
+    clock = SimpleNamespace(monotonic=lambda: 0.9 * SECONDS * log.stat().st_size, sleep=time.sleep)
+    monkeypatch.setattr(children, "time", clock)
+    program = "import time\nfor _ in range(10):\n    time.sleep(0.2)\n    print('.', end='')"
+    assert children.run(python(program), log, seconds=SECONDS).how is End.BY_ITSELF
+    assert log.read_text() == 10 * "."
 
 
 def test_a_command_that_ignores_interrupts_is_killed_with_its_children(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_one_that_hangs_is_ended_and_cleaned_up_after(tmp_path: Path) -> None:
     cleanup = (touch(mark), says("cleaning up"))
     hanging = Part("hanging", (python("import time; time.sleep(600)"),), cleanup=cleanup, seconds=0.5)
     ran = Ran(tmp_path, Lane((hanging, Part("next", (says(""),)))))
-    assert (ran["hanging"].failed, ran["hanging"].note) == (1, "not finished within 0.5 s")
+    assert (ran["hanging"].failed, ran["hanging"].note) == (1, "nothing was said for 0.5 s")
     assert mark.exists()
     assert "cleaning up" not in (tmp_path / "logs" / "hanging.log").read_text()
     assert ran["next"].ok

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -98,11 +97,3 @@ def raw_server(talk: Callable[[socket.socket, threading.Event], None]) -> Iterat
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
-    """Waits until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} seconds"
-        time.sleep(0.1)

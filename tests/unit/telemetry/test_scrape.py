@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
@@ -12,6 +11,7 @@ from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.telemetry.reader import Target, TelemetryReading
 from rightpool.telemetry.scrape import ScrapeReader
+from tests.patience import PATIENCE, eventually
 from tests.unit.telemetry.pages import Page, free_port, serving
 
 KEY = RevisionKey("ml", "bert", 2)
@@ -30,7 +30,7 @@ class Clock:
 class Fleet:
     """Pods 127.0.0.2, .3, … of one Revision, and a source that reads them."""
 
-    def __init__(self, stack: ExitStack, timeout: float = 5.0, budget: float = 60.0) -> None:
+    def __init__(self, stack: ExitStack, timeout: float = PATIENCE, budget: float = PATIENCE) -> None:
         self.clock = Clock()
         self.port = free_port()
         self.stack = stack
@@ -210,15 +210,27 @@ def test_a_pod_replaced_under_its_name_has_no_past(fleet: Fleet) -> None:
     assert Field.SAMPLES_PER_SECOND not in fleet.read().samples[KEY].values
 
 
-def test_failed_pods_are_reported_and_the_others_are_read(fleet: Fleet) -> None:
-    fleet.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
-    fleet.pod(None)
-    fleet.pod("<html>\n")
-    slow = fleet.pod("")
-    slow.answer = lambda _: (slow.wait(120), "rightpool_samples_total 1\n")[1]
-    fleet.pods.append(("not-yet", ""))
-    reading = fleet.read()
-    assert reading.up
+@pytest.fixture
+def impatient() -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        yield Fleet(stack, timeout=2.0)
+
+
+def test_failed_pods_are_reported_and_the_others_are_read(impatient: Fleet) -> None:
+    impatient.pod('rightpool_chip_busy_ratio{chip="0"} 0.5\n')
+    impatient.pod(None)
+    impatient.pod("<html>\n")
+    slow = impatient.pod("")
+    slow.answer = lambda _: (slow.wait(PATIENCE), "rightpool_samples_total 1\n")[1]
+    impatient.pods.append(("not-yet", ""))
+
+    def others() -> TelemetryReading | None:
+        """Where the machine is busy, one of them may take too long as well."""
+        reading = impatient.read()
+        return reading if KEY in reading.samples else None
+
+    reading = eventually(others)
+    assert reading is not None and reading.up
     assert reading.samples[KEY].values[Field.PODS] == 1
     assert reading.samples[KEY].values[Field.CHIP_BUSY] == 0.5
     failures = sorted(reading.failures)
@@ -257,22 +269,24 @@ def test_derived_fields_are_marked_and_invalid_values_are_missing(fleet: Fleet) 
 
 def test_a_reading_ends_with_its_budget_and_reaches_the_others_next_time() -> None:
     with ExitStack() as stack:
-        fleet = Fleet(stack, budget=0.3)
+        fleet, seconds = Fleet(stack, budget=0.3), [0.2]
         for _ in range(40):
             page = fleet.pod("rightpool_steps_total 1\n")
-            page.answer = lambda _, page=page: (page.wait(0.2), "rightpool_steps_total 1\n")[1]  # type: ignore[misc]
+            page.answer = lambda _, page=page: (page.wait(seconds[0]), "rightpool_steps_total 1\n")[1]  # type: ignore[misc]
         reading = fleet.read()
         assert any("were not read within" in failure for failure in reading.failures)
-        deadline = time.monotonic() + 120
-        while len({pod.name for pod in fleet.source._last}) < 40:
-            assert time.monotonic() < deadline
+        seconds[0] = 0.0  # so that a busy machine gets some answers in the time of each reading
+
+        def all_were_read() -> bool:
             fleet.clock.now += 10
-            time.sleep(0.3)
             fleet.read()
+            return len({pod.name for pod in fleet.source._last}) == 40
+
+        eventually(all_were_read)
 
 
 def test_a_thousand_silent_pods_are_one_fact() -> None:
-    source = ScrapeReader(port=free_port(), timeout=5.0, budget=60.0)
+    source = ScrapeReader(port=free_port(), timeout=60.0, budget=PATIENCE)
     pods = tuple((f"pod-{number}", f"127.0.1.{number % 250 + 1}") for number in range(100))
     reading = source.read([Target(KEY, pods, 10.0)], 0.0)
     source.close()

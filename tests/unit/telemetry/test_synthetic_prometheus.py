@@ -11,6 +11,7 @@ from benchmarks.synthetic_prometheus import FleetSeries, server
 from rightpool.profiles.sample import Field
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
+from tests.patience import PATIENCE
 
 JOBS = synthetic_jobs(5)
 
@@ -24,7 +25,7 @@ def series() -> FleetSeries:
 def reader(series: FleetSeries) -> Iterator[PrometheusReader]:
     with server(0, series) as serving:
         threading.Thread(target=serving.serve_forever, daemon=True).start()
-        yield PrometheusReader(f"http://127.0.0.1:{serving.server_port}", timeout=10.0, budget=30.0)
+        yield PrometheusReader(f"http://127.0.0.1:{serving.server_port}", timeout=PATIENCE, budget=PATIENCE)
         serving.shutdown()
 
 

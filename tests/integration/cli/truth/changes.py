@@ -12,7 +12,7 @@ from tests.integration.cli.truth.scene import Scene
 from tests.integration.cli.truth.statements import Statements
 from tests.integration.cli.truth.states import FAILURE, moment
 from tests.integration.faults.fleet import new_image
-from tests.integration.runtime.harness import eventually
+from tests.patience import eventually
 
 MOST_OF_A_QUIET_JOB, MOST_OF_A_MOVE = 3, 5
 DAYS = 30 * 86_400.0
@@ -45,7 +45,7 @@ def of_targets(scene: Scene) -> Statements:
         yield Statement(f"Events of {name}: once", found, found["Warning", reason] == 1)
         yield Statement(f"Events of {name}: is not met", found, not found["Normal", "TargetsHold"])
     scene.fleet.edit("late", lambda spec: spec["targets"].update(deadline=moment(DAYS)))
-    eventually(lambda: events_of(scene, "late")["Normal", "TargetsHold"], what="late is met again")
+    eventually(lambda: events_of(scene, "late")["Normal", "TargetsHold"], "late is met again")
     found = events_of(scene, "late")
     yield Statement("Events of late: met again", found, found["Normal", "TargetsHold"] == 1)
     yield Statement("Events of late: missed once", found, found["Warning", "DeadlineMissed"] == 1)
@@ -54,10 +54,11 @@ def of_targets(scene: Scene) -> Statements:
 def of_a_spent_budget(scene: Scene) -> Statements:
     """budgetAction Suspend saves first, and says so once."""
     scene.fleet.edit("spender", lambda spec: spec["targets"].update(budget="1", budgetAction="Suspend"))
-    eventually(lambda: scene.fleet.condition("spender", "Placed").get("reason") == "BudgetExceeded", what="it stops")
-    eventually(lambda: not scene.fleet.revisions_alive("spender"), what="its pods end")
+    eventually(lambda: scene.fleet.condition("spender", "Placed").get("reason") == "BudgetExceeded", "it stops")
+    eventually(lambda: not scene.fleet.revisions_alive("spender"), "its pods end")
     message = scene.fleet.condition("spender", "Placed")["message"]
     yield Statement("spender: after a save", message, "its last save was" in message)
+    eventually(lambda: events_of(scene, "spender")["Warning", "BudgetExceeded"], "its Event")
     found = events_of(scene, "spender")
     yield Statement("Events of spender: exceeded", found, found["Warning", "BudgetExceeded"] >= 1)
     yield Statement("Events of spender: a save", found, not {reason for _, reason in found} & {"SaveFailed"})
@@ -71,12 +72,10 @@ def of_a_wrong_approval(scene: Scene) -> Statements:
     body = {"metadata": {"annotations": {ANNOTATION_APPROVE: "d-99-nowhere"}}}
     path = f"/apis/rightpool.dev/v1alpha1/namespaces/{scene.fleet.namespace}/profiledjobs/advised"
     scene.fleet.client.request("PATCH", path, body=body, content="application/merge-patch+json")
-    eventually(
-        lambda: scene.fleet.condition("advised", "Migrating").get("reason") == "ApprovalUnknown", what="an answer"
-    )
+    eventually(lambda: scene.fleet.condition("advised", "Migrating").get("reason") == "ApprovalUnknown", "an answer")
     message = scene.fleet.condition("advised", "Migrating")["message"]
     yield Statement("advised: which approval", message, "d-99-nowhere" in message)
-    eventually(lambda: events_of(scene, "advised")["Warning", "ApprovalUnknown"], what="its Event")
+    eventually(lambda: events_of(scene, "advised")["Warning", "ApprovalUnknown"], "its Event")
     found = events_of(scene, "advised")
     yield Statement("Events of advised: a wrong approval", found, found["Warning", "ApprovalUnknown"] == 1)
     where = scene.fleet.status("advised")["placement"]["revision"]
@@ -94,13 +93,13 @@ def of_edits(scene: Scene) -> Statements:
 
     scene.fleet.edit("holder", ask_for_more)
     generation = scene.fleet.job("holder")["metadata"]["generation"]
-    eventually(lambda: scene.fleet.status("holder").get("observedGeneration") == generation, what="the edit is seen")
+    eventually(lambda: scene.fleet.status("holder").get("observedGeneration") == generation, "the edit is seen")
     yield Statement("holder: the revision", "", scene.fleet.status("holder")["placement"]["revision"] == 1)
     still = {pod["metadata"]["uid"] for pod in scene.fleet.pods("holder")}
     yield Statement("holder: its pods", still, still == pods)
 
     scene.fleet.edit("saving", new_image)
-    eventually(lambda: scene.fleet.status("saving").get("history"), what="the move is given up")
+    eventually(lambda: scene.fleet.status("saving").get("history"), "the move is given up")
     (entry, *_) = scene.fleet.status("saving")["history"]
     yield Statement("saving: the outcome", entry["outcome"], entry["outcome"] == "Superseded")
     yield Statement("saving: nothing is proven", entry, "realised" not in entry)

@@ -17,7 +17,8 @@ from tests.integration.cli.truth.asking import Asker
 from tests.integration.cli.truth.machines import SPECS, Body
 from tests.integration.cli.truth.states import KnownFleet, retried
 from tests.integration.faults.fleet import SIMULATION_MAP
-from tests.integration.runtime.harness import Fleet, OperatorProcess, eventually
+from tests.integration.runtime.harness import Fleet, OperatorProcess
+from tests.patience import eventually
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 POLICY: Body = {"minRunTime": "1s", "maxConcurrentMigrations": 100, "maxMovesPerHour": 1000}
@@ -48,7 +49,7 @@ def known_scene(kubeconfig: Path, client: ClusterClient, folder: Path) -> Iterat
         faults(stack, client)
         for namespace in (watched, unwatched):
             made(stack, client, NAMESPACES, {"metadata": {"name": namespace}})
-        eventually(lambda: ready(client), what="the nodes are ready")
+        eventually(lambda: ready(client), "the nodes are ready")
         fleet, elsewhere = KnownFleet(client, watched), Fleet(client, unwatched)
         fleet.begin()
         operator = OperatorProcess(kubeconfig, watched, folder, "a")

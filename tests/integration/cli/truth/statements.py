@@ -17,8 +17,8 @@ from tests.integration.cli.truth import machines
 from tests.integration.cli.truth.asking import Statement, table_of, words_of
 from tests.integration.cli.truth.machines import A10G, A100, CLASH, CORDONED, FULL, OWN, PRICES, Body, published_rate
 from tests.integration.cli.truth.scene import Scene
-from tests.integration.cli.truth.states import BUDGET, IMAGE_ERROR, OLD_SECONDS, TYPO, UNWATCHED, WATCHED, Known
-from tests.integration.runtime.harness import eventually
+from tests.integration.cli.truth.states import BUDGET, IMAGE_ERROR, TYPO, UNWATCHED, WATCHED, Known
+from tests.patience import eventually
 
 Statements = Iterator[Statement]
 
@@ -109,34 +109,42 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "never": ("spec.suspend is true", "starts on"),
     "done": ("the child Job succeeded", "Could be"),
     "failed": ("Report", "Could be"),
-    "late": ("the deadline passed 2.0 h ago", "Targets hold"),
+    "late": ("the deadline passed {hours:.1f} h ago", "Targets hold"),
     "intime": ("Targets hold", "do not hold"),
     "risk": ("Targets do not hold (DeadlineAtRisk)", "the deadline passed"),
     "spender": ("Targets do not hold (BudgetAtRisk)", "Targets hold"),
+    "unseen": ("no operator has looked at the job", "starts on"),
     "foreign": ("this operator does not touch the job", "starts on"),
     "last": ("Finishing", "starts on"),
-    "old": (f"measured {OLD_SECONDS / 3600:.1f} h ago", "does the operator run"),
+    "old": ("measured {hours:.1f} h ago", "does the operator run"),
 }
 
 
-def of_unseen(scene: Scene) -> tuple[str, str]:
-    """Of a job that no operator looks at: from a minute on it is not taken for a new one any more."""
-    born = datetime.fromisoformat(scene.elsewhere.job("unseen")["metadata"]["creationTimestamp"])
-    if datetime.now(UTC) - born > timedelta(minutes=1, seconds=5):
-        return "no operator has looked at the job", "starts on"
-    return "nothing yet", "not managed"
+def hours_since(scene: Scene, name: str) -> float:
+    """Since the deadline of `late`, or the measurement of `old`."""
+    if name == "late":
+        then = scene.fleet.job(name)["spec"]["targets"]["deadline"]
+    else:
+        then = scene.elsewhere.status(name)["profile"]["measuredAt"]
+    return (datetime.now(UTC) - datetime.fromisoformat(then)).total_seconds() / 3600.0
 
 
 def of_explain(scene: Scene) -> Statements:
+    born = datetime.fromisoformat(scene.elsewhere.job("unseen")["metadata"]["creationTimestamp"])
+    # From a minute on it is not taken for a new one any more.
+    eventually(lambda: datetime.now(UTC) - born > timedelta(minutes=1, seconds=5), "unseen is no new job")
     for asker, jobs in ((scene.user, WATCHED), (scene.other, UNWATCHED)):
         listed = {item["name"]: item for item in asker.document("explain")["items"]}
         for name, known in jobs.items():
+            hours = [hours_since(scene, name)] if name in ("late", "old") else []
             text = asker.text("explain", name)
             first = text.splitlines()[0]
             yield Statement(f"explain {name}: state", first, first == f"{asker.namespace}/{name}: {known.state}")
             yield Statement(f"explain: state of {name}", listed[name], listed[name]["state"] == known.state)
-            has, has_not = EXPLAINED.get(name) or of_unseen(scene)
-            yield Statement(f"explain {name}: {has}", text, has in " ".join(text.split()))
+            has, has_not = EXPLAINED[name]
+            # It was asked between these two moments.
+            right = {has.format(hours=age) for age in (hours[0], hours_since(scene, name))} if hours else {has}
+            yield Statement(f"explain {name}: {has}", text, any(words in " ".join(text.split()) for words in right))
             yield Statement(f"explain {name}: not {has_not}", text, has_not not in " ".join(text.split()))
             runs = f"Runs on\n  placement    {known.chips} chip" in text
             yield Statement(f"explain {name}: runs on {known.chips} chips", text, runs == bool(known.chips))
@@ -258,7 +266,7 @@ CONDITIONS: dict[str, tuple[str, str, str]] = {
     "saving": ("Migrating", "Moving", f"1 chip of {A100} → 1 chip of {A10G}, Checkpointing"),
     "proving": ("Verified", "VerificationPending", "WarmingUp"),
     "moved": ("Verified", "Delivered", "better than before"),
-    "warming": ("Profiled", "WarmingUp", "the window of 10 min is not full yet"),
+    "warming": ("Profiled", "WarmingUp", "the window of 60 min is not full yet"),
     "late": ("TargetsMet", "DeadlineMissed", "the deadline was"),
     "risk": ("TargetsMet", "DeadlineAtRisk", "missed with a probability of 100%"),
     "spender": ("TargetsMet", "BudgetAtRisk", "of the budget are left"),
@@ -343,8 +351,8 @@ def of_approval(scene: Scene) -> Statements:
         answer,
         answer == f"approved {recommended['id']}: {scene.user.namespace}/advised goes to 1 chip of {A10G}\n",
     )
-    eventually(lambda: (scene.fleet.status("advised").get("placement") or {}).get("pool") == A10G, what="it is moved")
-    eventually(lambda: scene.fleet.running("advised", "advised-r2"), what="it runs there")
+    eventually(lambda: (scene.fleet.status("advised").get("placement") or {}).get("pool") == A10G, "it is moved")
+    eventually(lambda: scene.fleet.running("advised", "advised-r2"), "it runs there")
     (line,) = [line for line in scene.user.document("top")["jobs"] if line["name"] == "advised"]
     yield Statement("top advised: pool", line["pool"], line["pool"] == A10G)
     yield Statement("top advised: $/h", line["costPerHour"], near(line["costPerHour"], PRICES[A10G]))

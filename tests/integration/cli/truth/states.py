@@ -23,12 +23,14 @@ from tests.integration.cli.truth.machines import (
     Body,
     published_rate,
 )
-from tests.integration.runtime.harness import Fleet, eventually
+from tests.integration.runtime.harness import Fleet
+from tests.patience import eventually
 
-WINDOW: Final = "6s"
+WINDOW: Final = "10s"
 OUTPUT: Final = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
 IMAGE_ERROR: Final = "image example.com/trainer:1 is not there"
-BUDGET: Final = 1000.0
+BUDGET: Final = 100_000.0
+"""Of a job that spends a dollar a second: more than it spends until it is asked about, less than its work costs."""
 DAY_SAMPLES: Final = 10**9
 """Work of days on any pool here."""
 TYPO: Final = "comand"
@@ -131,7 +133,8 @@ class KnownFleet(Fleet):
                 "job": {"chipsPerReplica": chips, "replicas": 1, **more.pop("job", {})},
                 "elasticity": {"minChips": chips, "maxChips": chips},
                 "placement": {"pools": {"allow": list(pools)}},
-                "checkpoint": {"mode": "Signal", "timeout": "10m"},
+                # `saving` saves for as long as all others are looked at.
+                "checkpoint": {"mode": "Signal", "timeout": "2h"},
                 "profiling": {"interval": "1s", "window": more.pop("window", WINDOW)},
                 "adaptation": {"mode": more.pop("mode", "Auto"), "cooldown": "1h"},
                 **more,
@@ -150,7 +153,7 @@ class KnownFleet(Fleet):
         self.train("saving", pools=better, play={"checkpoint-delay": "never"})
         self.train("proving", pools=(A100, SILENT))
         self.train("moved", pools=better)
-        self.train("warming", window="10m")
+        self.train("warming", window="1h")
         self.train("crash", play={"start-delay": "1h"})
         self.train("image", play={"image-pull-error": IMAGE_ERROR})
         self.train("typo", container={TYPO: ["python"]})
@@ -167,12 +170,12 @@ class KnownFleet(Fleet):
     def settle(self) -> None:
         """Wait until every job is in its state."""
         self._report_failure("crash", 1, OUTPUT)
-        eventually(lambda: self.running("holder", "holder-r1"), what="holder runs")
+        eventually(lambda: self.running("holder", "holder-r1"), "holder runs")
         self.train("crowded", 4, (FULL,))
-        eventually(lambda: self.running("asleep", "asleep-r1"), what="asleep runs")
+        eventually(lambda: self.running("asleep", "asleep-r1"), "asleep runs")
         self.edit("asleep", lambda spec: spec.update(suspend=True))
         for name, known in WATCHED.items():
-            eventually(lambda name=name, known=known: self._is(name, known), what=f"{name} is {known}")  # type: ignore[misc]
+            eventually(lambda name=name, known=known: self._is(name, known), f"{name} is {known}")  # type: ignore[misc]
 
     def _is(self, name: str, known: Known) -> bool:
         """Whether the cluster shows the state: the child, its pods, and the words of the operator's state machine."""
@@ -226,7 +229,7 @@ class KnownFleet(Fleet):
                 return True
             return False
 
-        eventually(go, what=f"{name} fails")
+        eventually(go, f"{name} fails")
 
     def write_unwatched(self, elsewhere: Fleet) -> None:
         """Create every job of UNWATCHED."""

@@ -19,12 +19,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cli.ui.server import Pages, application
 from rightpool.cluster.resources import PROFILED_JOBS
+from tests.patience import PATIENCE
 from tests.unit.cli.cluster import FakeClient, job, running_status
 from tests.unit.cli.ui.pages import abandoned, fleet, pages_of, stories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Pages are waited for by condition; this only ends a run that hangs.
-MILLISECONDS = 240_000
+MILLISECONDS = 1000 * PATIENCE
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
@@ -90,7 +91,7 @@ def served(browser: Browser, client: FakeClient, pages: Pages, colours: str) -> 
         page.on("request", lambda asked: found.asked.append(asked.url))
         yield found
     server.should_exit = True
-    thread.join(60)
+    thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)

@@ -27,6 +27,7 @@ from rightpool.cluster.errors import Forbidden, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS, NODES, PODS, PROFILED_JOBS
 from rightpool.planning.job import JobKey
 from rightpool.reporting.stored_job import read_job
+from tests.patience import PATIENCE
 from tests.unit.cli.cluster import NOW, FakeClient, condition, job, moment, printed, running_status, view_of
 from tests.unit.cli.ui.pages import HOME, abandoned, browser_of, decision, event, fleet, pages_of
 
@@ -392,7 +393,7 @@ def test_what_is_old_is_shown_while_it_is_read_again() -> None:
     def read() -> Iterator[str]:
         yield "old"
         began.set()
-        go.wait(60)
+        go.wait(PATIENCE)
         yield "new"
 
     reads = read()
@@ -400,7 +401,7 @@ def test_what_is_old_is_shown_while_it_is_read_again() -> None:
     assert kept.latest().value == "old"
     now = 10.0
     assert kept.latest().value == "old", "nobody waits"
-    assert began.wait(60)
+    assert began.wait(PATIENCE)
     assert kept.latest().value == "old", "nor is it read twice at once"
     go.set()
     while kept.latest().value == "old":
@@ -433,7 +434,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         "except CliError as error: print(error)\n"
         "print([name for name in ('jinja2', 'starlette', 'uvicorn') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
     printed, loaded = done.stdout.splitlines()
     assert printed.startswith("uvicorn is not installed, which the page needs: pip install 'rightpool[ui]'")
     assert loaded == "[]", "the other commands pay nothing for it"
@@ -442,5 +443,5 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 def test_it_listens_on_this_machine_alone() -> None:
     with command._listening(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
-        socket.create_connection(listener.getsockname(), timeout=60).close()
+        socket.create_connection(listener.getsockname(), timeout=PATIENCE).close()
     assert f"http://{command.HOST}:{command.PORT}" == HOME

@@ -18,6 +18,7 @@ from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.sources import registry
 from rightpool.telemetry.sources.exporter import Exporter
+from tests.patience import PATIENCE
 from tests.unit.telemetry.pages import Page, serving
 from tests.unit.telemetry.sources.acme import ACME, FIELDS
 from tests.unit.telemetry.sources.recordings import RECORDED, VENDORS, recorded
@@ -55,7 +56,7 @@ def prometheus(*pages: str, sidecar: dict[str, float] | None = None) -> Callable
 
 def read(answer: Callable[[str], str]) -> Sample | None:
     with serving(Page(answer)) as url:
-        reader = PrometheusReader(url)
+        reader = PrometheusReader(url, timeout=PATIENCE, budget=PATIENCE)
         reading = reader.read([TARGET], SCRAPED)
         reader.close()
     assert reading.failures == ()
