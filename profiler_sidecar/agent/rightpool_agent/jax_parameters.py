@@ -11,13 +11,16 @@ GAN, the first one's momentum acts on both. It does so by these new parameters a
 were the old ones.
 
 Nothing is told where that is not clear: where a state of another kind (of a recurrent network, of an environment)
-comes back, and where gradients are made in another function. An error of each row that is made from its reward looks
-like a parameter in here: `jax_handover` compares what is told with what the step is given again.
+comes back, where gradients are made in another function, and where the step keeps a matrix with as many rows as it has
+parameters. An error of each row that is made from its reward looks like a parameter in here: `jax_handover` compares
+what is told with what the step is given again. Single numbers are not counted beside arrays: a temperature that is
+learned acts like a learning rate.
 """
 
 from __future__ import annotations
 
 import collections
+import math
 from typing import Any
 
 from . import jax_traits, jaxprs
@@ -26,6 +29,7 @@ _MAX_EQUATIONS = 150_000  # in three walks at most
 _MAX_IN_BRANCHES = 30_000  # looked at once more for each branch around them
 _MAX_ROUNDS = 8  # through the body of a loop, until what depends on what is known
 _MANY = 4  # arrays that an optimizer's state may change beside its own
+_STATES = 3  # arrays like a parameter: itself, and two of an optimizer
 _SHARE = 0.5  # or this part of what the array changes that changes most
 
 # Primitives whose results do not take the place of what goes in, element by element, though shapes may be the same.
@@ -166,7 +170,9 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Pa
     own = {index: sources for index, (_, sources) in _pairs(leaves, changed, wide).items()}
     if len(leaves) == len(own) == 1 and not most:
         return Parameters(leaves)  # there is nothing else
-    found = wide.intersection(own)
+    if _knows_curvature(leaves):
+        return None
+    found = {one for one in wide.intersection(own) if jaxprs.shape(leaves[one])}
     among = sum(1 << one for one in found)
     targets = {one for one in found if _is_target(one, own, among)}
     found -= targets
@@ -184,6 +190,14 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Pa
     if any(jaxprs.shape(leaves[one]) and alike[one] for one in found) or any(len(alike[one]) > 1 for one in targets):
         return None  # momentum goes into gradients, as where one function makes several updates of the same arrays
     return Parameters([leaves[index] for index in sorted(found)]) if found else None
+
+
+def _knows_curvature(leaves: list[Any]) -> bool:
+    """Whether one of them may be a matrix of how all the others act together, as of BFGS, CMA-ES or a natural
+    gradient."""
+    sizes = [jaxprs.elements(one) for one in leaves]
+    squares = [size for one, size in zip(leaves, sizes) if jaxprs.shape(one) == (math.isqrt(size),) * 2]
+    return any(0 < sum(sizes) - size <= _STATES * math.isqrt(size) for size in squares)
 
 
 def _beside(changed: Changed, width: int) -> list[int]:
