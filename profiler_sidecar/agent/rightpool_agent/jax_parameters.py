@@ -133,7 +133,7 @@ def sometimes(closed: Any, parameters: Parameters) -> bool:
     ways = _idle(jaxprs.opened(closed), parameters.kinds, budget)
     if not ways:
         return False
-    always = trained(closed, ways=ways, budget=budget)
+    always = trained(closed, ways=ways)
     return always is None or not always.kinds & parameters.kinds
 
 
@@ -141,7 +141,6 @@ def _idle(jaxpr: Any, kinds: Kinds, budget: jaxprs.Budget) -> Ways:
     """The branches that train no arrays of these kinds, where others of the same equation do."""
     found: Ways = {}
     for equation in jaxpr.eqns:
-        budget.take()
         for inner in jaxprs.inside(equation):
             found.update(_idle(inner, kinds, budget))
         branches = equation.params.get("branches", ())

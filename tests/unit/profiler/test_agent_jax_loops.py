@@ -280,6 +280,11 @@ def test_many_branches_are_little_work(budgets: list[Counted]) -> None:
     assert whole < branches < 4 * whole
 
 
+def test_what_is_in_no_branch_is_not_counted_as_if_it_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_parameters, "_MAX_IN_BRANCHES", 1)
+    assert found(through_time, [NET], [CELL], jnp.ones((STEPS, MOMENTS, ROWS, 3))).steps == STEPS
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_branches_of_branches_that_all_learn_make_a_step_in_each_turn(depth: int) -> None:
     assert found(learns_in_branches_of_branches(depth), FLAT, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
