@@ -11,20 +11,25 @@ GAN, the first one's momentum acts on both. It does so by these new parameters a
 were the old ones.
 
 Nothing is told where that is not clear: where a state of another kind (of a recurrent network, of an environment)
-comes back, and where gradients are made in another function. An error of each row that is made from its reward looks
-like a parameter in here: `jax_handover` compares what is told with what the step is given again.
+comes back, where gradients are made in another function, and where the step keeps a matrix with as many rows as it has
+parameters. An error of each row that is made from its reward looks like a parameter in here: `jax_handover` compares
+what is told with what the step is given again. Single numbers are not counted beside arrays: a temperature that is
+learned acts like a learning rate.
 """
 
 from __future__ import annotations
 
 import collections
+import math
 from typing import Any
 
 from . import jax_traits, jaxprs
 
-_MAX_EQUATIONS = 50_000
+_MAX_EQUATIONS = 150_000  # in three walks at most
+_MAX_IN_BRANCHES = 30_000  # looked at once more for each branch around them
 _MAX_ROUNDS = 8  # through the body of a loop, until what depends on what is known
 _MANY = 4  # arrays that an optimizer's state may change beside its own
+_STATES = 3  # arrays like a parameter: itself, and two of an optimizer
 _SHARE = 0.5  # or this part of what the array changes that changes most
 
 # Primitives whose results do not take the place of what goes in, element by element, though shapes may be the same.
@@ -84,11 +89,16 @@ class Parameters:
 
 
 def trained(
-    closed: Any, outside: bool = False, without: frozenset[Any] = frozenset(), ways: Ways | None = None
+    closed: Any,
+    outside: bool = False,
+    without: frozenset[Any] = frozenset(),
+    ways: Ways | None = None,
+    budget: jaxprs.Budget | None = None,
 ) -> Parameters | None:
     """The parameters among what goes into this step, or into the body of a loop of steps; None if that is not clear.
     outside: only those that no loop in it trains. without: arguments that are none of them. ways: those that it takes
     of several. Raises whatever an unknown form of it leads to."""
+    budget = budget or jaxprs.Budget(_MAX_EQUATIONS)
     jaxpr = jaxprs.opened(closed)
     kinds = {jaxprs.kind(var) for var in jaxpr.outvars}
     leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds and var not in without]
@@ -99,51 +109,57 @@ def trained(
         ends = zip(jaxpr.outvars, walk.through(jaxpr, given, instead))
         return [(var, made) for var, made in ends if _is_float(var) and not jaxprs.is_literal(var) and var not in bits]
 
-    walk = _Walk(ways)
+    walk = _Walk(budget, ways)
     found = changed({}, walk)
     beside = _beside(found, len(leaves))
     wide = _wide(beside)
     renewed = {var: index for index, (var, _) in _pairs(leaves, found, wide).items() if index in wide}
     if _used(jaxpr, set(renewed)):
         # Not passed on, new values show what is used for gradients itself: state of the optimizer is not.
-        alone = changed(dict.fromkeys(renewed, _NONE), _Walk(ways))
+        alone = changed(dict.fromkeys(renewed, _NONE), _Walk(budget, ways))
         direct = {index for index, n in enumerate(_beside(alone, len(leaves))) if n}
         pairs = _pairs(leaves, found, direct)
         instead = {pairs[one][0]: (1 << one, 1 << one) for one in wide & direct if one in pairs}
-        wide &= _wide(_beside(changed(instead, _Walk(ways)), len(leaves)))
+        wide &= _wide(_beside(changed(instead, _Walk(budget, ways)), len(leaves)))
     if not outside and _trained_in_loop(leaves, found, {one for one in wide if walk.carried >> one & 1}, wide):
         return None
     return _judge(leaves, found, wide, max(beside, default=0))
 
 
 def sometimes(closed: Any, parameters: Parameters) -> bool:
-    """Whether this step trains nothing in some of its turns: all of it in one branch of several."""
-    ways = _idle(jaxprs.opened(closed), parameters.kinds)
+    """Whether this step trains nothing in some of its turns: all of it in one branch of several. Raises OverflowError
+    where its branches hold too much to tell: each is looked at by itself, and again in those around it."""
+    budget = jaxprs.Budget(_MAX_IN_BRANCHES)
+    ways = _idle(jaxprs.opened(closed), parameters.kinds, budget)
     if not ways:
         return False
     always = trained(closed, ways=ways)
     return always is None or not always.kinds & parameters.kinds
 
 
-def _idle(jaxpr: Any, kinds: Kinds) -> Ways:
+def _idle(jaxpr: Any, kinds: Kinds, budget: jaxprs.Budget) -> Ways:
     """The branches that train no arrays of these kinds, where others of the same equation do."""
     found: Ways = {}
     for equation in jaxpr.eqns:
         for inner in jaxprs.inside(equation):
-            found.update(_idle(inner, kinds))
+            found.update(_idle(inner, kinds, budget))
         branches = equation.params.get("branches", ())
-        idle = [branch for branch in branches if not _learns(branch, kinds)]
+        idle = [branch for branch in branches if not _learns(branch, kinds, budget)]
         if 0 < len(idle) < len(branches):
             found[id(equation)] = idle
     return found
 
 
-def _learns(branch: Any, kinds: Kinds) -> bool:
+def _learns(branch: Any, kinds: Kinds, budget: jaxprs.Budget) -> bool:
     """Whether it makes gradients of arrays of these kinds and applies them."""
-    try:
-        found = trained(branch) if jax_traits.products(branch)[0] else None
-    except Exception:
+    if not any(jaxprs.kind(var) in kinds for var in jaxprs.opened(branch).outvars):
         return False
+    try:
+        found = trained(branch, budget=budget) if jax_traits.products(branch, budget)[0] else None
+    except Exception:
+        found = None
+    if budget.left <= 0:
+        raise OverflowError
     return found is not None and not found.kinds - kinds
 
 
@@ -153,7 +169,9 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Pa
     own = {index: sources for index, (_, sources) in _pairs(leaves, changed, wide).items()}
     if len(leaves) == len(own) == 1 and not most:
         return Parameters(leaves)  # there is nothing else
-    found = wide.intersection(own)
+    if _knows_curvature(leaves):
+        return None
+    found = {one for one in wide.intersection(own) if jaxprs.shape(leaves[one])}
     among = sum(1 << one for one in found)
     targets = {one for one in found if _is_target(one, own, among)}
     found -= targets
@@ -171,6 +189,14 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Pa
     if any(jaxprs.shape(leaves[one]) and alike[one] for one in found) or any(len(alike[one]) > 1 for one in targets):
         return None  # momentum goes into gradients, as where one function makes several updates of the same arrays
     return Parameters([leaves[index] for index in sorted(found)]) if found else None
+
+
+def _knows_curvature(leaves: list[Any]) -> bool:
+    """Whether one of them may be a matrix of how all the others act together, as of BFGS, CMA-ES or a natural
+    gradient."""
+    sizes = [jaxprs.elements(one) for one in leaves]
+    squares = [size for one, size in zip(leaves, sizes) if jaxprs.shape(one) == (math.isqrt(size),) * 2]
+    return any(0 < sum(sizes) - size <= _STATES * math.isqrt(size) for size in squares)
 
 
 def _beside(changed: Changed, width: int) -> list[int]:
@@ -255,8 +281,8 @@ def _pairs(leaves: list[Any], changed: Changed, wide: set[int]) -> dict[int, tup
 
 
 class _Walk:
-    def __init__(self, ways: Ways | None = None) -> None:
-        self._left = _MAX_EQUATIONS
+    def __init__(self, budget: jaxprs.Budget, ways: Ways | None = None) -> None:
+        self._budget = budget
         self._ways = ways or {}
         self.carried = 0  # arrays that loops begin with, one bit for each
 
@@ -268,9 +294,7 @@ class _Walk:
         instead = instead or {}
         visible = known if not instead else dict(known)
         for equation in jaxpr.eqns:
-            self._left -= 1
-            if self._left <= 0:
-                raise OverflowError
+            self._budget.take()
             taken = [_NONE if jaxprs.is_literal(var) else visible.get(var, _NONE) for var in equation.invars]
             within = {var: instead[var] for var in equation.outvars if var in instead}
             results = self._results(equation, taken, within)

@@ -187,7 +187,7 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
             layout = batch.study(sys.modules["jax"].tree_util, args, kwargs, output, mapped)
             turns = _turns.get(id(function), jax_loops.ONCE)
             rows, steps = layout.rows, turns.steps
-            if layout.batch is not None and tuple(layout.batch.shape) in turns.scanned:
+            if layout.batch is not None and _goes_along(turns.scanned, layout.batch.shape, mapped):
                 rows = batch.none  # micro-batches, or moments in time
             if turns.loops and not layout.trains:
                 steps = None  # what its loops do is not known
@@ -228,6 +228,11 @@ def _learn(function: Any, args: Any, kwargs: Any, output: Any, compiled: Any = N
     except Exception:
         return None
     return entry
+
+
+def _goes_along(scanned: frozenset[Any], shape: Any, mapped: bool) -> bool:
+    """Whether loops go along the first dimension of the batch, or of what has as many: rewards for each observation."""
+    return tuple(shape) in scanned or (not mapped and any(one[:1] == tuple(shape[:1]) for one in scanned))
 
 
 def _compiled_anew(track: Track, turns: jax_loops.Turns, rows: int, output: Any) -> None:

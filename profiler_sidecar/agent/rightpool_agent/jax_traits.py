@@ -18,6 +18,7 @@ import itertools
 import sys
 from typing import Any
 
+from . import jaxprs
 from .steps import StepLog
 
 _MAX_EQUATIONS = 200_000
@@ -86,10 +87,10 @@ def install(log: StepLog) -> None:
     _log = log
 
 
-def products(closed: Any) -> tuple[Products, bool]:
+def products(closed: Any, budget: jaxprs.Budget | None = None) -> tuple[Products, bool]:
     """FLOPs of the matrix products and convolutions of one call, by what they are computed in, and whether these are
     all; empty where the jaxpr can't be read. A while loop counts as one turn, branches as the one with most."""
-    walk = _Walk()
+    walk = _Walk(budget or jaxprs.Budget(_MAX_EQUATIONS))
     try:
         walk.through(closed, 1.0)
     except Exception:
@@ -98,10 +99,10 @@ def products(closed: Any) -> tuple[Products, bool]:
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, budget: jaxprs.Budget) -> None:
         self.found: Products = {}
         self.whole = True
-        self._left = _MAX_EQUATIONS
+        self._budget = budget
         if not _plain:
             lax = vars(sys.modules["jax.lax"])
             names = {getattr(one, "name", "") for name, one in lax.items() if name.endswith("_p")}
@@ -114,9 +115,7 @@ class _Walk:
             var for var, taken in zip(jaxpr.outvars, asked or itertools.repeat(True)) if taken and _is_variable(var)
         }
         for equation in reversed(jaxpr.eqns):
-            self._left -= 1
-            if self._left <= 0:
-                raise OverflowError
+            self._budget.take()
             taken = [var in used for var in equation.outvars]
             if any(taken) or equation.effects:
                 used.update(filter(_is_variable, equation.invars))

@@ -5,6 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 
+class Budget:
+    """How many equations may be looked at."""
+
+    def __init__(self, equations: int) -> None:
+        self.left = equations
+
+    def take(self) -> None:
+        """One more is looked at. Raises OverflowError where that is too many."""
+        self.left -= 1
+        if self.left <= 0:
+            raise OverflowError
+
+
 def opened(closed: Any) -> Any:
     """The jaxpr without its constants."""
     return getattr(closed, "jaxpr", closed)

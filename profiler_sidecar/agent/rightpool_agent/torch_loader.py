@@ -8,7 +8,9 @@ Which batches a step has consumed is another question: some loaders fetch one in
 its own, and a program may look at a batch and throw it away. Each iterator is a queue, and a step takes from the one
 whose batch its forward pass was made with, as many batches as there were forward passes; and from others whose batches
 have had a backward pass, as before a step that was left out. Where batches of several were drawn for one step, and it
-can't be told which it was made with, its samples are not known.
+can't be told which it was made with, its samples are not known. Nor are they where an iterator hands out more batches
+than there are forward passes, in step after step, unless the module is called with as many rows: a program may put
+several together, or throw some away.
 """
 
 from __future__ import annotations
@@ -27,12 +29,15 @@ from .methods import call_after
 _MAX_LEAVES = 64
 _MAX_ENDED = 64
 _MAX_KEPT = 4096  # batches of an iterator that nobody trains with
+_FEW_STEPS = 3  # of an iterator that is no more: from so many on, what is left of it tells
+_MANY_STEPS = 16  # of one that goes on: batches may be fetched in advance
 
 waited = 0.0  # seconds
 current: Drawn | None = None  # from what the last batch came
 used = False  # has any batch been drawn since the last step?
 repeats = False  # has a batch been drawn again right after itself?
 undecided = False  # has any iterator ended after one step, and nobody knows of how many batches that was made?
+left_over = False  # was one of two batches or more of an iterator that has ended in no forward pass?
 _iterators: dict[int, Drawn] = {}
 _ended: list[Drawn] = []  # iterators that are no more, and of which the next step may take
 _inside: set[int] = set()  # threads that wait for a batch: a loader may draw from another one
@@ -72,6 +77,10 @@ class Drawn:
         if self.over or not self.fresh:  # what was fetched before is all there is
             return batches + left
         return min(batches, max(self.passes, self.fresh)) + (left if self.fresh >= batches else 0)
+
+    def has_too_many(self, least: int) -> bool:
+        """Whether one batch or more is left for each step, of which there are at least so many."""
+        return self.steps >= least and len(self.pending) >= min(self.steps, _MAX_KEPT // 2)
 
     def take(self, batches: int) -> int | None:
         """Samples of the oldest batches; None if one of them is not known."""
@@ -153,11 +162,12 @@ def _ran_out(key: int) -> None:
 
 def _leave(key: int) -> None:
     """The iterator with this id is no more."""
-    global undecided
+    global undecided, left_over
     record = _iterators.pop(key, None)
     if record is None:
         return
     record.over = True
+    left_over = left_over or record.has_too_many(_FEW_STEPS)
     undecided = undecided or bool(record.left and record.pending)
     if record.passes and len(_ended) < _MAX_ENDED:
         _ended.append(record)
@@ -186,11 +196,16 @@ def _begun_anew(iterator: Any, _: Any) -> None:
         record.over = False
 
 
+def too_many() -> bool:
+    """Whether there are more batches than forward passes, in step after step."""
+    return left_over or any(one.has_too_many(_MANY_STEPS) for one in list(_iterators.values()))
+
+
 def forget() -> None:
     """In a forked child: what its parent has drawn is not its own."""
-    global current, repeats, undecided
+    global current, repeats, undecided, left_over
     current = None
-    repeats = undecided = False
+    repeats = undecided = left_over = False
     _inside.clear()
     _ended.clear()
     for record in _iterators.values():

@@ -347,6 +347,8 @@ def _rows(args: Any, kwargs: Any, time_first: bool) -> tuple[int | None, Any]:
     arrays = [array for array in arrays if array.dim()]
     if not arrays or len(arrays) > 64:
         return None, None
+    if any(isinstance(value, (list, tuple)) and isinstance(next(iter(value), None), dict) for value in args):
+        return None, arrays[0]  # a list of pictures with what is known of each
     first = arrays[0]
     leading = {array.shape[0] for array in arrays}
     if len(leading) != 1 or type(first.shape[0]) is not int or _is_transformed():

@@ -35,6 +35,8 @@ from .steps import StepLog, Track
 
 _MAX_OPTIMIZERS = 4096
 _MAX_GONE = 64
+_VIEWS = 4  # rows of one sample at most, such as two views, a triplet, or the channels of a picture
+_FULL = 0.9  # of the largest batch: that much have all on average, with the last ones
 
 _log: StepLog | None = None
 _track = Track(1.0, False)
@@ -65,6 +67,7 @@ class Optimizer:
         self.taken: dict[torch_roots.Root, int] = {}  # calls of it that are counted
         self.steps = 0
         self.rows = 0
+        self.most = 0  # of them in a step
         self.known = True  # has each step had a number of rows?
         self.passes = 0  # backward passes before its last step
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -160,11 +163,21 @@ def _samples(log: StepLog) -> int | None:
     if derived is None or not hooked:
         return derived or None
     loader_steps = 0 if torch_loader.repeats else _loader_steps
-    if loader_steps and 2 * loader_steps >= log.steps:
-        return None if _loader_missed or torch_loader.undecided else derived + _loader_rows
     met = [*list(_optimizers.values()), *_gone]
-    totals = {one.rows for one in met if one.known and one.steps >= log.steps > 0}
+    alike = [one for one in met if one.known and one.steps >= log.steps > 0]
+    totals = {one.rows for one in alike}
+    if loader_steps and 2 * loader_steps >= log.steps:
+        if _loader_missed or torch_loader.undecided or (torch_loader.too_many() and _loader_rows not in totals):
+            return None
+        if _loader_rows == loader_steps and any(map(_takes_batches, alike)):
+            return None  # each item of the data set may be a batch
+        return derived + _loader_rows
     return totals.pop() if len(totals) == 1 and not loader_steps else None
+
+
+def _takes_batches(known: Optimizer) -> bool:
+    """Whether its modules are called with as many rows in nearly each step. A bag of parts has more or less of them."""
+    return known.rows > _VIEWS * known.steps and known.rows >= _FULL * known.most * known.steps
 
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -269,6 +282,7 @@ def _take_calls(known: Optimizer) -> bool:
         known.known = False
     else:
         known.rows += rows
+        known.most = max(known.most, rows)
     return again and not fresh
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 jax = pytest.importorskip("jax")
-from rightpool_agent import jax_loops  # type: ignore[import-not-found]  # noqa: E402
+from rightpool_agent import jax_loops, jax_parameters, jaxprs  # type: ignore[import-not-found]  # noqa: E402
 
 jnp = jax.numpy
 map_ = jax.tree_util.tree_map
@@ -184,6 +184,41 @@ def leaves_layers_out(nets: Any, batches: Any) -> Any:
     return jax.lax.scan(step, (nets, jax.random.PRNGKey(0)), batches)
 
 
+def learns_in_branches_of_branches(depth: int) -> Any:
+    """Each branch learns, and has two others in it."""
+
+    def learn(net: Any, batch: Any, left: int) -> Any:
+        net = descend(net, jax.grad(flat_loss)(net, batch))
+        if not left:
+            return net
+        deeper = lambda net: learn(net, batch, left - 1)  # noqa: E731
+        return jax.lax.cond(net["w"].sum() > left, deeper, lambda net: deeper(descend(net, net)), net)
+
+    return lambda net, batches: jax.lax.scan(lambda net, batch: (learn(net, batch, depth), None), net, batches)
+
+
+class Counted(jaxprs.Budget):  # type: ignore[misc]
+    """A budget that keeps all that there are."""
+
+    made: list[Counted] = []
+
+    def __init__(self, equations: int) -> None:
+        super().__init__(equations)
+        self.equations = equations
+        self.made.append(self)
+
+    @property
+    def taken(self) -> int:
+        return int(self.equations - self.left)
+
+
+@pytest.fixture
+def budgets(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
+    monkeypatch.setattr(Counted, "made", [])
+    monkeypatch.setattr(jaxprs, "Budget", Counted)
+    return Counted.made
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_what_a_recurrent_network_remembers_hides_no_steps(layers: int) -> None:
     assert found(through_time, [NET] * layers, [CELL] * layers, jnp.ones((STEPS, MOMENTS, ROWS, 3))).steps == STEPS
@@ -233,6 +268,32 @@ def test_a_loop_in_which_one_of_two_networks_learns_in_each_turn_makes_a_step_in
 
 def test_a_loop_whose_layers_are_left_out_by_chance_makes_a_step_in_each_turn() -> None:
     assert found(leaves_layers_out, [FLAT, FLAT], jnp.ones((STEPS, ROWS, 3))).steps == STEPS
+
+
+def test_many_branches_are_little_work(budgets: list[Counted]) -> None:
+    """Each is looked at once more, beside the whole of the step."""
+    assert found(leaves_layers_out, [FLAT] * 48, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
+    whole, branches = (
+        next(one.taken for one in budgets if one.equations == most)
+        for most in (jax_parameters._MAX_EQUATIONS, jax_parameters._MAX_IN_BRANCHES)
+    )
+    assert whole < branches < 4 * whole
+
+
+def test_what_is_in_no_branch_is_not_counted_as_if_it_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_parameters, "_MAX_IN_BRANCHES", 1)
+    assert found(through_time, [NET], [CELL], jnp.ones((STEPS, MOMENTS, ROWS, 3))).steps == STEPS
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_branches_of_branches_that_all_learn_make_a_step_in_each_turn(depth: int) -> None:
+    assert found(learns_in_branches_of_branches(depth), FLAT, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
+
+
+def test_branches_that_are_too_much_to_look_at_hide_the_steps(budgets: list[Counted]) -> None:
+    assert found(learns_in_branches_of_branches(7), FLAT, jnp.ones((STEPS, ROWS, 3))).steps is None
+    spent = [one for one in budgets if one.equations == jax_parameters._MAX_IN_BRANCHES]
+    assert [one.taken for one in spent] == [jax_parameters._MAX_IN_BRANCHES]
 
 
 def test_a_batch_that_is_divided_in_the_step_counts() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 jax = pytest.importorskip("jax")
+from jax.flatten_util import ravel_pytree  # noqa: E402
 from rightpool_agent import jax_loops  # type: ignore[import-not-found]  # noqa: E402
 
 jnp = jax.numpy
@@ -161,6 +162,19 @@ def test_parameters_are_told_from_other_state(step: Callable[..., Any], state: A
     assert (found.count, found.bytes, found.dtype) == (expected, 4 * expected, "float32")
 
 
+def test_a_single_number_that_is_learned_is_not_counted_beside_arrays() -> None:
+    """It can't be told from a learning rate, or from what gradients are scaled with."""
+
+    def step(net: Any, batch: Any) -> Any:
+        def loss(net: Any) -> Any:
+            return jnp.mean((predict(net["net"], batch[0]) * jnp.exp(net["heat"]) - batch[1]) ** 2)
+
+        return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
+
+    found = jax_loops.find(jax.make_jaxpr(step)({"net": NET, "heat": jnp.zeros(())}, BATCH)).parameters
+    assert found is not None and found.count == COUNT
+
+
 def test_a_frozen_part_is_not_trained() -> None:
     def step(base: Any, adapter: Any, batch: Any) -> Any:
         x, y = batch
@@ -191,6 +205,41 @@ def applied(net: Any, grads: Any) -> Any:
     return map_(lambda p, g: p - 0.1 * g, net, grads)
 
 
+def searched(state: Any, batch: Any) -> Any:
+    """Gradient descent that looks for the size of its step, and keeps it (JAXopt)."""
+    net, size = state
+    loss, grads = jax.value_and_grad(loss_of)(net, batch)
+
+    def worse(tried: Any) -> Any:
+        return loss_of(tried[0], batch) > loss
+
+    def shorter(tried: Any) -> Any:
+        size = 0.5 * tried[1]
+        return map_(lambda p, g: p - size * g, net, grads), size
+
+    return jax.lax.while_loop(worse, shorter, shorter((net, 4.0 * size)))
+
+
+def natural(state: Any, batch: Any) -> Any:
+    """How all parameters act together is kept in a matrix."""
+    net, fisher = state
+    flat, restored = ravel_pytree(net)
+    grads = jax.grad(lambda flat: loss_of(restored(flat), batch))(flat)
+    fisher = 0.9 * fisher + 0.1 * jnp.outer(grads, grads)
+    return restored(flat - 0.1 * jnp.linalg.solve(fisher + jnp.eye(COUNT), grads)), fisher
+
+
+def covariance(state: Any, batch: Any) -> Any:
+    """An evolution strategy: the best of those that are drawn make the next mean, and how they are spread (CMA-ES)."""
+    mean, spread, path, size = state
+    drawn = mean + size * jax.random.normal(jax.random.PRNGKey(0), (16, 4)) @ spread.T
+    best = drawn[jnp.argsort(((batch[0] @ drawn.T - 1) ** 2).sum(0))[:4]]
+    apart = (best - mean) / size
+    path = 0.9 * path + 0.1 * apart.mean(0)
+    spread = 0.9 * spread + 0.1 * apart.T @ apart
+    return mean + size * apart.mean(0), spread, path, size * jnp.exp(0.1 * (jnp.linalg.norm(path) - 1))
+
+
 @pytest.mark.parametrize(
     ("step", "state", "batch"),
     [
@@ -198,8 +247,11 @@ def applied(net: Any, grads: Any) -> Any:
         (applied, NET, NET),
         (lambda net, batch: loss_of(net, batch), NET, BATCH),
         (lambda net, batch: jax.grad(loss_of)(net, batch), NET, BATCH),
+        (searched, (NET, jnp.float32(1.0)), BATCH),
+        (natural, (NET, jnp.eye(COUNT)), BATCH),
+        (covariance, (jnp.ones(4), jnp.eye(4), jnp.ones(4), jnp.float32(1.0)), BATCH),
     ],
-    ids=["recurrent", "applied", "evaluation", "gradients"],
+    ids=["recurrent", "applied", "evaluation", "gradients", "line search", "natural gradient", "evolution"],
 )
 def test_parameters_are_absent_where_they_cant_be_told(step: Callable[..., Any], state: Any, batch: Any) -> None:
     assert jax_loops.find(jax.make_jaxpr(step)(state, batch)).parameters is None

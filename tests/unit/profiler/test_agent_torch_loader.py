@@ -80,6 +80,48 @@ def test_of_an_iterator_with_one_step_it_may_stay_unknown(
     assert torch_loader.undecided is unknown
 
 
+@pytest.mark.parametrize(
+    ("handed_out", "steps", "many"),
+    [
+        ([4] * 3, 3, True),  # four are put together, or three are thrown away
+        ([2] * 5, 5, True),
+        ([3, 1, 1, 1], 4, False),  # two are fetched in advance
+        ([1] * 7, 7, False),
+        ([9], 0, False),  # a program looks at some, and trains with those of another iterator
+    ],
+)
+def test_more_batches_than_steps_are_noticed_when_the_iterator_is_no_more(
+    monkeypatch: pytest.MonkeyPatch, handed_out: list[int], steps: int, many: bool
+) -> None:
+    monkeypatch.setattr(torch_loader, "left_over", False)
+    key, record = met(0)
+    make(record, handed_out, steps)
+    assert not torch_loader.too_many()
+    torch_loader._leave(key)
+    assert torch_loader.too_many() is many
+
+
+@pytest.mark.parametrize("steps", [16, 5000])
+def test_more_batches_than_steps_are_noticed_while_an_iterator_goes_on(steps: int) -> None:
+    key, record = met(0)
+    try:
+        make(record, [2] * steps, steps)
+        assert torch_loader.too_many()
+        record.pending.clear()
+        assert not torch_loader.too_many()
+    finally:
+        torch_loader._iterators.pop(key)
+
+
+def make(record: torch_loader.Drawn, handed_out: list[int], steps: int) -> None:
+    """Steps of one forward and one backward pass each, before which so many batches are handed out."""
+    for number, batches in enumerate(handed_out):
+        record.pending.extend([10] * batches)
+        if number < steps:
+            record.uses, record.passes, record.fresh = 1, 1, batches
+            record.take(record.used())
+
+
 def met(batches: int) -> tuple[int, torch_loader.Drawn]:
     """An iterator that has handed out so many."""
     key, record = -1, torch_loader.Drawn(object())
