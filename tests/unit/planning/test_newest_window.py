@@ -6,7 +6,7 @@ import pytest
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.variation import Variation
-from rightpool.planning.migration.verification import Verdict, verify
+from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, verify
 from rightpool.profiles.steadiness import counted
 from tests.unit.planning.test_verification import FASTER, SAME_CHIPS
 from tests.unit.planning.world import complete_profile, spec
@@ -56,3 +56,20 @@ def test_what_is_over_does_not_make_a_dearer_place_no_faster(after: tuple[float,
     result = verify(move, complete_profile(2, after[-1], 1200.0), by_time, seen)
     assert (result.verdict, result.dearer, result.settled) == (Verdict.WORSE, True, settled)
     assert verify(move, complete_profile(2, after[-1], 1200.0), by_time, seen, last=True).settled
+
+
+@pytest.mark.parametrize(("price", "undone"), [(4.1, False), (4.8, True)])
+def test_what_is_somewhat_dearer_and_no_faster_is_not_kept(price: float, undone: bool) -> None:
+    """An hour before it is all that is known of the job: after a few windows 20% more may be chance."""
+    seen: Variation | None = None
+    for number in range(12):
+        seen = counted(seen, 1, 1000.0, 300.0 * (number - 12), 300.0)
+    target = replace(FASTER.target, cost_per_hour=price)
+    move = replace(FASTER, target=target, baseline_windows=12, baseline_rates=(1000.0,) * 12, stopped_at=0.0)
+    by_time = spec(targets={"objective": "MinimizeTime"}, profiling={"window": "5m"})
+    for number in range(1, MOST_WINDOWS + 1):
+        seen = counted(seen, 2, 1000.0, 300.0 * number, 300.0)
+        result = verify(move, complete_profile(2, 1000.0, 300.0), by_time, seen)
+        if result.settled:
+            break
+    assert (result.verdict is Verdict.WORSE, result.dearer) == (undone, undone)

@@ -274,7 +274,9 @@ def verify(
             settled = last or (windows >= FEWEST_WINDOWS and surely and goes_on(even * (1.0 + TOLERATED)))
             loss = found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
             return replace(loss, ratio=cost, likely=cost * likely / ratio, dearer=True)
-        settled = last or (most <= math.log1p(TOLERATED) and not short)
+        # What seems dearer and no faster is looked at for as long as it may be: it is not the same.
+        dear = cost is not None and cost * likely / ratio > 1.0 + TOLERATED
+        settled = last or (most <= math.log1p(TOLERATED) and not short and not dear)
         return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
     kept = migration.predicted is None or realised >= migration.predicted.low
     reason = Reason.DELIVERED if kept else Reason.BELOW_PREDICTION
