@@ -234,7 +234,8 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
             f"spec.managedBy is {job.spec.managed_by}: this operator does not touch the job, and the decision shows "
             "what it would do"
         )
-    notes += _unknown_pools(job, {str(meta(body)["name"]) for body in view.store.objects(ACCELERATOR_POOLS)})
+    declared = {str(meta(body)["name"]) for body in view.store.objects(ACCELERATOR_POOLS)}
+    notes += _unknown_pools(job, declared | fleet.pools.keys())  # one that nodes show may not be written down yet
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
     degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)

@@ -23,7 +23,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, print_document
-from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text, no_jobs_text, stored_jobs
+from rightpool.cli.jobs import add_job_argument, job_key, missing_job, no_jobs_text, stored_jobs
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.accounting.chargeback import Chargeback
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             alive = {stored.job.uid for stored in jobs.values()}
             entries = [each for each in outlived(books, alive) if key in (None, each[0])]
         elif key is not None and key not in jobs:
-            raise CliError(f"{missing_job_text(key, jobs)} (`--deleted` shows jobs that are gone)")
+            raise CliError(f"{missing_job(connection.client, key)} (`--deleted` shows jobs that are gone)")
         else:
             entries = entries_of(stored for name, stored in jobs.items() if key in (None, name))
         now = time.time()

@@ -93,11 +93,19 @@ def stored_job(client: ClusterClient, key: JobKey) -> StoredJob:
     except NotFound as error:
         if "could not find the requested resource" in error.message:
             raise  # of the kind itself
-        raise CliError(missing_job_text(key, _there(client, key.namespace))) from error
+        raise missing_job(client, key) from error
 
 
-def _there(client: ClusterClient, namespace: str) -> list[JobKey]:
-    """The jobs that the user may list: of all namespaces, else of this one."""
+def missing_job(client: ClusterClient, key: JobKey) -> CliError:
+    """That a job is not there, and what may have been meant, by the jobs that the user may list."""
+    there = _there(client, key.namespace)
+    if there is None:
+        return CliError(f"there is no ProfiledJob {key.name} in namespace {key.namespace}")
+    return CliError(missing_job_text(key, there))
+
+
+def _there(client: ClusterClient, namespace: str) -> list[JobKey] | None:
+    """The jobs that the user may list: of all namespaces, else of this one; None where none can be."""
     from rightpool.planning.job import JobKey
 
     for where in (None, namespace):
@@ -106,7 +114,7 @@ def _there(client: ClusterClient, namespace: str) -> list[JobKey]:
         except ClusterError:
             continue
         return [JobKey(meta["namespace"], meta["name"]) for meta in found]
-    return []
+    return None
 
 
 def missing_job_text(key: JobKey, there: Iterable[JobKey]) -> str:
@@ -121,7 +129,7 @@ def missing_job_text(key: JobKey, there: Iterable[JobKey]) -> str:
         return missing + near
     if here:
         return f"{missing}; there are: {', '.join(here[:10])}"
-    return f"{missing}, and no other; `rightpool top -A` lists all"
+    return f"{missing}, and no other" + ("; `rightpool top -A` lists all" if there else "")
 
 
 def no_jobs_text(namespace: str | None) -> str:

@@ -283,8 +283,9 @@ def _pool(
         message = f"no node can take pods: {states}"
         problems.append(Problem(name, ProblemKind.NODES_NOT_READY, message))
     if tainted:
+        taints = " or ".join(sorted(set(tainted))[:3])
         message = (
-            f"spec.tolerations: nodes with {min(tainted)} do not count ({len(tainted)} of {len(members)}); "
+            f"spec.tolerations: nodes with {taints} do not count ({len(tainted)} of {len(members)}); "
             "tolerate it if jobs may run there"
         )
         problems.append(Problem(name, ProblemKind.TAINTED, message))

@@ -64,8 +64,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
         case pool_kinds.SizeOutOfBounds():
             if rejection.low == rejection.high:
                 return (
-                    f"the job runs on {chips(rejection.low)} and not on {rejection.chips}: to allow other sizes, "
-                    "change elasticity.minChips and maxChips"
+                    f"the spec asks for {chips(rejection.low)} and not for {rejection.chips}: to allow other sizes, "
+                    "set elasticity.minChips, maxChips and batch"
                 )
             bounds = f"elasticity.minChips {rejection.low} to maxChips {rejection.high}"
             return f"a size of {chips(rejection.chips)} is outside {bounds}"

@@ -143,7 +143,7 @@ class CrashingOperator:
 
     def until(self, check: Callable[[], object], what: str) -> None:
         """Restart the operator after each crash until the check holds."""
-        for pause in pauses(3 * PATIENCE):
+        for pause in pauses(2 * PATIENCE):
             if check():
                 return
             if self.site.ended(self._replica, pause):

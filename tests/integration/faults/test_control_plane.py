@@ -30,7 +30,7 @@ def test_the_api_server_is_unavailable(
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s", "start-delay": "1s"})
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert") == phase, phase)
+    eventually(lambda: tenant.phase("bert") == phase, phase, longest=0.1)
     supervisor = Supervisor(own_cluster.spec.state)
     record = supervisor.record("kube-apiserver")
     assert record is not None

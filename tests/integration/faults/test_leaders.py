@@ -82,7 +82,7 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_continues(
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "2s"})
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert"))
+    eventually(lambda: tenant.phase("bert"), longest=0.1)
     first.freeze()
     for _ in range(20):  # a request that was under way is answered, and noted down, before so many later ones are
         tenant.status("bert")
@@ -159,7 +159,7 @@ def test_both_are_killed_and_a_third_continues(site: Site, tenant: Tenant) -> No
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s"})
     eventually(lambda: tenant.settled("bert"))
     tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert"))
+    eventually(lambda: tenant.phase("bert"), longest=0.1)
     for replica in replicas:
         replica.kill()
     for replica in replicas:

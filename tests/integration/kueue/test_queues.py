@@ -182,7 +182,7 @@ def test_a_job_is_preempted_before_its_move_is_judged(site: Site, tenant: Tenant
     queues.quota(faults_a100=1, faults_a10g=1)
     site.operate()
     train(tenant, "one", profiling={"interval": "1s", "window": "15s"})
-    eventually(lambda: tenant.phase("one") in ("WarmingUp", "Verifying"), "it has moved")
+    eventually(lambda: tenant.phase("one") in ("WarmingUp", "Verifying"), "it has moved", longest=0.1)
     urgent(tenant, "boss", A10G)
     eventually(lambda: waits(tenant, "one", "has not admitted it again yet"), "it is preempted")
     assert tenant.phase("one") in ("WarmingUp", "Verifying")

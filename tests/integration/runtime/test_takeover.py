@@ -93,7 +93,7 @@ def test_a_paused_leader_that_was_replaced_writes_nothing(start: Start, fleet: F
     eventually(lambda: fleet.running("bert", "bert-r1"))
     watch = SingleWriterWatch(fleet, "bert")
     fleet.edit("bert", new_image)
-    eventually(lambda: (fleet.status("bert").get("migration") or {}).get("phase"))
+    eventually(lambda: (fleet.status("bert").get("migration") or {}).get("phase"), longest=0.1)
     first.freeze()
     second = start("b")
     eventually(lambda: fleet.status("bert").get("history"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rightpool.cli.explain import explain
-from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.cluster.resources import NODES, PROFILED_JOBS
 from rightpool.planning.job import JobKey
-from tests.unit.cli.cluster import NOW, job, two_pools, view_of
+from tests.unit.cli.cluster import A100, NOW, FakeClient, job, node, two_pools, view_of
 
 
 def test_a_name_that_no_pool_has_is_told() -> None:
@@ -17,3 +17,13 @@ def test_a_name_that_no_pool_has_is_told() -> None:
     assert "placement.pools.deny names a10, and no AcceleratorPool has this name; did you mean a10g or a100?" in notes
     assert "placement.pools.allow names tpu, and no AcceleratorPool has this name" in notes
     assert not any("names a100" in note for note in notes)
+
+
+def test_a_pool_that_nodes_show_and_no_operator_has_written_down_yet_is_known() -> None:
+    client = FakeClient()
+    client.add(NODES, node("n1", A100, "nvidia.com/gpu", 8))
+    (name,) = view_of(client).fleet().pools
+    client.add(PROFILED_JOBS, job(placement={"pools": {"allow": [name]}}))
+    assert not any(
+        f"names {name}" in note for note in explain(view_of(client), JobKey("vision", "resnet50"), NOW).notes
+    )

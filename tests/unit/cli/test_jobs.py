@@ -87,8 +87,29 @@ def test_of_a_job_that_is_not_there_it_is_said_what_may_be_meant() -> None:
     assert missing(client, "gpt", "empty").endswith(", and no other; `rightpool top -A` lists all")
     client.forbidden.add(PROFILED_JOBS)
     assert missing(client, "bert").endswith("; there are: a, b, c"), "who may not look elsewhere is told of here"
+    assert missing(client, "gpt", "empty").endswith("namespace empty, and no other"), "nor told to"
+    assert missing(Unlisted(), "gpt").endswith("namespace vision"), "who may list none does not know of others"
     with pytest.raises(NotFound):  # the definitions are not installed
         stored_job(Uninstalled(), JobKey("vision", "a"))  # type: ignore[arg-type]
+
+
+def test_history_says_where_a_job_of_this_name_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = three(Paged())
+    client.add(PROFILED_JOBS, job("bert", "language"))
+    monkeypatch.setattr(history, "carry_out", lambda arguments, name, work: work(Connection(client, "vision")) or 0)  # type: ignore[arg-type]
+    parser = argparse.ArgumentParser()
+    history.add_arguments(parser)
+    with pytest.raises(CliError, match="there is one in language: add -n language"):
+        history.run(parser.parse_args(["bert"]))
+
+
+class Unlisted(FakeClient):
+    """Jobs may be read by name only."""
+
+    def list_all(self, resource: Resource, namespace: str | None = None, **_: Any) -> list[Body]:
+        raise Forbidden("no", status=403)
 
 
 class Uninstalled(FakeClient):

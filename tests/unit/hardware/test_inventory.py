@@ -84,6 +84,16 @@ def test_only_ready_and_schedulable_nodes_count() -> None:
     assert "spec.tolerations: nodes with maintenance=:NoExecute do not count (1 of 4)" in found.problems[0].message
 
 
+def test_each_taint_that_keeps_nodes_from_counting_is_named() -> None:
+    taints = [Taint("a", "NoSchedule", "1"), Taint("b", "NoSchedule", "2")]
+    nodes = [node("n0"), *(node(f"n{number}", taints=(taint,)) for number, taint in enumerate(taints, 1))]
+    (problem,) = build({"a100": spec()}, nodes).problems
+    assert problem.message == (
+        "spec.tolerations: nodes with a=1:NoSchedule or b=2:NoSchedule do not count (2 of 3); "
+        "tolerate it if jobs may run there"
+    )
+
+
 def test_the_taint_of_the_resource_is_passed() -> None:
     found = build({"a100": spec()}, [node("n1", taints=(GPU_TAINT,))])
     assert found.problems == ()

@@ -73,6 +73,13 @@ def test_what_is_left_out_is_counted_in_pools(pools: int, end: str) -> None:
     assert text.split("; ")[-1] == end
 
 
+def test_a_size_that_is_fixed_says_what_the_api_server_accepts_to_change_it() -> None:
+    """Also where the job runs on the other size, after an edit. Without batch, other sizes are refused."""
+    assert rejection_text(kinds_of_pools.SizeOutOfBounds(4, 8, 8)) == (
+        "the spec asks for 8 chips and not for 4: to allow other sizes, set elasticity.minChips, maxChips and batch"
+    )
+
+
 def test_what_is_stored_is_true_when_it_is_read_later() -> None:
     for now in (NOW, NOW + 60):
         assert limit_text(CoolingDown(NOW - 60, 900.0), now) == (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.chart_values import with_values
 from rightpool.runtime.act.pool_publisher import PoolPublisher
@@ -56,3 +58,20 @@ def test_that_another_operator_is_gone_is_seen_within_a_day() -> None:
         cycle(*((mine, catalog) if moment % 2 else (other, load_catalog())), NOW + moment)
     assert cycle(mine, catalog, NOW + 7) == "PriceContradictory"
     assert [cycle(mine, catalog, NOW + 86_420 + moment) for moment in range(3)] == ["PriceFromValues"] * 3
+
+
+@pytest.mark.parametrize("dollars", [("2", "3"), ("2", "3", "4")])
+def test_what_they_pay_is_no_price_that_changes_all_the_time(dollars: tuple[str, ...]) -> None:
+    """Nothing is written for hours, and the history tells of no market, whose prices last for minutes."""
+    server = Server(SPEC)
+    prices = [{"prices": {SPEC["accelerator"]: {"perChipHour": each}}} for each in dollars]
+    catalogs = [with_values(load_catalog(), json.dumps(values)) for values in prices]
+    publishers = [publisher_of(server) for _ in dollars]
+    usage = ChipUsage(Lister({None: []}), interval=0.0)
+    writes = []
+    for moment in range(200):
+        which = moment % len(dollars)
+        fleet = take_inventory([server.pool], NODES, [], usage, catalogs[which])
+        writes.append(publishers[which].publish(fleet, NOW + 60.0 * moment))
+    assert sum(writes[20:]) == 0
+    assert len(server.pool["status"]["prices"]) <= len(dollars)

@@ -124,8 +124,8 @@ class PoolPublisher:
 
     def _price_to_say(self, name: str, own: _Verdict, stored: Mapping[str, Any], now: float) -> _Verdict:
         """What is said of the price. Where another operator, by other values of its chart, has written otherwise after
-        this one, both say that they differ: else each would overwrite the other in every cycle. Once a day this one
-        says what it knows itself, since the other may be gone."""
+        this one, both say that they differ: else each would overwrite the other in every cycle. A third one leaves what
+        two have said. Once a day this one says what it knows itself, since the others may be gone."""
         written = find_condition(stored_conditions(stored, PoolConditionType), PoolConditionType.PRICE_KNOWN)
         if written is None or self._priced.get(name) != own:
             return own
@@ -136,7 +136,7 @@ class PoolPublisher:
             both = ", and ".join(sorted((message, written.message)))
             remedy = "give their releases the same catalog.prices, or set spec.price"
             return kind, "False", Reason.PRICE_CONTRADICTORY, f"two operators differ ({both}): {remedy}"
-        if message not in written.message or now - (written.last_transition_time or now) > _ASKED_ANEW:
+        if now - (written.last_transition_time or now) > _ASKED_ANEW:
             return own
         return kind, "False", Reason.PRICE_CONTRADICTORY, written.message
 
@@ -180,13 +180,18 @@ def pool_status(
         nodes=0 if pool is None else pool.nodes,
         chips=chips,
         outcomes=list(outcomes),
-        prices=list(_prices(name, pool, stored, now)),
+        prices=list(_prices(name, None if price is not None and _differ(price) else pool, stored, now)),
         conditions=conditions,
     ).to_dict()
 
 
+def _differ(price: _Verdict) -> bool:
+    return price[2] is Reason.PRICE_CONTRADICTORY
+
+
 def _prices(name: str, pool: Pool | None, stored: Mapping[str, Any], now: float) -> tuple[PastPrice, ...]:
-    """What the pool has cost, the present price included; what is stored while the pool can't be used."""
+    """What the pool has cost, the present price included; what is stored without a pool: where it can't be used, and
+    where operators know other prices of it, which would look like one that changes every few minutes."""
     return kept_prices({name: stored}).get(name, ()) if pool is None else with_price(pool.prices, pool.price, now)
 
 
