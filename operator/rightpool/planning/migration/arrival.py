@@ -21,6 +21,7 @@ from rightpool.planning.migration.verification import (
     MOST_WINDOWS,
     Verdict,
     Verification,
+    compiles,
     longest_silence,
     takes_no_step,
     verifiable,
@@ -153,7 +154,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
             limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
-            if waited > limit:
+            if waited > limit and not compiles(profile):
                 message = words.setback(NoStep(limit))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
         if waited > limit:

@@ -45,6 +45,9 @@ MOST_WINDOWS = 24
 SHORT_WINDOWS = SPANS[-1]
 # A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
 LONGEST_SILENCE_SECONDS = 3600.0
+# What compiles for this share of the time does not hang.
+COMPILING = 0.5
+_WORK = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 # A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
@@ -145,9 +148,16 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
 
 
 def shows_no_step(profile: Profile, revision: int) -> bool:
-    """Whether all pods of a Revision are read, and none has shown a step of its program."""
+    """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
+    steps are not read, samples."""
     read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
-    return read and profile.key.revision == revision and not profile.value(Field.STEPS)
+    works = any(profile.value(field) for field in _WORK)
+    return read and profile.key.revision == revision and not works
+
+
+def compiles(profile: Profile) -> bool:
+    """Whether the program is seen to compile for most of the time."""
+    return (profile.value(Field.COMPILING) or 0.0) >= COMPILING
 
 
 def takes_no_step(migration: Migration, profile: Profile) -> bool:
