@@ -14,6 +14,7 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.hanging import hangs
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
@@ -23,6 +24,7 @@ from rightpool.planning.migration.verification import (
     Verification,
     compiles,
     longest_silence,
+    mostly_silent,
     takes_no_step,
     verifiable,
     verify,
@@ -153,7 +155,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         waited = now - max(migration.running_at or migration.phase_since, resumed)
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
-            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
+            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
             if waited > limit and not compiles(profile):
                 message = words.setback(NoStep(limit))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
@@ -166,10 +168,19 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         return job
     if migration.phase is Phase.WARMING_UP:
         return with_phase(job, migration, Phase.VERIFYING, now)
-    longest = LONGEST_VERIFICATION * MOST_WINDOWS * job.spec.profiling.window.total_seconds()
-    last = now - max(migration.phase_since, resumed) >= longest
-    result = verify(migration, profile, job.spec, job.observed.variation, last=last)
+    window, waited = job.spec.profiling.window.total_seconds(), now - max(migration.phase_since, resumed)
+    longest = LONGEST_VERIFICATION * MOST_WINDOWS * window
+    # With short windows an evaluation may last for longer than that.
+    longest_silent = max(longest, 2.0 * LONGEST_SILENCE_SECONDS)
+    variation = job.observed.variation
+    there = variation is not None and variation.revision == migration.target.revision
+    silent = variation is not None and there and mostly_silent(migration, variation.recent, window)
+    last = waited >= (longest_silent if silent else longest)
+    result = verify(migration, profile, job.spec, variation, last=last)
     if not result.settled:
+        return job
+    nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
+    if nothing and waited < longest_silent and not hangs(job, migration, migration.target.revision, now):
         return job
     message = words.verified(migration, result)
     migration = replace(
@@ -182,7 +193,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     )
     job = remeasured(job, now)
     # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
-    worse = result.verdict is Verdict.WORSE and result.throughput > 0.0
+    worse = result.verdict is Verdict.WORSE and not nothing
     stays = _stays(job, migration, result, now, room) if worse else None
     if stays is not None:
         message = f"{message}; {words.stays(migration, stays)}"

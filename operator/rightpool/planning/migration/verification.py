@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -202,7 +203,10 @@ def verify(
         about = f"{migration.id} to r{migration.target.revision}"
         raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
     seen = pace(variation, migration.target.revision, profile.unit)
-    last = last or (seen is not None and seen.windows >= MOST_WINDOWS)
+    there = variation is not None and variation.revision == migration.target.revision
+    recent = variation.recent if variation is not None and there else ()
+    tells = not mostly_silent(migration, recent, spec.profiling.window.total_seconds())
+    last = last or (seen is not None and seen.windows >= MOST_WINDOWS and tells)
     # What the job does at first wherever it starts says nothing of the place.
     length = spec.profiling.window.total_seconds()
     part = () if variation is None else _part_of_start(migration, variation, length)
@@ -217,14 +221,12 @@ def verify(
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
-    there = variation is not None and variation.revision == migration.target.revision
-    recent = variation.recent if variation is not None and there else ()
-    longest = longest_silence(length)
-    hangs = silent_for(recent) >= longest
+    longest, usual_rate = longest_silence(length, migration.baseline_rates), migration.baseline or math.inf
+    hangs = silent_for(recent, usual_rate) >= longest
     if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in _FOR_GOOD:
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
-    pauses = _in_pause(recent, longest) and not last
+    pauses = _in_pause(recent, longest, usual_rate) and not last
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
@@ -303,15 +305,32 @@ def _part_of_start(migration: Migration, variation: Variation, window: float) ->
     return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
-def longest_silence(window: float) -> int:
-    """Windows of so many seconds in which a program may do nothing, as many as are kept at most."""
+def longest_silence(window: float, before: Sequence[float] = ()) -> int:
+    """Windows of so many seconds in which a program may do nothing, as many as are kept at most. before: windows before
+    the move."""
+    if _counts_seldom(before):
+        return MOST_WINDOWS
     return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MOST_WINDOWS)
 
 
-def _in_pause(rates: tuple[float, ...], longest: int) -> bool:
+def mostly_silent(migration: Migration, recent: Sequence[float], window: float) -> bool:
+    """Whether the windows on the target, of so many seconds, tell little of how fast it works: most are silent, and not
+    so many that it hangs, nor was it like that before. Of short windows few are kept of before an evaluation."""
+    if _counts_seldom(migration.baseline_rates):
+        return False
+    silent = silent_windows(recent, migration.baseline or math.inf)
+    return 2 * silent > len(recent) and silent < longest_silence(window)
+
+
+def _counts_seldom(rates: Sequence[float]) -> bool:
+    """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
+    return 2 * silent_windows(rates) > len(rates)
+
+
+def _in_pause(rates: Sequence[float], longest: int, usual: float) -> bool:
     """Whether a program is silent, or was but for a few of these windows, and for no longer than it may."""
-    few = silent_for(rates) > 0 or len(working(rates)) < FEWEST_WINDOWS
-    return few and 0 < silent_windows(rates) < longest
+    few = silent_for(rates, usual) > 0 or len(working(rates, usual)) < FEWEST_WINDOWS
+    return few and 0 < silent_windows(rates, usual) < longest
 
 
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
@@ -324,9 +343,10 @@ def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | No
     before, after = migration.baseline_rates, variation.recent[-windows:]
     window = spec.profiling.window.total_seconds()
     apart = (variation.as_of - migration.stopped_at) / window - len(after)
-    if silent_windows(after) < longest_silence(window):
+    usual = migration.baseline or math.inf
+    if silent_windows(after, usual) < longest_silence(window, before):
         # How fast it is while it works. More silence than that is the place's doing.
-        worked = working(before), working(after)
+        worked = working(before), working(after, usual)
         if min(map(len, worked)) >= FEWEST_WINDOWS:
             before, after = worked
     return step_change(before, after, max(apart, 0.0))
