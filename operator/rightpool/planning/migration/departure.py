@@ -22,6 +22,7 @@ from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
 from rightpool.planning.migration.verification import MOST_WINDOWS, shows_no_step
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
 from rightpool.profiles.steadiness import pace
 
@@ -207,9 +208,10 @@ def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tup
         return None, ()
     rates = variation.recent[-recent.windows :]
     # What it did right before the save was asked for counts as one window more: it may be all that tells that the job
-    # has slowed down by itself. A window that has ended since has that time in it.
+    # has slowed down by itself. A window that has ended since has that time in it, and in a pause it tells nothing.
     if migration.last_rate is not None and variation.as_of <= migration.phase_since:
-        rates = (*rates, migration.last_rate)
+        known = (*rates, migration.last_rate)
+        rates = rates if silent_for(known) else known
     return Level(sum(rates) / len(rates), now, len(rates), unit), rates[-MAX_BASELINE_RATES:]
 
 
