@@ -7,10 +7,12 @@ import pytest
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
+from rightpool.api.state import JobState
 from rightpool.api.variation import Variation
 from rightpool.planning.migration.transitions import advance
 from rightpool.planning.migration.verification import Verdict, Verification, longest_silence, verify
-from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.profile import Reading, Steadiness
+from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.steadiness import counted
 from rightpool.profiles.track import Track
@@ -133,16 +135,38 @@ def test_with_short_windows_too_it_may_do_nothing_for_an_hour() -> None:
     assert hangs is not None and hangs.rolling_back and hangs.phase is Phase.CHECKPOINTING
 
 
-def test_what_hangs_with_short_windows_leaves_without_a_save() -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_hangs_with_short_windows_leaves_without_a_save(killed: bool) -> None:
+    """killed: the operator, while it waits for the save. The next one does not know the count of an hour ago."""
     world = on_a100(profiling={"window": "1m"})
     moved(world).reach(Phase.VERIFYING)
-    world.answers, began, track = False, world.now, Track()
+    began, track = world.now, Track()
     for at in range(0, 4201, 30):
         track.add(Sample(began + at, {Field.SAMPLES: 5.0, Field.PODS: 1.0}), 1)
     job, now = world.observed(), began + 4200.0
     for later in (now, now + 121.0):
         there = Variation(2, later, (0.0,) * 24, window_seconds=60.0)
         seen = changed(job, variation=there, profile=complete_profile(2, 0.0, later), track=track)
+        job = advance(seen, None, world.policy, later, MigrationTexts())
+        job = job.with_state(JobState.from_dict(job.state.to_dict()))
+        track = Track() if killed else track
+    migration = job.state.migration
+    assert migration is not None and migration.rolling_back and migration.phase is Phase.DRAINING
+
+
+def test_what_worked_there_at_first_and_was_started_anew_leaves_without_a_save() -> None:
+    """Its windows tell that it worked, and it shows no step since."""
+    world = on_a100(profiling={"window": "5m"})
+    moved(world).reach(Phase.VERIFYING)
+    started = Reading(0.0, 0.0, 0.0, Quality.MEASURED)
+    job, now = world.observed(), world.now
+    for later in (now + 5.0 * 3600.0, now + 5.0 * 3600.0 + 121.0):
+        profile = replace(complete_profile(2, 0.0, later), steadiness=Steadiness.WARMING_UP)
+        seen = changed(
+            job,
+            variation=Variation(2, now, (900.0,) * 3),
+            profile=replace(profile, readings={Field.STEPS: started}),
+        )
         job = advance(seen, None, world.policy, later, MigrationTexts())
     migration = job.state.migration
     assert migration is not None and migration.rolling_back and migration.phase is Phase.DRAINING

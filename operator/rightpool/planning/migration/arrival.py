@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from rightpool.api.action import Action
@@ -14,7 +15,6 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.hanging import hangs
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
@@ -30,6 +30,7 @@ from rightpool.planning.migration.verification import (
     verify,
 )
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.silence import NOTHING, silent_for
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -180,7 +181,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     if not result.settled:
         return job
     nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
-    if nothing and waited < longest_silent and not hangs(job, migration, migration.target.revision, now):
+    if nothing and waited < longest_silent and not _silent_for_an_hour(job, migration, now):
         return job
     message = words.verified(migration, result)
     migration = replace(
@@ -201,6 +202,20 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     if result.verdict is Verdict.WORSE:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
     return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+
+
+def _silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
+    """Whether the target, all of whose newest windows are silent, has been so for as long as a program may be. Of short
+    windows fewer are kept: then its count of work tells that, once it is known for so long."""
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    usual = migration.baseline or math.inf
+    if variation is None or variation.revision != migration.target.revision:
+        return False
+    if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
+        return True
+    track = job.observed.track
+    rate = None if track is None else track.mean(now - LONGEST_SILENCE_SECONDS, now)
+    return rate is not None and rate <= NOTHING * usual
 
 
 def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:
