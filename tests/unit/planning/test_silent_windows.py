@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.state import JobState
@@ -170,3 +171,26 @@ def test_what_worked_there_at_first_and_was_started_anew_leaves_without_a_save()
         job = advance(seen, None, world.policy, later, MigrationTexts())
     migration = job.state.migration
     assert migration is not None and migration.rolling_back and migration.phase is Phase.DRAINING
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_what_stops_in_its_warm_up_goes_back_too(works: bool) -> None:
+    """Three steps, and no more: no window of it is ever complete. One that makes a step in 25 minutes does not hang."""
+    world = on_a100(profiling={"window": "5m"})
+    moved(world).reach(Phase.WARMING_UP)
+    world.answers, job, began, track = False, world.observed(), world.now, Track()
+    for later in range(60, 3 * 3600, 60):
+        steps = min(3.0, 1.0 + later // 1500) if works or later > 60 else 0.0
+        counted_so_far = 1.5e6 * (later // 1500 if works else 3.0)
+        track.add(Sample(began + later, {Field.SAMPLES: counted_so_far, Field.PODS: 1.0}), 1)
+        made = Reading(steps, steps, steps, Quality.MEASURED)
+        profile = replace(complete_profile(2, 0.0, began + later), steadiness=Steadiness.WARMING_UP)
+        seen = changed(job, profile=replace(profile, readings={Field.STEPS: made}), variation=None, track=track)
+        job = advance(seen, None, world.policy, began + later, MigrationTexts())
+        if job.state.migration is None or job.state.migration.phase is Phase.DRAINING:
+            break
+    if works:
+        assert job.state.migration is None and job.state.history[-1].reason is Reason.TELEMETRY_UNAVAILABLE
+    else:
+        assert job.state.migration is not None and job.state.migration.rolling_back
+        assert "no step within 60 min after its first ones there" in (job.state.migration.failure_message or "")

@@ -15,6 +15,7 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.idling import idle_for_an_hour
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
@@ -25,12 +26,13 @@ from rightpool.planning.migration.verification import (
     compiles,
     longest_silence,
     mostly_silent,
+    stands_still,
     takes_no_step,
     verifiable,
     verify,
 )
 from rightpool.planning.migration.words import Words
-from rightpool.profiles.silence import NOTHING, silent_for
+from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -160,6 +162,11 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
             if waited > limit and not compiles(profile):
                 message = words.setback(NoStep(limit))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
+        elif profile is not None and stands_still(migration, profile):
+            limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
+            if idle_for_an_hour(job, migration, now) and not compiles(profile):
+                message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
+                return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
@@ -213,9 +220,7 @@ def _silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
         return False
     if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
         return True
-    track = job.observed.track
-    rate = None if track is None else track.mean(now - LONGEST_SILENCE_SECONDS, now)
-    return rate is not None and rate <= NOTHING * usual
+    return idle_for_an_hour(job, migration, now)
 
 
 def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:

@@ -17,7 +17,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import promise_of
-from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.profiles.silence import silent_for, silent_windows, working
 from rightpool.profiles.slow_start import begins_with_start, known_before
@@ -151,9 +151,12 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
 def shows_no_step(profile: Profile, revision: int) -> bool:
     """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
     steps are not read, samples."""
+    return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
+
+
+def _is_read(profile: Profile, revision: int) -> bool:
     read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
-    works = any(profile.value(field) for field in _WORK)
-    return read and profile.key.revision == revision and not works
+    return read and profile.key.revision == revision
 
 
 def compiles(profile: Profile) -> bool:
@@ -162,10 +165,22 @@ def compiles(profile: Profile) -> bool:
 
 
 def takes_no_step(migration: Migration, profile: Profile) -> bool:
-    """Whether a program that worked before, and was seen to, shows no step on the target. Of another vendor's chips
-    nobody knows whether it would be seen."""
+    """Whether a program that worked before, and was seen to, shows no step on the target."""
+    return _was_seen(migration) and shows_no_step(profile, migration.target.revision)
+
+
+def stands_still(migration: Migration, profile: Profile) -> bool:
+    """Whether such a program has made too few steps on the target for a window to be complete, and none in the newest
+    one. It may make one in an hour."""
+    steps = profile.readings.get(Field.STEPS)
+    few = steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS
+    return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
+
+
+def _was_seen(migration: Migration) -> bool:
+    """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
     same = migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
-    return same and shows_no_step(profile, migration.target.revision) and migration.reason not in _FOR_GOOD
+    return same and migration.reason not in _FOR_GOOD
 
 
 def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
