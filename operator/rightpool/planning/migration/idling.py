@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rightpool.api.migration import Migration
 from rightpool.planning.job import Job
 from rightpool.planning.migration.verification import LONGEST_SILENCE_SECONDS
@@ -14,4 +12,4 @@ def idle_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
     """Whether hardly any work was counted in the last hour. False where that is not known for so long."""
     track = job.observed.track
     rate = None if track is None else track.mean(now - LONGEST_SILENCE_SECONDS, now)
-    return rate is not None and rate <= NOTHING * (migration.baseline or math.inf)
+    return rate is not None and rate <= NOTHING * (migration.baseline or 0.0)
