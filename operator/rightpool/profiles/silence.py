@@ -2,6 +2,9 @@
 
 What it does between them says how fast a place is. Until such windows are over nothing tells them from a program that
 hangs.
+
+usual: units a second that the job did elsewhere, where that is known. One window in which it did far more, as where a
+counter jumps, makes no others silent.
 """
 
 from __future__ import annotations
@@ -11,23 +14,23 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-# A window with less than this share of the largest one is silent.
-_NOTHING: Final = 0.02
+NOTHING: Final = 0.02
+"""A window with less than this share of the largest one is silent."""
 
 
-def silent_for(rates: Sequence[float]) -> int:
+def silent_for(rates: Sequence[float], usual: float = math.inf) -> int:
     """How many of the newest windows are silent."""
-    return next((count for count, silent in enumerate(reversed(_silent(rates))) if not silent), len(rates))
+    return next((count for count, silent in enumerate(reversed(_silent(rates, usual))) if not silent), len(rates))
 
 
-def silent_windows(rates: Sequence[float]) -> int:
+def silent_windows(rates: Sequence[float], usual: float = math.inf) -> int:
     """How many windows are silent."""
-    return sum(_silent(rates))
+    return sum(_silent(rates, usual))
 
 
-def working(rates: Sequence[float]) -> tuple[float, ...]:
+def working(rates: Sequence[float], usual: float = math.inf) -> tuple[float, ...]:
     """The windows without those that are silent, and without their neighbours, which may be so in part."""
-    silent = _silent(rates)
+    silent = _silent(rates, usual)
     return tuple(rate for number, rate in enumerate(rates) if not any(silent[max(number - 1, 0) : number + 2]))
 
 
@@ -40,6 +43,6 @@ def doubt_of_pauses(rates: Sequence[float]) -> float:
     return sum(silent) / works / math.sqrt(pauses) if pauses and works else 0.0
 
 
-def _silent(rates: Sequence[float]) -> list[bool]:
-    least = _NOTHING * max(rates, default=0.0)
+def _silent(rates: Sequence[float], usual: float = math.inf) -> list[bool]:
+    least = NOTHING * min(max(rates, default=0.0), usual)
     return [rate <= least for rate in rates]

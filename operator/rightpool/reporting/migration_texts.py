@@ -82,8 +82,9 @@ class MigrationTexts:
                 return f"the pods of r{revision} have ended, and Kubernetes does not say how; nothing is moved"
             case StoppedByQueue(queue):
                 return f"queue {queue} has stopped it, and a day was not enough for a verdict; the job stays"
-            case NoStep(limit):
-                return f"no step within {span(limit)} after the move, though its pods run and are read"
+            case NoStep(limit, after_first):
+                since = "after its first ones there" if after_first else "after the move"
+                return f"no step within {span(limit)} {since}, though its pods run and are read"
             case NothingProven(limit, unit):
                 missing = "complete profile" if unit is None else f"throughput in {unit.plural}/s, as before the move,"
                 return f"no {missing} within {span(limit)} after the move, so nothing can be proven; the job stays"

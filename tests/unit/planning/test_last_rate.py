@@ -203,6 +203,14 @@ def test_where_it_is_not_known_the_windows_count_alone() -> None:
     assert left(job, at + 20.0, at - 15.0).baseline_rates == (1000.0,) * 3
 
 
+@pytest.mark.parametrize("rate", [0.0, 10.0])
+def test_a_pause_right_before_the_save_is_no_window(rate: float) -> None:
+    """A minute of an evaluation is not how fast it is: the baseline would be a quarter less, and hide a wrong move."""
+    job, at = asked(last_rate=rate)
+    migration = left(job, at + 20.0, at - 15.0)
+    assert migration.baseline_rates == (1000.0,) * 3 and migration.baseline == 1000.0
+
+
 def test_no_more_windows_are_kept_with_it() -> None:
     job, at = asked()
     variation = job.observed.variation

@@ -120,6 +120,7 @@ class World:
     throttled_pools: set[str] = field(default_factory=set)  # whose chips a fault holds at half of the usual clocks
     stuck_pools: set[str] = field(default_factory=set)
     hung_pools: set[str] = field(default_factory=set)  # where the program runs, and takes no step
+    compiling: float = 0.0  # share of the time in which it is seen to compile there
     silent_pools: set[str] = field(default_factory=set)
     nodes_lost: bool = False  # what is ended there stays
     gone_pools: set[str] = field(default_factory=set)
@@ -185,7 +186,8 @@ class World:
                     hot_readings = {name: Reading(value, value, value, Quality.MEASURED) for name, value in hot.items()}
                     profile = replace(profile, readings={**profile.readings, **hot_readings})
                 if pool in self.hung_pools:
-                    busy = {Field.CHIP_BUSY: Reading(1.0, 1.0, 1.0, Quality.MEASURED)}
+                    shares = {Field.CHIP_BUSY: 1.0, Field.COMPILING: self.compiling}
+                    busy = {name: Reading(share, share, share, Quality.MEASURED) for name, share in shares.items()}
                     profile = replace(profile, readings=busy, steadiness=Steadiness.WARMING_UP)
                 else:
                     varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)

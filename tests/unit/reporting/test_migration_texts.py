@@ -48,6 +48,7 @@ SENTENCES: list[tuple[Setback, str]] = [
         "queue research has stopped it, and a day was not enough for a verdict; the job stays",
     ),
     (NoStep(3600.0), "no step within 60 min after the move, though its pods run and are read"),
+    (NoStep(3600.0, True), "no step within 60 min after its first ones there, though its pods run and are read"),
     (
         NothingProven(1800.0, None),
         "no complete profile within 30 min after the move, so nothing can be proven; the job stays",

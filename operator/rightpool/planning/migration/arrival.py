@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from rightpool.api.action import Action
@@ -14,6 +15,7 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.idling import idle_for_an_hour
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
@@ -21,12 +23,16 @@ from rightpool.planning.migration.verification import (
     MOST_WINDOWS,
     Verdict,
     Verification,
+    compiles,
     longest_silence,
+    mostly_silent,
+    stands_still,
     takes_no_step,
     verifiable,
     verify,
 )
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -152,9 +158,14 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         waited = now - max(migration.running_at or migration.phase_since, resumed)
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
-            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window) * window)
-            if waited > limit:
+            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
+            if waited > limit and not compiles(profile):
                 message = words.setback(NoStep(limit))
+                return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
+        elif profile is not None and stands_still(migration, profile):
+            limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
+            if idle_for_an_hour(job, migration, now) and not compiles(profile):
+                message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
@@ -165,10 +176,19 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         return job
     if migration.phase is Phase.WARMING_UP:
         return with_phase(job, migration, Phase.VERIFYING, now)
-    longest = LONGEST_VERIFICATION * MOST_WINDOWS * job.spec.profiling.window.total_seconds()
-    last = now - max(migration.phase_since, resumed) >= longest
-    result = verify(migration, profile, job.spec, job.observed.variation, last=last)
+    window, waited = job.spec.profiling.window.total_seconds(), now - max(migration.phase_since, resumed)
+    longest = LONGEST_VERIFICATION * MOST_WINDOWS * window
+    # With short windows an evaluation may last for longer than that.
+    longest_silent = max(longest, 2.0 * LONGEST_SILENCE_SECONDS)
+    variation = job.observed.variation
+    there = variation is not None and variation.revision == migration.target.revision
+    silent = variation is not None and there and mostly_silent(migration, variation.recent, window)
+    last = waited >= (longest_silent if silent else longest)
+    result = verify(migration, profile, job.spec, variation, last=last)
     if not result.settled:
+        return job
+    nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
+    if nothing and waited < longest_silent and not _silent_for_an_hour(job, migration, now):
         return job
     message = words.verified(migration, result)
     migration = replace(
@@ -181,7 +201,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     )
     job = remeasured(job, now)
     # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
-    worse = result.verdict is Verdict.WORSE and result.throughput > 0.0
+    worse = result.verdict is Verdict.WORSE and not nothing
     stays = _stays(job, migration, result, now, room) if worse else None
     if stays is not None:
         message = f"{message}; {words.stays(migration, stays)}"
@@ -189,6 +209,18 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     if result.verdict is Verdict.WORSE:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
     return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+
+
+def _silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
+    """Whether the target, all of whose newest windows are silent, has been so for as long as a program may be. Of short
+    windows fewer are kept: then its count of work tells that, once it is known for so long."""
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    usual = migration.baseline or math.inf
+    if variation is None or variation.revision != migration.target.revision:
+        return False
+    if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
+        return True
+    return idle_for_an_hour(job, migration, now)
 
 
 def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:

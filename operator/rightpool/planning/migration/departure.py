@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,12 @@ from rightpool.planning.accounting.counterfactual import Level, measured_level
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.migration.idling import idle_for_an_hour
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
-from rightpool.planning.migration.verification import (
-    LONGEST_SILENCE_SECONDS,
-    MOST_WINDOWS,
-    longest_silence,
-    shows_no_step,
-)
+from rightpool.planning.migration.verification import MOST_WINDOWS, longest_silence, shows_no_step
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
@@ -119,7 +116,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         return job
     # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
     # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
-    leaves = _hangs(job, migration) if migration.rolling_back else not migration.promises
+    leaves = _hangs(job, migration, now) if migration.rolling_back else not migration.promises
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
 
 
@@ -144,14 +141,17 @@ def _ends(leaving: RevisionState) -> bool:
     return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
 
 
-def _hangs(job: Job, migration: Migration) -> bool:
-    """Whether it does nothing where it is, for longer than it may, or nothing was ever seen of it."""
-    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
-    profile, revision = job.observed.profile, migration.moving.revision
-    if variation is None or variation.revision != revision:
-        return profile is not None and shows_no_step(profile, revision)
-    silent = silent_for(variation.recent)
-    return silent >= longest_silence(window) and silent * window >= LONGEST_SILENCE_SECONDS
+def _hangs(job: Job, migration: Migration, now: float) -> bool:
+    """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
+    variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
+    if profile is not None and shows_no_step(profile, revision):
+        return True
+    if idle_for_an_hour(job, migration, now):
+        return True
+    if migration.realised != 0.0 or variation is None or variation.revision != revision:
+        return False
+    window = job.spec.profiling.window.total_seconds()
+    return silent_for(variation.recent, migration.baseline or math.inf) >= longest_silence(window)
 
 
 def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:
@@ -214,9 +214,10 @@ def _seen(job: Job, migration: Migration, now: float) -> tuple[Level | None, tup
         return None, ()
     rates = variation.recent[-recent.windows :]
     # What it did right before the save was asked for counts as one window more: it may be all that tells that the job
-    # has slowed down by itself. A window that has ended since has that time in it.
+    # has slowed down by itself. A window that has ended since has that time in it, and in a pause it tells nothing.
     if migration.last_rate is not None and variation.as_of <= migration.phase_since:
-        rates = (*rates, migration.last_rate)
+        known = (*rates, migration.last_rate)
+        rates = rates if silent_for(known) else known
     return Level(sum(rates) / len(rates), now, len(rates), unit), rates[-MAX_BASELINE_RATES:]
 
 

@@ -77,10 +77,12 @@ class NothingProven:
 
 @dataclass(frozen=True, slots=True)
 class NoStep:
-    """The program has not begun to work on the target, though its pods run and are read."""
+    """The program does not work on the target, though its pods run and are read."""
 
     limit: float
     """Seconds that were waited."""
+    after_first: bool = False
+    """Whether it had made a few steps before."""
 
 
 Setback = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.migration.promise import promise_of
-from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.profiles.silence import silent_for, silent_windows, working
 from rightpool.profiles.slow_start import begins_with_start, known_before
@@ -45,6 +46,9 @@ MOST_WINDOWS = 24
 SHORT_WINDOWS = SPANS[-1]
 # A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
 LONGEST_SILENCE_SECONDS = 3600.0
+# What compiles for this share of the time does not hang.
+COMPILING = 0.5
+_WORK = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 # A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
@@ -145,16 +149,38 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
 
 
 def shows_no_step(profile: Profile, revision: int) -> bool:
-    """Whether all pods of a Revision are read, and none has shown a step of its program."""
+    """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
+    steps are not read, samples."""
+    return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
+
+
+def _is_read(profile: Profile, revision: int) -> bool:
     read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
-    return read and profile.key.revision == revision and not profile.value(Field.STEPS)
+    return read and profile.key.revision == revision
+
+
+def compiles(profile: Profile) -> bool:
+    """Whether the program is seen to compile for most of the time."""
+    return (profile.value(Field.COMPILING) or 0.0) >= COMPILING
 
 
 def takes_no_step(migration: Migration, profile: Profile) -> bool:
-    """Whether a program that worked before, and was seen to, shows no step on the target. Of another vendor's chips
-    nobody knows whether it would be seen."""
+    """Whether a program that worked before, and was seen to, shows no step on the target."""
+    return _was_seen(migration) and shows_no_step(profile, migration.target.revision)
+
+
+def stands_still(migration: Migration, profile: Profile) -> bool:
+    """Whether such a program has made too few steps on the target for a window to be complete, and none in the newest
+    one. It may make one in an hour."""
+    steps = profile.readings.get(Field.STEPS)
+    few = steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS
+    return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
+
+
+def _was_seen(migration: Migration) -> bool:
+    """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
     same = migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
-    return same and shows_no_step(profile, migration.target.revision) and migration.reason not in _FOR_GOOD
+    return same and migration.reason not in _FOR_GOOD
 
 
 def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
@@ -192,7 +218,10 @@ def verify(
         about = f"{migration.id} to r{migration.target.revision}"
         raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
     seen = pace(variation, migration.target.revision, profile.unit)
-    last = last or (seen is not None and seen.windows >= MOST_WINDOWS)
+    there = variation is not None and variation.revision == migration.target.revision
+    recent = variation.recent if variation is not None and there else ()
+    tells = not mostly_silent(migration, recent, spec.profiling.window.total_seconds())
+    last = last or (seen is not None and seen.windows >= MOST_WINDOWS and tells)
     # What the job does at first wherever it starts says nothing of the place.
     length = spec.profiling.window.total_seconds()
     part = () if variation is None else _part_of_start(migration, variation, length)
@@ -207,14 +236,12 @@ def verify(
     realised = throughput.value if seen is None else seen.rate
     windows = 1 if seen is None else seen.windows
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
-    there = variation is not None and variation.revision == migration.target.revision
-    recent = variation.recent if variation is not None and there else ()
-    longest = longest_silence(length)
-    hangs = silent_for(recent) >= longest
+    longest, usual_rate = longest_silence(length, migration.baseline_rates), migration.baseline or math.inf
+    hangs = silent_for(recent, usual_rate) >= longest
     if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in _FOR_GOOD:
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
-    pauses = _in_pause(recent, longest) and not last
+    pauses = _in_pause(recent, longest, usual_rate) and not last
     ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
@@ -295,15 +322,32 @@ def _part_of_start(migration: Migration, variation: Variation, window: float) ->
     return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
-def longest_silence(window: float) -> int:
-    """Windows of so many seconds in which a program may do nothing, as many as are kept at most."""
+def longest_silence(window: float, before: Sequence[float] = ()) -> int:
+    """Windows of so many seconds in which a program may do nothing, as many as are kept at most. before: windows before
+    the move."""
+    if _counts_seldom(before):
+        return MOST_WINDOWS
     return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MOST_WINDOWS)
 
 
-def _in_pause(rates: tuple[float, ...], longest: int) -> bool:
+def mostly_silent(migration: Migration, recent: Sequence[float], window: float) -> bool:
+    """Whether the windows on the target, of so many seconds, tell little of how fast it works: most are silent, and not
+    so many that it hangs, nor was it like that before. Of short windows few are kept of before an evaluation."""
+    if _counts_seldom(migration.baseline_rates):
+        return False
+    silent = silent_windows(recent, migration.baseline or math.inf)
+    return 2 * silent > len(recent) and silent < longest_silence(window)
+
+
+def _counts_seldom(rates: Sequence[float]) -> bool:
+    """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
+    return 2 * silent_windows(rates) > len(rates)
+
+
+def _in_pause(rates: Sequence[float], longest: int, usual: float) -> bool:
     """Whether a program is silent, or was but for a few of these windows, and for no longer than it may."""
-    few = silent_for(rates) > 0 or len(working(rates)) < FEWEST_WINDOWS
-    return few and 0 < silent_windows(rates) < longest
+    few = silent_for(rates, usual) > 0 or len(working(rates, usual)) < FEWEST_WINDOWS
+    return few and 0 < silent_windows(rates, usual) < longest
 
 
 def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | None, windows: int) -> StepChange | None:
@@ -316,9 +360,10 @@ def _step(migration: Migration, spec: ProfiledJobSpec, variation: Variation | No
     before, after = migration.baseline_rates, variation.recent[-windows:]
     window = spec.profiling.window.total_seconds()
     apart = (variation.as_of - migration.stopped_at) / window - len(after)
-    if silent_windows(after) < longest_silence(window):
+    usual = migration.baseline or math.inf
+    if silent_windows(after, usual) < longest_silence(window, before):
         # How fast it is while it works. More silence than that is the place's doing.
-        worked = working(before), working(after)
+        worked = working(before), working(after, usual)
         if min(map(len, worked)) >= FEWEST_WINDOWS:
             before, after = worked
     return step_change(before, after, max(apart, 0.0))
