@@ -35,12 +35,12 @@ def working(rates: Sequence[float], usual: float = math.inf) -> tuple[float, ...
 
 
 def doubt_of_pauses(rates: Sequence[float]) -> float:
-    """Standard deviation of the log of a longer mean against that of these windows, by how often they pause: of as many
-    pauses as were seen their number is known to its root. 0 where there was none, or nothing but."""
+    """Standard deviation of the log of a longer mean against that of these windows, by how often they pause: programs
+    pause at intervals, so that their number is known to one. 0 where there was none, or nothing but."""
     silent = _silent(rates)
     pauses = sum(now and not before for before, now in pairwise([False, *silent]))
     works = len(silent) - sum(silent)
-    return sum(silent) / works / math.sqrt(pauses) if pauses and works else 0.0
+    return sum(silent) / works / pauses if pauses and works else 0.0
 
 
 def _silent(rates: Sequence[float], usual: float = math.inf) -> list[bool]:

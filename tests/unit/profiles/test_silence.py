@@ -32,7 +32,8 @@ def test_silence(rates: tuple[float, ...], newest: int, all_of_them: int, left: 
         ((0.0, 0.0), 0.0),  # nothing tells how fast it is
         ((100.0,) * 7 + (0.0,) * 5, 5 / 7),  # it may come again in the next hour, or not
         ((100.0,) * 19 + (0.0,) * 5, 5 / 19),
-        ((0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0), 4 / 24 / 2),  # four of them are known better
+        ((0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0, *[100.0] * 8, 0.0), 4 / 24 / 4),  # four of them are known better
+        ((0.0, 100.0) * 12, 1 / 12),  # as of steps that take longer than a window
     ],
 )
 def test_how_often_it_pauses_is_known_by_how_often_it_did(rates: tuple[float, ...], doubt: float) -> None:

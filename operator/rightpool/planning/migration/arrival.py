@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from rightpool.api.action import Action
@@ -15,24 +14,27 @@ from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.idling import idle_for_an_hour
+from rightpool.planning.migration.idling import (
+    LONGEST_SILENCE_SECONDS,
+    compiles,
+    idle_for_an_hour,
+    longest_silence,
+    mostly_silent,
+    silent_for_an_hour,
+    stands_still,
+    takes_no_step,
+)
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
-    LONGEST_SILENCE_SECONDS,
+    FOR_GOOD,
     MOST_WINDOWS,
     Verdict,
     Verification,
-    compiles,
-    longest_silence,
-    mostly_silent,
-    stands_still,
-    takes_no_step,
     verifiable,
     verify,
 )
 from rightpool.planning.migration.words import Words
-from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -156,15 +158,16 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         waited = now - max(migration.running_at or migration.phase_since, resumed)
-        if profile is not None and takes_no_step(migration, profile):
+        shown = None if migration.reason in FOR_GOOD else profile
+        if shown is not None and takes_no_step(migration, shown):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
             limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
-            if waited > limit and not compiles(profile):
+            if waited > limit and not compiles(shown):
                 message = words.setback(NoStep(limit))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
-        elif profile is not None and stands_still(migration, profile):
+        elif shown is not None and stands_still(migration, shown):
             limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
-            if idle_for_an_hour(job, migration, now) and not compiles(profile):
+            if idle_for_an_hour(job, migration, now) and not compiles(shown):
                 message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
                 return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
         if waited > limit:
@@ -188,7 +191,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     if not result.settled:
         return job
     nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
-    if nothing and waited < longest_silent and not _silent_for_an_hour(job, migration, now):
+    if nothing and waited < longest_silent and not silent_for_an_hour(job, migration, now):
         return job
     message = words.verified(migration, result)
     migration = replace(
@@ -209,18 +212,6 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     if result.verdict is Verdict.WORSE:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
     return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
-
-
-def _silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
-    """Whether the target, all of whose newest windows are silent, has been so for as long as a program may be. Of short
-    windows fewer are kept: then its count of work tells that, once it is known for so long."""
-    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
-    usual = migration.baseline or math.inf
-    if variation is None or variation.revision != migration.target.revision:
-        return False
-    if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
-        return True
-    return idle_for_an_hour(job, migration, now)
 
 
 def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:

@@ -16,12 +16,12 @@ from rightpool.planning.accounting.counterfactual import Level, measured_level
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.idling import idle_for_an_hour
+from rightpool.planning.migration.idling import idle_for_an_hour, longest_silence, shows_no_step
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
 from rightpool.planning.migration.unsaved import late_save
-from rightpool.planning.migration.verification import MOST_WINDOWS, longest_silence, shows_no_step
+from rightpool.planning.migration.verification import MOST_WINDOWS
 from rightpool.planning.migration.words import Words
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start

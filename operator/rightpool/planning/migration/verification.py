@@ -16,9 +16,9 @@ from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.migration.idling import longest_silence, mostly_silent
 from rightpool.planning.migration.promise import promise_of
-from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
-from rightpool.profiles.sample import Field
+from rightpool.profiles.profile import Profile
 from rightpool.profiles.silence import silent_for, silent_windows, working
 from rightpool.profiles.slow_start import begins_with_start, known_before
 from rightpool.profiles.steadiness import SPANS, Pace, doubt_between_places, doubt_of_ratio, pace, quantile_of_t
@@ -44,11 +44,6 @@ MOST_WINDOWS = 24
 # What breaks its promise, and seems no worse than what was before, is looked at for an hour of windows: a neighbour may
 # have left with the move, or a pause may have been in the windows before it.
 SHORT_WINDOWS = SPANS[-1]
-# A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
-LONGEST_SILENCE_SECONDS = 3600.0
-# What compiles for this share of the time does not hang.
-COMPILING = 0.5
-_WORK = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 # A promise that is broken with more than this probability is refuted, and what was measured counts alone.
 REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
@@ -59,7 +54,7 @@ REFUTED_LAST = 0.12
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
 _FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
 # Certain before the move. Going back would only bring about again what it was made for.
-_FOR_GOOD = frozenset(
+FOR_GOOD = frozenset(
     {
         Reason.PLACEMENT_DISALLOWED,
         Reason.MAX_COST_PER_HOUR_EXCEEDED,
@@ -148,41 +143,6 @@ def verifiable(migration: Migration, profile: Profile) -> bool:
     return migration.unit is profile.unit or (migration.baseline is None and migration.predicted is None)
 
 
-def shows_no_step(profile: Profile, revision: int) -> bool:
-    """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
-    steps are not read, samples."""
-    return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
-
-
-def _is_read(profile: Profile, revision: int) -> bool:
-    read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
-    return read and profile.key.revision == revision
-
-
-def compiles(profile: Profile) -> bool:
-    """Whether the program is seen to compile for most of the time."""
-    return (profile.value(Field.COMPILING) or 0.0) >= COMPILING
-
-
-def takes_no_step(migration: Migration, profile: Profile) -> bool:
-    """Whether a program that worked before, and was seen to, shows no step on the target."""
-    return _was_seen(migration) and shows_no_step(profile, migration.target.revision)
-
-
-def stands_still(migration: Migration, profile: Profile) -> bool:
-    """Whether such a program has made too few steps on the target for a window to be complete, and none in the newest
-    one. It may make one in an hour."""
-    steps = profile.readings.get(Field.STEPS)
-    few = steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS
-    return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
-
-
-def _was_seen(migration: Migration) -> bool:
-    """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
-    same = migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
-    return same and migration.reason not in _FOR_GOOD
-
-
 def windows_until_settled(variation: Variation | None, before: int, saving: float) -> int:
     """How many windows of a job that varies like this it takes until a move that delivers is not looked at any longer.
 
@@ -238,7 +198,7 @@ def verify(
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     longest, usual_rate = longest_silence(length, migration.baseline_rates), migration.baseline or math.inf
     hangs = silent_for(recent, usual_rate) >= longest
-    if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in _FOR_GOOD:
+    if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in FOR_GOOD:
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
     pauses = _in_pause(recent, longest, usual_rate) and not last
@@ -286,7 +246,7 @@ def verify(
         return newest < rate or len(part) == before
 
     even = ratio * realised  # the rate at which it would be no worse
-    if migration.reason in _FOR_GOOD and change >= -better:
+    if migration.reason in FOR_GOOD and change >= -better:
         return found(Verdict.SAME, Reason.BELOW_PREDICTION)
     if change > undone:
         settled = last or (windows >= FEWEST_WINDOWS and goes_on(even))
@@ -320,28 +280,6 @@ def _part_of_start(migration: Migration, variation: Variation, window: float) ->
     first = max(round((migration.stopped_at - began) / window) - before, 0)
     seen = variation.revision == migration.target.revision and begins_with_start(variation, since, window)
     return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
-
-
-def longest_silence(window: float, before: Sequence[float] = ()) -> int:
-    """Windows of so many seconds in which a program may do nothing, as many as are kept at most. before: windows before
-    the move."""
-    if _counts_seldom(before):
-        return MOST_WINDOWS
-    return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MOST_WINDOWS)
-
-
-def mostly_silent(migration: Migration, recent: Sequence[float], window: float) -> bool:
-    """Whether the windows on the target, of so many seconds, tell little of how fast it works: most are silent, and not
-    so many that it hangs, nor was it like that before. Of short windows few are kept of before an evaluation."""
-    if _counts_seldom(migration.baseline_rates):
-        return False
-    silent = silent_windows(recent, migration.baseline or math.inf)
-    return 2 * silent > len(recent) and silent < longest_silence(window)
-
-
-def _counts_seldom(rates: Sequence[float]) -> bool:
-    """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
-    return 2 * silent_windows(rates) > len(rates)
 
 
 def _in_pause(rates: Sequence[float], longest: int, usual: float) -> bool:
