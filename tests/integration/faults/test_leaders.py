@@ -102,7 +102,9 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_continues(
     assert any("/profiledjobs/bert/status" in write for write in before), "the log has its writes"
     late = written(own_cluster, user, frozen)
     harmless = [write for write in late if write.startswith("create") and ("/events?" in write or DRY in write)]
-    assert [write for write in late if write not in harmless] == []
+    # It may have been stopped while it renewed its Lease: by the version that it had read, in vain.
+    renewed = [write for write in late if write.startswith("update") and "/leases/" in write]
+    assert [write for write in late if write not in harmless + renewed] == [] and len(renewed) <= 1
     # Stopped between the check that it leads and the request, a thread still sends its Event, or the dry run of a
     # template, which stores nothing: no other one is sent.
     assert len(harmless) <= THREADS

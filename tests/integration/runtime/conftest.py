@@ -20,7 +20,8 @@ Start = Callable[..., OperatorProcess]
 
 @pytest.fixture(scope="session")
 def client(kubeconfig: Path) -> Iterator[ClusterClient]:
-    client = ClusterClient.connect(kubeconfig, qps=500, burst=500)
+    # Where the machine does much else, an answer may take longer than an operator waits for one.
+    client = ClusterClient.connect(kubeconfig, qps=500, burst=500, timeout=300.0)
     for path in sorted((ROOT / "crds").glob("*.yaml")):
         definition = yaml.safe_load(path.read_text())
         client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
