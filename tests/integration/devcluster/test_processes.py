@@ -142,4 +142,4 @@ def test_waiting_for_a_program_that_never_responds_ends(supervisor: Supervisor) 
 
 def test_a_namespace_is_entered_without_leaving_the_mounts() -> None:
     program = dataclasses.replace(SLEEP, namespace="rp-x")
-    assert program.argv() == ("nsenter", "--net=/run/netns/rp-x", "--", "sleep", "60")
+    assert program.argv() == ("nsenter", "--net=/run/netns/rp-x", "--", "sleep", "3600")
