@@ -254,7 +254,7 @@ def test_a_program_that_compiles_is_warming_up() -> None:
     assert compiling.steadiness is Steadiness.WARMING_UP
     diagnosis = diagnose(compiling, H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
-    assert "has made 1 steps and may still compile" in evidence_text(diagnosis.finding)
+    assert "has made 1 step and may still compile" in evidence_text(diagnosis.finding)
 
 
 def test_steps_that_take_longer_than_the_window() -> None:
