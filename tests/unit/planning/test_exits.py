@@ -64,36 +64,35 @@ def test_a_program_that_shows_no_step_where_it_was_moved_to_goes_back_after_an_h
     assert "done again" not in entry.message, "it did nothing"
 
 
+def stays_unproven(world: World) -> None:
+    """However long it is looked at, nothing is proven by it, and it stays."""
+    wait(world, 4 * HOUR)
+    entry, revision = world.job.state.history[-1], world.job.state.revision
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE)
+    assert revision is not None and revision.placement == A10G
+
+
 def test_what_works_there_and_is_counted_otherwise_is_not_taken_to_hang() -> None:
     """Its steps are not read, and samples of it are: it works, and only can't be compared."""
     world = on_a100(profiling={"window": "5m"})
     world.units = {"a100": WorkUnit.STEPS}
     moved(world).reach(Phase.WARMING_UP)
     assert world.job.state.migration is not None and world.job.state.migration.unit is WorkUnit.STEPS
-    wait(world, 4 * HOUR)
-    entry, revision = world.job.state.history[-1], world.job.state.revision
-    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE)
-    assert revision is not None and revision.placement == A10G
+    stays_unproven(world)
 
 
 def test_what_is_seen_to_compile_for_longer_than_an_hour_does_not_hang() -> None:
     world = on_a100(profiling={"window": "5m"})
     world.hung_pools, world.compiling = {"a10g"}, 0.9
     moved(world).reach(Phase.WARMING_UP)
-    wait(world, 4 * HOUR)
-    entry, revision = world.job.state.history[-1], world.job.state.revision
-    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE)
-    assert revision is not None and revision.placement == A10G
+    stays_unproven(world)
 
 
 def test_what_nobody_reads_there_goes_back_for_nothing() -> None:
     world = on_a100(profiling={"window": "5m"})
     world.rates = {"a100": 1000.0}
     moved(world).reach(Phase.WARMING_UP)
-    wait(world, 2 * HOUR)
-    entry, revision = world.job.state.history[-1], world.job.state.revision
-    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE)
-    assert revision is not None and revision.placement == A10G
+    stays_unproven(world)
 
 
 def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from rightpool.planning.accounting.counterfactual import Level, measured_level
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import awaits_check
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.migration.idling import idle_for_an_hour, longest_silence, shows_no_step
+from rightpool.planning.migration.idling import hangs
 from rightpool.planning.migration.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.migration.revision import RevisionState
 from rightpool.planning.migration.setback import EndUnknown, NeverStarted
@@ -116,7 +115,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         return job
     # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
     # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
-    leaves = _hangs(job, migration, now) if migration.rolling_back else not migration.promises
+    leaves = hangs(job, migration, now) if migration.rolling_back else not migration.promises
     return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
 
 
@@ -139,19 +138,6 @@ def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
 def _ends(leaving: RevisionState) -> bool:
     """Whether its child will have failed in a moment: it is not started again."""
     return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
-
-
-def _hangs(job: Job, migration: Migration, now: float) -> bool:
-    """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
-    variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
-    if profile is not None and shows_no_step(profile, revision):
-        return True
-    if idle_for_an_hour(job, migration, now):
-        return True
-    if migration.realised != 0.0 or variation is None or variation.revision != revision:
-        return False
-    window = job.spec.profiling.window.total_seconds()
-    return silent_for(variation.recent, migration.baseline or math.inf) >= longest_silence(window)
 
 
 def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:

@@ -22,7 +22,7 @@ _COMPILING: Final = 0.5
 _WORK: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 
 
-def shows_no_step(profile: Profile, revision: int) -> bool:
+def _shows_no_step(profile: Profile, revision: int) -> bool:
     """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
     steps are not read, samples."""
     return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
@@ -40,7 +40,7 @@ def compiles(profile: Profile) -> bool:
 
 def takes_no_step(migration: Migration, profile: Profile) -> bool:
     """Whether a program that worked before, and was seen to, shows no step on the target."""
-    return _was_seen(migration) and shows_no_step(profile, migration.target.revision)
+    return _was_seen(migration) and _shows_no_step(profile, migration.target.revision)
 
 
 def stands_still(migration: Migration, profile: Profile) -> bool:
@@ -95,3 +95,16 @@ def silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
     if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
         return True
     return idle_for_an_hour(job, migration, now)
+
+
+def hangs(job: Job, migration: Migration, now: float) -> bool:
+    """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
+    variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
+    if profile is not None and _shows_no_step(profile, revision):
+        return True
+    if idle_for_an_hour(job, migration, now):
+        return True
+    if migration.realised != 0.0 or variation is None or variation.revision != revision:
+        return False
+    window = job.spec.profiling.window.total_seconds()
+    return silent_for(variation.recent, migration.baseline or math.inf) >= longest_silence(window)
