@@ -71,7 +71,7 @@ def _run(lanes: list[Lane]) -> int:
         signal.signal(number, lambda *_: suite.stop())
     began = time.monotonic()
     results = suite.run()
-    logs = [suite.log(result.part) for result in results if not result.ok]
+    logs = [suite.log(result.part) for result in results if not result.ok or result.unsteady]
     if any(str(suite.log(COMMON)) in result.note for result in results):
         logs.append(suite.log(COMMON))
     for log in logs:
@@ -79,6 +79,9 @@ def _run(lanes: list[Lane]) -> int:
     print(f"\n{table(results)}\n")
     for log in logs:
         print(f"{log}:\n{failures(log)}\n")
+    unsteady = sum(result.unsteady for result in results)
+    if unsteady:
+        print(f"{unsteady} passed only when they were run again: a fault of the test, or a rare one of the product\n")
     print(f"{time.monotonic() - began:.0f} s, logs in {FOLDER}/\n{total(results)}", flush=True)
     if suite.stopped:
         return 130

@@ -12,7 +12,7 @@ from pathlib import Path
 from tools.suite import children
 from tools.suite.children import End, Ended
 from tools.suite.parts import Command, Lane, Part
-from tools.suite.results import Result, counts
+from tools.suite.results import Result, counts, failed, run_again
 
 CLUSTER_SECONDS = 1200.0  # without output of `up` and `down`
 HEARTBEAT_SECONDS = 60.0
@@ -110,22 +110,30 @@ class Suite:
         else:
             self._tell(f"{part.name} begins")
             self._running[part.name] = None
-            found, cpu, note = self._run_commands(part, log)
+            found, cpu, note = self._run_commands(part, part.commands, log)
+            if failed(found) and part.again and not note:
+                self._tell(f"{part.name}: what failed is run again: {failed(found)} of {found.total()}")
+                self._clean_up(part)
+                again, more, note = self._run_commands(part, (part.again,), log)
+                found, cpu = run_again(found, again), cpu + more
             result = Result(part.name, time.monotonic() - began, found, note, cpu)
             if not result.ok:
-                for command in part.cleanup:
-                    self._command(command, self.log(CLEANUP), CLUSTER_SECONDS, stoppable=False)
+                self._clean_up(part)
         with self._lock:
             self._running.pop(part.name, None)
             self.results.append(result)
         self._ended[part.name].set()
         self._tell(f"{part.name} {'passed' if result.ok else 'FAILED'} after {result.seconds:.0f} s: {result}")
 
-    def _run_commands(self, part: Part, log: Path) -> tuple[Counter[str], float, str]:
+    def _clean_up(self, part: Part) -> None:
+        for command in part.cleanup:
+            self._command(command, self.log(CLEANUP), CLUSTER_SECONDS, stoppable=False)
+
+    def _run_commands(self, part: Part, commands: Iterable[Command], log: Path) -> tuple[Counter[str], float, str]:
         """The counts, the processor time in seconds, and a note."""
         found: Counter[str] = Counter()
         cpu = 0.0
-        for command in part.commands:
+        for command in commands:
             begins_at = log.stat().st_size if log.exists() else 0
             ended = self._command(command, log, part.seconds)
             cpu += ended.cpu

@@ -24,6 +24,9 @@ class Part:
 
     cleanup: run after a failure or interrupt. seconds: without output, after which a command is ended. root: whether it
     starts a cluster with real pods, which needs root.
+
+    again: run after a failure, with only what failed. A test of real servers and programs that passes then is unsteady:
+    it is told, and counts as passed, since what it waits for may have met a machine that did not run for a while.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Part:
     cleanup: tuple[Command, ...] = ()
     seconds: float = SILENT_SECONDS
     root: bool = False
+    again: Command = ()
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,13 @@ def _pytest(*arguments: str) -> Command:
     return _module("pytest", "-q", "-p", "no:cacheprovider", "--durations=5", *arguments)
 
 
-def _down(*clusters: str) -> tuple[Command, ...]:
-    return tuple(_module("devcluster", "down", "--name", name) for name in clusters)
+def _servers(
+    name: str, *arguments: str, after: str | None = BUILD, clusters: tuple[str, ...] = (), root: bool = False
+) -> Part:
+    """A part with real servers and programs, and a cache of its own that knows what failed. clusters: its own."""
+    command = _module("pytest", "-q", "-o", f"cache_dir=build/tests/cache/{name}", "--durations=5", *arguments)
+    cleanup = tuple(_module("devcluster", "down", "--name", cluster) for cluster in clusters)
+    return Part(name, (command,), after, cleanup, root=root, again=(*command, "--last-failed"))
 
 
 SOURCES: Final = ("operator", "profiler_sidecar", "hack", "tools", "charts", "tests", "benchmarks", "examples")
@@ -87,30 +96,27 @@ LINT: Final = Part(
 # Templates need helm and promtool; all other unit tests need no program.
 UNIT: Final = Part("unit", (_pytest("tests/unit", "tests/fuzz", "--ignore=tests/unit/chart", "-n", "2"),))
 TEMPLATES: Final = Part("templates", (_pytest("tests/unit/chart"),), after=BUILD)
-PROFILER: Final = Part("profiler", (_pytest(f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile"),))
-DEVCLUSTER: Final = Part("devcluster", (_pytest(f"{INTEGRATION}/devcluster"),), after=BUILD, cleanup=_down("crash"))
-API: Final = Part(
-    "api-telemetry-workloads",
-    (_pytest(*(f"{INTEGRATION}/{name}" for name in ("api", "telemetry", "workloads"))),),
-    after=BUILD,
+PROFILER: Final = _servers("profiler", f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile", after=None)
+DEVCLUSTER: Final = _servers("devcluster", f"{INTEGRATION}/devcluster", clusters=("crash",))
+API: Final = _servers(
+    "api-telemetry-workloads", *(f"{INTEGRATION}/{name}" for name in ("api", "telemetry", "workloads"))
 )
-RUNTIME: Final = Part("cli-runtime", (_pytest(*(f"{INTEGRATION}/{name}" for name in ("cli", "runtime"))),), after=BUILD)
-STORIES: Final = Part("stories", (_pytest("tests/e2e"),), after=BUILD, cleanup=_down("stories"), root=True)
+RUNTIME: Final = _servers("cli-runtime", *(f"{INTEGRATION}/{name}" for name in ("cli", "runtime")))
+STORIES: Final = _servers("stories", "tests/e2e", clusters=("stories",), root=True)
 # Two processes, each with a cluster of its own: by itself this part would take longer than all others side by side.
-FAULTS: Final = Part(
+FAULTS: Final = _servers(
     "faults",
-    (_pytest(f"{INTEGRATION}/faults", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),),
-    after=BUILD,
-    cleanup=_down("faults", "faults2"),
+    *(f"{INTEGRATION}/faults", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
+    clusters=("faults", "faults2"),
     root=True,
 )
-SECURITY: Final = Part("security", (_pytest(f"{INTEGRATION}/security"),), after=BUILD, cleanup=_down("sec"), root=True)
-CHART: Final = Part("chart", (_pytest(f"{INTEGRATION}/chart"),), after=BUILD, cleanup=_down("chart"), root=True)
+SECURITY: Final = _servers("security", f"{INTEGRATION}/security", clusters=("sec",), root=True)
+CHART: Final = _servers("chart", f"{INTEGRATION}/chart", clusters=("chart",), root=True)
 CHAOS: Final = Part(
     "chaos",
     (_module("tests.chaos", "--faults=200", "--jobs=50", "--rate=3", "--seed=1", "--logs=build/tests/chaos"),),
     after=BUILD,
-    cleanup=_down("chaos"),
+    cleanup=(_module("devcluster", "down", "--name", "chaos"),),
     root=True,
 )
 

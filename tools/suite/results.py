@@ -15,6 +15,7 @@ FAILURE_WIDTH: Final = 300
 _COUNT: Final = r"\d+ [a-z]+"
 _SUMMARY: Final = re.compile(rf"^=* ?((?:{_COUNT}, )*{_COUNT}) in [\d.]+s\b", re.MULTILINE)
 _FAILURES: Final = ("failed", "error", "errors")
+UNSTEADY: Final = "unsteady"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,12 @@ class Result:
 
     @property
     def failed(self) -> int:
-        return sum(self.counts[word] for word in _FAILURES)
+        return failed(self.counts)
+
+    @property
+    def unsteady(self) -> int:
+        """Tests that passed only when they were run again."""
+        return self.counts[UNSTEADY]
 
     @property
     def ok(self) -> bool:
@@ -43,6 +49,20 @@ class Result:
     def __str__(self) -> str:
         words = ", ".join(f"{number} {word}" for word, number in sorted(self.counts.items()))
         return f"{words}; {self.note}" if self.note else words
+
+
+def failed(found: Counter[str]) -> int:
+    """How many tests and checks did."""
+    return sum(found[word] for word in _FAILURES)
+
+
+def run_again(first: Counter[str], again: Counter[str]) -> Counter[str]:
+    """The counts of a run and of another one with what had failed in it."""
+    found = first + again
+    for word in _FAILURES:
+        found[word] = again[word]
+    found[UNSTEADY] = again["passed"]
+    return +found
 
 
 def counts(output: str, status: int) -> Counter[str]:
@@ -84,7 +104,12 @@ def table(results: Iterable[Result]) -> str:
     """A line for each part, in the order of their ends."""
     rows = [
         (
-            *(result.part, "ok" if result.ok else "FAILED", f"{result.seconds:.0f} s", f"{result.cpu:.0f} s"),
+            *(
+                result.part,
+                ("UNSTEADY" if result.unsteady else "ok") if result.ok else "FAILED",
+                f"{result.seconds:.0f} s",
+                f"{result.cpu:.0f} s",
+            ),
             str(result),
         )
         for result in results

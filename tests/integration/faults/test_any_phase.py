@@ -142,6 +142,10 @@ class Director:
         assert self._site.namespace_watch.running
         return sorted(self._parts.keys() - self.acts.keys())
 
+    def _states(self, names: list[str]) -> str:
+        """What each did instead."""
+        return "\n".join(f"{name}: {self._tenant.status(name)}" for name in names)
+
     def play(self) -> None:
         """Run until every action was carried out."""
         for name, (_, phase) in self._parts.items():
@@ -152,7 +156,7 @@ class Director:
             # For the next one only: on a busy machine all of them take long.
             eventually(
                 lambda missing=missing: self._missing() != missing,  # type: ignore[misc]
-                f"these never reached their phase: {missing}",
+                lambda missing=missing: f"these never reached their phase: {self._states(missing)}",  # type: ignore[misc]
             )
         for act in self.acts.values():
             act.result()

@@ -77,6 +77,35 @@ def test_parts_that_pass_and_fail_and_the_others_go_on(tmp_path: Path) -> None:
     assert any("bad FAILED after" in line for line in ran.output)
 
 
+def test_what_passes_only_when_it_is_run_again_is_told(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pathlib\n"
+        "import pytest\n"
+        "been = pathlib.Path(__file__).with_name('been')\n"
+        "@pytest.fixture\ndef slow():\n"
+        "    first = not been.exists()\n"
+        "    been.touch()\n"
+        "    assert not first\n"
+        "def test_steady(): pass\n"
+        "def test_unsteady(slow): pass\n"
+        "def test_bad(): assert False\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={tmp_path}/cache", "--rootdir", str(tmp_path))
+    cleaned = tmp_path / "cleaned"
+
+    def part(name: str, test: str) -> Part:
+        chosen = (*command, str(tmp_path / "test_it.py"), "-k", f"steady or {test}")
+        return Part(name, (chosen,), cleanup=(touch(cleaned),), again=(*chosen, "--last-failed"))
+
+    ran = Ran(tmp_path, Lane((part("unsteady", "steady"),)))
+    assert ran["unsteady"].ok and (ran["unsteady"].passed, ran["unsteady"].unsteady) == (2, 1)
+    assert cleaned.exists()
+    assert "ERROR" in ran.suite.log("unsteady").read_text()
+    (tmp_path / "been").unlink()
+    ran = Ran(tmp_path, Lane((part("bad", "bad"),)))
+    assert not ran["bad"].ok and (ran["bad"].passed, ran["bad"].failed, ran["bad"].unsteady) == (2, 1, 1)
+
+
 def test_lanes_run_side_by_side_and_parts_of_one_do_not(tmp_path: Path) -> None:
     one, two, three = (tmp_path / name for name in "123")
     not_yet = python(f"import pathlib; assert not pathlib.Path({str(three)!r}).exists()")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.suite.results import FAILURE_LINES, FAILURE_WIDTH, Result, counts, failures, table, tail, total
+from tools.suite.results import FAILURE_LINES, FAILURE_WIDTH, Result, counts, failures, run_again, table, tail, total
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,18 @@ def test_the_last_line_sums_them_up() -> None:
 
 def test_the_table_has_a_line_for_each_part() -> None:
     text = table(
-        [Result("unit", 61.2, Counter(passed=3), cpu=99.6), Result("faults", 5, Counter(failed=1), "interrupted")]
+        [
+            Result("unit", 61.2, Counter(passed=3), cpu=99.6),
+            Result("faults", 5, Counter(failed=1), "interrupted"),
+            Result("chart", 7, run_again(Counter(passed=2, error=3), Counter(passed=3))),
+            Result("stories", 7, run_again(Counter(passed=2, failed=1, error=2), Counter(passed=2, failed=1))),
+        ]
     )
     assert [line.split() for line in text.splitlines()[1:]] == [
         ["unit", "ok", "61", "s", "100", "s", "3", "passed"],
         ["faults", "FAILED", "5", "s", "0", "s", "1", "failed;", "interrupted"],
+        ["chart", "UNSTEADY", "7", "s", "0", "s", "5", "passed,", "3", "unsteady"],
+        ["stories", "FAILED", "7", "s", "0", "s", "1", "failed,", "4", "passed,", "2", "unsteady"],
     ]
 
 
