@@ -132,8 +132,15 @@ class LedgerEntry(Record):
         return measured_cost_per_million(self.realised_throughput, self.target_cost_per_hour)
 
     @property
+    def hung(self) -> bool:
+        """Whether the program did nothing there: that says nothing of the speed of a place, nor how long a restart
+        takes."""
+        return self.realised_throughput == 0.0
+
+    @property
     def prediction_error(self) -> float | None:
-        """Measured throughput against the predicted one: -0.1 is 10% slower. None where one of them is not known."""
-        if not self.predicted_throughput or self.realised_throughput is None:
+        """Measured throughput against the predicted one: -0.1 is 10% slower. None where one of them is not known, and
+        where the program hung."""
+        if not self.predicted_throughput or self.realised_throughput is None or self.hung:
             return None
         return self.realised_throughput / self.predicted_throughput - 1.0

@@ -51,6 +51,14 @@ def test_what_is_missing_while_it_repeats_what_no_save_held_counts_once(
     assert restart_seconds(job) == pytest.approx(START + 60.0 * minutes + SLOW.lost_seconds, abs=15.0)
 
 
+@pytest.mark.parametrize("realised", [0.0, 60.0])
+def test_what_hung_does_not_tell_how_long_a_restart_takes(realised: float) -> None:
+    earlier = entry(Outcome.VERIFIED, NOW - 7200.0, lost_seconds=90.0)
+    last = entry(Outcome.ROLLED_BACK, NOW, lost_seconds=4000.0, realised_throughput=realised)
+    job = changed(running(made=spec()), history=(earlier, last))
+    assert restart_seconds(job) == (2000.0 if realised else 90.0)
+
+
 def interrupted(counts: float, silent: float) -> Job:
     """After two hours of a Revision that is to do an hour's work again, has counted for so many seconds, and then the
     same count until it was silent."""

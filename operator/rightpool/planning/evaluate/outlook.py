@@ -101,8 +101,8 @@ def restart_seconds(job: Job) -> float:
 
 
 def pause_seconds(job: Job) -> float:
-    """Seconds without any progress that moving this job costs, one way: what its last move took, and of one that was
-    undone half of both ways, because nobody knows how long each took."""
+    """Seconds without any progress that moving this job costs, one way: what its last move took that did not hang, and
+    of one that was undone half of both ways, because nobody knows how long each took."""
     last = _last_restart(job)
     if last is not None:
         return last.lost_seconds / (2.0 if last.outcome is Outcome.ROLLED_BACK else 1.0)
@@ -112,7 +112,7 @@ def pause_seconds(job: Job) -> float:
 
 
 def _last_restart(job: Job) -> LedgerEntry | None:
-    return next((entry for entry in reversed(job.state.history) if entry.lost_seconds > 0.0), None)
+    return next((entry for entry in reversed(job.state.history) if entry.lost_seconds > 0.0 and not entry.hung), None)
 
 
 def _repeating_seconds(job: Job) -> float:
