@@ -98,6 +98,7 @@ class MigrationTexts:
             ),
             Reason.NO_ROOM_TO_RETURN: f"it stays: there is no room for {where}, where it came from",
             Reason.RETURN_DOES_NOT_PAY: "it stays: over the time left it loses less than a restart would cost",
+            Reason.PLACEMENT_DISALLOWED: f"it stays: {_FOR_GOOD[Reason.PLACEMENT_DISALLOWED]}. See why it hangs",
         }[why]
 
     def verified(self, migration: Migration, result: Verification) -> str:

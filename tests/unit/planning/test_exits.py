@@ -11,6 +11,8 @@ from rightpool.api.conditions import Condition, Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.allocate.breaker import outcomes_of
+from rightpool.planning.evaluate.experience import ran_last
 from rightpool.planning.migration.arrival import LONGEST_WAIT_SECONDS
 from rightpool.planning.migration.departure import FINISHING_SECONDS
 from rightpool.planning.migration.transitions import advance
@@ -62,6 +64,50 @@ def test_a_program_that_shows_no_step_where_it_was_moved_to_goes_back_after_an_h
     assert (world.saves is not None and world.saves > before) is not hangs
     assert ("no new checkpoint" in entry.message) is hangs, entry.message
     assert "done again" not in entry.message, "it did nothing"
+
+
+FOR_GOOD = [
+    Reason.MAX_COST_PER_HOUR_EXCEEDED,
+    Reason.MIN_SCALING_EFFICIENCY_MISSED,
+    Reason.MIN_FLOPS_UTILIZATION_MISSED,
+    Reason.PLACEMENT_DISALLOWED,
+]
+
+
+@pytest.mark.parametrize("no_step", [True, False])
+@pytest.mark.parametrize("reason", FOR_GOOD)
+def test_a_move_that_slowness_does_not_undo_is_not_verified_where_the_program_hangs(
+    reason: Reason, no_step: bool
+) -> None:
+    """It goes back, and its placement is not tried again for a day: the next one may hold the target, too. Where it
+    came from it may not be any more, it stays."""
+    world = on_a100(profiling={"window": "5m"})
+    world.rates["a10g"] = 0.0
+    world.hung_pools = {"a10g"} if no_step else set()
+    asked = decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02))
+    asked.decision = replace(asked.decision, reason=reason)
+    world.cycle(asked)
+    wait(world, 6 * HOUR)
+    entry, revision = world.job.state.history[-1], world.job.state.revision
+    assert world.job.state.migration is None and revision is not None and entry.hung
+    outcome = outcomes_of([world.job], {}, world.now)["a10g"][-1]
+    assert outcome.undone, "it speaks against the pool"
+    if reason is Reason.PLACEMENT_DISALLOWED:
+        assert (entry.outcome, entry.reason, revision.placement) == (Outcome.FAILED, reason, A10G)
+        assert "it stays: where it was is not allowed any more" in entry.message
+    else:
+        assert (entry.outcome, revision.placement) == (Outcome.ROLLED_BACK, A100)
+        assert world.job.state.avoid[-1].pool == "a10g"
+
+
+def test_a_job_that_hangs_and_finds_no_room_to_go_back_is_not_started_there_again() -> None:
+    world = on_a100(profiling={"window": "5m"})
+    world.hung_pools, world.stuck_pools = {"a10g"}, {"a100"}
+    moved(world)
+    wait(world, 4 * HOUR)
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED)
+    assert ran_last(world.job) is None and world.job.state.avoid[-1].pool == "a10g"
 
 
 def stays_unproven(world: World) -> None:

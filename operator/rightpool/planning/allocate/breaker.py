@@ -44,7 +44,13 @@ UNPROVEN_OF_TENANT: Final = FEWEST_OF_POOL
 UNPROVEN_OF_POOL: Final = UNPROVEN_OF_TENANT + 1
 
 _WORSE: Final = frozenset(
-    {Reason.SOURCE_NOT_HELD, Reason.NO_ROOM_TO_RETURN, Reason.RETURN_DOES_NOT_PAY, Reason.START_DEADLINE_EXCEEDED}
+    {
+        Reason.SOURCE_NOT_HELD,
+        Reason.NO_ROOM_TO_RETURN,
+        Reason.RETURN_DOES_NOT_PAY,
+        Reason.START_DEADLINE_EXCEEDED,
+        Reason.PLACEMENT_DISALLOWED,
+    }
 )
 
 Outcomes = Mapping[str, tuple[MoveOutcome, ...]]

@@ -28,11 +28,11 @@ _PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILE
 
 
 def ran_last(job: Job) -> Placement | None:
-    """Where a job ran that was to go back and could not start there: slow is better than nowhere. None otherwise."""
+    """Where a job worked that was to go back and could not start there: slow is better than nowhere. None otherwise."""
     last = job.state.history[-1] if job.state.history else None
     if last is None or last.outcome is not Outcome.FAILED or last.reason != Reason.START_DEADLINE_EXCEEDED:
         return None
-    return None if last.realised_throughput is None else last.target
+    return last.target if last.realised_throughput else None
 
 
 def waiting_for(job: Job, register: Register) -> int:

@@ -27,7 +27,6 @@ from rightpool.planning.migration.idling import (
 from rightpool.planning.migration.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.migration.verification import (
     FEWEST_WINDOWS,
-    FOR_GOOD,
     MOST_WINDOWS,
     Verdict,
     Verification,
@@ -130,8 +129,9 @@ def with_size_measured(job: Job) -> Job:
 
 def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:
     """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
-    for being slow is better than none; one that did not run is none."""
-    if migration.abandoned is not None and migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED):
+    for being slow is better than none; one that did not run, or where it hung, is none."""
+    never_ran = migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED)
+    if migration.abandoned is not None and migration.failure is not None and (never_ran or migration.realised == 0.0):
         job = with_avoided(job, migration.abandoned, migration.failure, now, decision=migration.id)
     message = words.setback(replace(setback, returning=migration.rolling_back))
     if migration.rolling_back:
@@ -158,18 +158,16 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         waited = now - max(migration.running_at or migration.phase_since, resumed)
-        shown = None if migration.reason in FOR_GOOD else profile
-        if shown is not None and takes_no_step(migration, shown):
+        if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
             limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
-            if waited > limit and not compiles(shown):
-                message = words.setback(NoStep(limit))
-                return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
-        elif shown is not None and stands_still(migration, shown):
+            if waited > limit and not compiles(profile):
+                return _found_hanging(job, migration, words.setback(NoStep(limit)), now, words)
+        elif profile is not None and stands_still(migration, profile):
             limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
-            if idle_for_an_hour(job, migration, now) and not compiles(shown):
+            if idle_for_an_hour(job, migration, now) and not compiles(profile):
                 message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
-                return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
+                return _found_hanging(job, migration, message, now, words)
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
@@ -202,6 +200,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         throttled=throttled_now(job),
         message=message,
     )
+    if nothing:
+        return _found_hanging(job, migration, message, now, words)
     job = remeasured(job, now)
     # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
     worse = result.verdict is Verdict.WORSE and not nothing
@@ -229,6 +229,15 @@ def _stays(job: Job, migration: Migration, result: Verification, now: float, roo
     left = outlook(job, result.throughput, now)
     remaining = left.horizon * result.throughput / migration.baseline
     return Reason.RETURN_DOES_NOT_PAY if (result.likely - 1.0) * remaining <= left.restart else None
+
+
+def _found_hanging(job: Job, migration: Migration, message: str, now: float, words: Words) -> Job:
+    """The program does nothing there. It goes back whatever the move was for, but not to where it may not be."""
+    migration = replace(migration, realised=0.0)
+    if migration.reason is not Reason.PLACEMENT_DISALLOWED:
+        return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
+    message = f"{message}; {words.stays(migration, migration.reason)}"
+    return end_migration(job, replace(migration, message=message), Outcome.FAILED, migration.reason, now)
 
 
 def _turned_back(

@@ -53,8 +53,8 @@ REFUTED_LAST = 0.12
 # What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
 _FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
 _FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
-# Certain before the move. Going back would only bring about again what it was made for.
-FOR_GOOD = frozenset(
+# Certain before the move. Going back would only bring about again what it was made for: slow is better than that.
+_FOR_GOOD = frozenset(
     {
         Reason.PLACEMENT_DISALLOWED,
         Reason.MAX_COST_PER_HOUR_EXCEEDED,
@@ -198,7 +198,7 @@ def verify(
     realised_cost = measured_cost_per_million(realised, migration.target.cost_per_hour)
     longest, usual_rate = longest_silence(length, migration.baseline_rates), migration.baseline or math.inf
     hangs = silent_for(recent, usual_rate) >= longest
-    if (hangs or realised <= 0.0) and migration.baseline and migration.reason not in FOR_GOOD:
+    if (hangs or realised <= 0.0) and migration.baseline:
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
     pauses = _in_pause(recent, longest, usual_rate) and not last
@@ -246,7 +246,7 @@ def verify(
         return newest < rate or len(part) == before
 
     even = ratio * realised  # the rate at which it would be no worse
-    if migration.reason in FOR_GOOD and change >= -better:
+    if migration.reason in _FOR_GOOD and change >= -better:
         return found(Verdict.SAME, Reason.BELOW_PREDICTION)
     if change > undone:
         settled = last or (windows >= FEWEST_WINDOWS and goes_on(even))
