@@ -41,6 +41,8 @@ BARS: Final = {
     "right moves undone": Bar(most=0.02),
     "wrong moves undone within 6 h": Bar(least=0.95),
     "hanging jobs back within 2 h": Bar(least=0.95),
+    # Eight jobs with long pauses tell 25%.
+    "lost where it hangs, booked": Bar(least=0.9, most=1.1, share=False),
     "moves of slow starters made": Bar(least=0.95),
     "moves of slow starters undone": Bar(most=0.02),
     # At most five before their verdicts make a pattern, then one after 1, 2, 4, 8, 16 and 32 hours.

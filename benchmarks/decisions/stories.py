@@ -96,7 +96,7 @@ def worse(noise: str, seed: int, count: int) -> Counts:
 
 def hangs(noise: str, seed: int, count: int) -> Counts:
     """Seven hours. On the cheaper pool the program hangs: half of the jobs take no step there, the others stop after
-    two minutes. What hangs saves nothing."""
+    two minutes. What its chips cost meanwhile is lost, and booked as such."""
     pools = [pool("base", A100, 3.00), pool("hangs", A100, 2.25)]
     trace, simulator, jobs = _movable(noise, seed, count, pools)
     for number, job in enumerate(jobs):
@@ -109,7 +109,16 @@ def hangs(noise: str, seed: int, count: int) -> Counts:
     simulator.run(BEGAN + 7.0 * HOUR)
     moved = [job for job in jobs if trace.left[job.job.key]]
     back = sum(_back_within(trace, job, 2.0 * HOUR) for job in moved)
-    return {"hanging jobs back within 2 h": [(back, max(len(moved), 1))]}
+    return {
+        "hanging jobs back within 2 h": [(back, max(len(moved), 1))],
+        "lost where it hangs, booked": [
+            (
+                -job.job.state.account.settled(simulator.now).saved,
+                -_truly_saved(simulator, job, Placement("base", 4, 1), 3.00),
+            )
+            for job in moved
+        ],
+    }
 
 
 def slow_start(noise: str, seed: int, count: int) -> Counts:

@@ -1,4 +1,5 @@
-"""An interruption: the time from the end of one Revision until the steps of the next one have caught up."""
+"""An interruption: the time from the end of one Revision until the steps of the next one have caught up, and that in
+which a program hangs after a move."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class Interruption(Record):
     """Decision id."""
 
     since: Annotated[UnixTime, Field(alias="startedAt")]
-    """When the old Revision was gone."""
+    """When the old Revision was gone, or since when the program hangs."""
 
     spent_before: Dollars = 0.0
     """Dollars spent until then."""

@@ -106,7 +106,8 @@ class LedgerEntry(Record):
     """How often in a row the same was tried and held for the same reason; only the last time is kept."""
 
     lost_seconds: Figure = 0.0
-    """Seconds from the end of the old Revision until the steps of the new one had caught up, over both ways."""
+    """Seconds from the end of the old Revision until the steps of the new one had caught up, over both ways, and those
+    in which a program that hangs there has done nothing."""
 
     cost: Dollars = 0.0
     """What the move itself cost, dollars: what was paid in lostSeconds."""

@@ -162,6 +162,13 @@ class Track:
         kept = None if self._saved is None else self.count(self._saved)
         return 0.0 if kept is None else max(0.0, self.total - kept)
 
+    def idle_since(self, rate: float) -> float | None:
+        """Unix seconds since when no more than this rate was counted, units a second; None without any reading."""
+        for at, count in zip(self._at, self._count, strict=True):
+            if self.total - count <= rate * (self._at[-1] - at):
+                return at
+        return None
+
     def reached(self, work: float) -> float | None:
         """Unix seconds when the processes had counted so many; None where they have not. It is exact for who asks after
         every reading; later it is the time of the last reading but one."""

@@ -12,6 +12,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.accounting.progress import progress_of
+from rightpool.planning.evaluate.intent import Intent
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
@@ -89,6 +90,31 @@ def test_lost_time_ends_when_steps_have_caught_up() -> None:
     assert 200.0 <= entry.lost_seconds <= 230.0
     assert entry.cost == pytest.approx(8.0 * 205 / HOUR, rel=0.1)
     assert world.job.state.interruption is None
+
+
+@pytest.mark.parametrize("demanded", [False, True])
+def test_what_is_paid_while_a_program_hangs_where_it_was_moved_to_is_lost(demanded: bool) -> None:
+    """Until it works where it came from. demanded: the user no longer allowed that place, and did not save by it."""
+    world = counting(profiling={"window": "5m"})
+    asked = decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02))
+    if demanded:
+        asked.decision = replace(asked.decision, reason=Reason.PLACEMENT_DISALLOWED)
+        asked.intent, world.job = Intent.LEAVE, replace(world.job, generation=2)
+    world.hung_pools, world.rates["a10g"] = {"a10g"}, 0.0
+    world.cycle(asked)
+    world.reach(Phase.STARTING)
+    world.answers = False
+    left, paid = world.now, world.paid
+    while world.job.state.migration is not None or world.job.state.interruption is not None:
+        stay(world, 1.0 / 60.0)
+    entry = world.job.state.history[-1]
+    assert entry.hung and entry.outcome is (Outcome.FAILED if demanded else Outcome.ROLLED_BACK)
+    assert HOUR < world.now - left < 1.2 * HOUR
+    assert entry.lost_seconds == pytest.approx(world.now - left, abs=120.0)
+    assert entry.cost == pytest.approx(world.paid - paid, rel=0.1)
+    assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
+    stay(world, 1.0)
+    assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
 
 
 def test_what_a_move_costs_and_saves() -> None:

@@ -68,3 +68,11 @@ def test_when_the_steps_had_caught_up() -> None:
     fed(track, [100], start=30.0)
     assert track.reached(50) == pytest.approx(25.0)
     assert track.reached(101) is None
+
+
+@pytest.mark.parametrize("worked", [0, 30, 200])
+def test_since_when_it_does_nothing(worked: int) -> None:
+    """To the reading, however long ago."""
+    track = fed(Track(), [10.0 * min(place, worked) for place in range(600)])
+    assert track.idle_since(0.01) == pytest.approx(10.0 * worked, abs=10.0)
+    assert Track().idle_since(0.1) is None

@@ -28,6 +28,7 @@ from rightpool.planning.accounting.counterfactual import (
 from rightpool.planning.accounting.holding import holding
 from rightpool.planning.accounting.progress import progress_at_end, progress_of
 from rightpool.planning.job import Job
+from rightpool.planning.migration.idling import takes_no_step
 from rightpool.profiles.track import Track
 
 if TYPE_CHECKING:
@@ -83,16 +84,19 @@ def _at_price(revision: Revision, assessment: Assessment) -> Revision:
 
 def _caught_up(job: Job, now: float) -> Job:
     """An interruption ends when the steps of the new Revision have caught up."""
-    interruption, revision = job.state.interruption, job.state.revision
+    interruption, revision, migration = job.state.interruption, job.state.revision, job.state.migration
     if interruption is None or revision is None or revision.since is None:
         return job
+    if migration is not None and migration.rolling_back and migration.moving.revision == revision.revision:
+        return job  # what it does while it is left again is none of that
     track = job.observed.track
     at: float | None = revision.since
     if track is not None:
         # How much was to be repeated says nothing of a count in another unit.
         repeats = interruption.repeats if track.unit is interruption.unit else 0
         at = track.reached(max(repeats, 1))
-        if at is None and now - revision.since >= UNSEEN_SECONDS and not _counts(track, now):
+        unseen = now - revision.since >= UNSEEN_SECONDS and not _counts(track, now)
+        if at is None and unseen and not _may_hang(job):
             at = now - UNSEEN_SECONDS if track.total else revision.since  # what came after that is not known
     if at is None:
         return job
@@ -111,6 +115,12 @@ def _caught_up(job: Job, now: float) -> Job:
         for entry in state.history
     )
     return job.with_state(replace(state, history=history))
+
+
+def _may_hang(job: Job) -> bool:
+    """Whether a program shows no step where it was moved to, and its verdict will tell whether it hangs."""
+    migration, profile = job.state.migration, job.observed.profile
+    return migration is not None and profile is not None and takes_no_step(migration, profile)
 
 
 def _counts(track: Track, now: float) -> bool:
@@ -191,8 +201,8 @@ def departed(job: Job, migration: Migration, now: float) -> Job:
     repeats = 0 if track is None else round(track.since_save())
     unit = WorkUnit.SAMPLES if track is None else track.unit
     if running is not None and running.id == migration.id:
-        # It had not caught up there: the time lost goes on.
-        interruption = replace(running, repeats=running.repeats, counterfactual=ahead)
+        # It had not caught up there, or hangs: the time lost goes on.
+        interruption = replace(running, repeats=max(running.repeats, repeats), counterfactual=ahead)
     else:
         interruption = Interruption(
             migration.id, now, account.spent, repeats, unit, demanded=migration.demanded, counterfactual=ahead
@@ -226,6 +236,22 @@ def remeasured(job: Job, now: float) -> Job:
         there = replace(there, rate=here.rate, rate_at=here.at, rate_windows=here.windows)
     account = replace(job.state.account, counterfactual=there).measured(ratio, now)
     return job.with_state(replace(job.state, account=account))
+
+
+def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
+    """The program has done nothing where it was moved to, and will be brought back: it is interrupted since then, Unix
+    seconds. Of what it did there before nothing is saved."""
+    if job.state.interruption is not None:
+        return job
+    account, track = job.state.account.settled(now), job.observed.track
+    there = account.counterfactual
+    if there is not None and there.since is not None:
+        since = max(since, there.since)
+    cost = min((account.cost_per_hour or 0.0) * (now - since) / 3600.0, account.spent)
+    unit = WorkUnit.SAMPLES if track is None else track.unit
+    interruption = Interruption(migration.id, since, account.spent - cost, unit=unit)
+    account = replace(account, saved=account.saved - cost, counterfactual=None)
+    return job.with_state(replace(job.state, account=account, interruption=interruption))
 
 
 def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tuple[Job, float, float]:

@@ -9,7 +9,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.planning.accounting.accounting import remeasured
+from rightpool.planning.accounting.accounting import hung, remeasured
 from rightpool.planning.evaluate.outlook import outlook
 from rightpool.planning.job import Job, throttled_now
 from rightpool.planning.migration.beginning import next_revision
@@ -18,6 +18,7 @@ from rightpool.planning.migration.idling import (
     LONGEST_SILENCE_SECONDS,
     compiles,
     idle_for_an_hour,
+    idle_since,
     longest_silence,
     mostly_silent,
     silent_for_an_hour,
@@ -233,7 +234,7 @@ def _stays(job: Job, migration: Migration, result: Verification, now: float, roo
 
 def _found_hanging(job: Job, migration: Migration, message: str, now: float, words: Words) -> Job:
     """The program does nothing there. It goes back whatever the move was for, but not to where it may not be."""
-    migration = replace(migration, realised=0.0)
+    job, migration = hung(job, migration, idle_since(job, migration, now), now), replace(migration, realised=0.0)
     if migration.reason is not Reason.PLACEMENT_DISALLOWED:
         return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
     message = f"{message}; {words.stays(migration, migration.reason)}"

@@ -97,6 +97,18 @@ def silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
     return idle_for_an_hour(job, migration, now)
 
 
+def idle_since(job: Job, migration: Migration, now: float) -> float:
+    """Unix seconds since when the target does nothing, by its count of work or its windows, whichever goes back
+    further."""
+    usual, track, variation = migration.baseline or 0.0, job.observed.track, job.observed.variation
+    by_count = None if track is None else track.idle_since(NOTHING * usual)
+    since = now if by_count is None else by_count
+    if variation is not None and variation.revision == migration.target.revision:
+        window = job.spec.profiling.window.total_seconds()
+        since = min(since, variation.as_of - silent_for(variation.recent, usual or math.inf) * window)
+    return max(since, migration.target.since or since)
+
+
 def hangs(job: Job, migration: Migration, now: float) -> bool:
     """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
     variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
