@@ -68,7 +68,7 @@ class Observed(NamedTuple):
     """Work that the Revision with running pods has counted; None where nothing could be read of it."""
 
     last_rate: float | None = None
-    """Throughput of the newest part of a window, while a migration waits to begin; None where too little of it has come
+    """Throughput of the newest part of a window, where a migration may begin now; None where too little of it has come
     since the last whole window, or where it does not compare with that."""
 
     revisions: Mapping[int, RevisionState] = MappingProxyType({})

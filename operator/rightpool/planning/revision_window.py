@@ -138,8 +138,9 @@ class RevisionWindow:
         outdated = self._outdated(job, accelerator, now)
         if outdated:
             self._build(job, accelerator, now)
-        waits = job.state.migration is not None and job.state.migration.phase is Phase.PLANNED
-        last = self._last_rate(job, now) if waits else None
+        migration = job.state.migration
+        begins = migration is not None and migration.phase is Phase.PLANNED and not job.awaits_approval
+        last = self._last_rate(job, now) if begins else None
         known = self.shown.checkpoint_at, self.shown.track, self.shown.last_rate
         if not outdated and known == (self.saved, self.track, last):
             return self.shown

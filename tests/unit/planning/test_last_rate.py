@@ -23,7 +23,7 @@ from rightpool.planning.migration.transitions import advance
 from rightpool.planning.revision_window import LEAST_PART, LONGEST_PART, RevisionWindow
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.migration_texts import MigrationTexts
-from tests.unit.planning.jobs import AUTO, NOW, changed, running
+from tests.unit.planning.jobs import AUTO, NOW, changed, running, spec
 from tests.unit.planning.world import A100, on_a100
 from tests.unit.planning.world import moved as decided
 
@@ -101,6 +101,15 @@ def test_it_is_looked_at_of_moves_that_wait_to_begin_alone() -> None:
     assert window.observe(running(), None, at).last_rate is None
     assert window.observe(planned(running()), None, at).last_rate == pytest.approx(128.0), "without a new reading"
     assert window.observe(running(), None, at + 1.0).last_rate is None
+
+
+def test_what_waits_for_approval_is_looked_at_once_it_is_given() -> None:
+    """It may wait for days."""
+    window, count = steady_until(INTERVAL * 12)
+    at = NOW + INTERVAL * (count - 1)
+    waits = planned(running(made=spec(adaptation={"mode": "Auto", "requireApproval": True})))
+    assert window.observe(waits, None, at).last_rate is None
+    assert window.observe(replace(waits, approved="d-1"), None, at).last_rate == pytest.approx(128.0)
 
 
 def test_a_short_time_tells_nothing() -> None:
