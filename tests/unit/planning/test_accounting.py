@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
+from rightpool.planning.accounting.accounting import accounted, hung
 from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.evaluate.intent import Intent
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
@@ -115,6 +116,30 @@ def test_what_is_paid_while_a_program_hangs_where_it_was_moved_to_is_lost(demand
     assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
     stay(world, 1.0)
     assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
+
+
+@pytest.mark.parametrize("demanded", [False, True])
+def test_what_hangs_after_its_first_steps_is_interrupted_since_its_last_one(demanded: bool) -> None:
+    world = counting()
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    world.reach(Phase.VERIFYING)
+    world.live(60.0)
+    job = accounted(world.observed(), None, world.now)
+    migration = job.state.migration
+    assert migration is not None and job.state.interruption is None, "it has caught up"
+    if demanded:
+        source = replace(migration.source, generation=1)
+        target = replace(migration.target, generation=2)
+        migration = replace(migration, source=source, target=target, reason=Reason.PLACEMENT_DISALLOWED)
+    before, at = job.state.account.settled(world.now), world.now
+    found = hung(job, migration, at + 600.0, at + 600.0 + HOUR).state
+    assert found.interruption is not None and found.interruption.since == at + 600.0
+    assert found.account.spent == pytest.approx(found.interruption.spent_before + 8.0)
+    assert found.account.saved - before.saved == pytest.approx(0.0 if demanded else -8.0)
+    assert found.interruption.demanded is demanded
+    early = hung(job, migration, 0.0, at + HOUR).state
+    since = before.counterfactual
+    assert since is not None and early.interruption is not None and early.interruption.since == since.since
 
 
 def test_what_a_move_costs_and_saves() -> None:

@@ -239,8 +239,8 @@ def remeasured(job: Job, now: float) -> Job:
 
 
 def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
-    """The program has done nothing where it was moved to, and will be brought back: it is interrupted since then, Unix
-    seconds. Of what it did there before nothing is saved."""
+    """The program is found to do nothing where it was moved to, since then, Unix seconds: it is interrupted. Of what it
+    did there before nothing is saved."""
     if job.state.interruption is not None:
         return job
     account, track = job.state.account.settled(now), job.observed.track
@@ -249,8 +249,9 @@ def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
         since = max(since, there.since)
     cost = min((account.cost_per_hour or 0.0) * (now - since) / 3600.0, account.spent)
     unit = WorkUnit.SAMPLES if track is None else track.unit
-    interruption = Interruption(migration.id, since, account.spent - cost, unit=unit)
-    account = replace(account, saved=account.saved - cost, counterfactual=None)
+    demanded = migration.demanded
+    interruption = Interruption(migration.id, since, account.spent - cost, unit=unit, demanded=demanded)
+    account = replace(account, saved=account.saved - (0.0 if demanded else cost), counterfactual=None)
     return job.with_state(replace(job.state, account=account, interruption=interruption))
 
 
