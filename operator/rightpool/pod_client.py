@@ -130,6 +130,8 @@ def exchange(request: PodRequest, port: int, seconds: float, largest_body: int) 
         return answer_of(Incoming(connection.sock, deadline), request.accepted, largest_body)
     except TimeoutError:
         raise RequestFailed(f"no answer within {seconds:g} seconds") from None
+    except http.client.RemoteDisconnected:
+        raise RequestFailed("it closed the connection without an answer") from None
     except http.client.HTTPException:
         raise RequestFailed("the answer is not HTTP") from None
     except (OSError, UnicodeError, OverflowError) as error:

@@ -41,7 +41,7 @@ def test_other_answers_are_no_page(status: int) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", "not HTTP"),
+        (b"", "without an answer"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nshort\n", "cut off"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "encoded"),
