@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Final
 
@@ -18,6 +18,7 @@ from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.migration.transitions import advance, at_rest
+from rightpool.profiles.steadiness import worth_keeping
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.placed import placed_until
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -143,17 +144,29 @@ class Stepper:
             self._surroundings, self._leading_since = surroundings, leading_since
             self._changes += 1
 
-    def rests(self, job: Job, assessment: Assessment | None, now: float) -> bool:
-        """Whether a step would be what the last one was: nothing. Nine of ten jobs of a fleet rest in any cycle."""
+    def rests(self, stored: StoredJob, job: Job, assessment: Assessment | None, now: float) -> bool:
+        """Whether a step would be what the last one was: nothing. Nearly all jobs of a fleet rest in any cycle."""
         last = self._unchanged.get(job.uid)
-        return (
-            last is not None
-            and last.complied
-            and last.inputs.job is job
-            and last.assessment is assessment
-            and last.surroundings == self._changes
-            and now < last.until
-        )
+        if (
+            last is None
+            or not last.complied
+            or last.assessment is not assessment
+            or last.surroundings != self._changes
+            or now >= last.until
+        ):
+            return False
+        before = last.inputs.job
+        if job is before:
+            return True
+        # One more window by itself is no news.
+        if (
+            stored is not last.inputs.stored
+            or _SHOWN(job.observed) != _SHOWN(before.observed)
+            or worth_keeping(job.state.variation, job.observed.variation)
+        ):
+            return False
+        last.inputs = replace(last.inputs, job=job)
+        return True
 
     def complies(self, step: Step) -> None:
         """The cluster complies with the commands of a step that writes nothing."""

@@ -14,6 +14,7 @@ from rightpool.api.variation import SlowStart
 from rightpool.planning.evaluate.experience import measured_before
 from rightpool.planning.job import Job
 from rightpool.planning.migration.arrival import with_size_measured
+from rightpool.planning.migration.transitions import at_rest
 from rightpool.prediction.predictor import Origin
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, find, judged, running
 from tests.unit.planning.world import A100, World, decide, on_a100, variation
@@ -56,6 +57,11 @@ def resized(windows: int, **fields: object) -> Job:
 def test_one_window_may_be_an_evaluation() -> None:
     assert with_size_measured(job := resized(2)) is job
     assert with_size_measured(resized(3)).state.history[-1].realised_throughput == 1000.0
+
+
+def test_a_job_whose_size_is_to_be_measured_does_not_rest() -> None:
+    assert not at_rest(resized(2)), "one window more takes it a step further"
+    assert at_rest(with_size_measured(resized(3)))
 
 
 def test_a_slow_start_says_nothing_of_the_size() -> None:

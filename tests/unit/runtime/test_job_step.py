@@ -98,9 +98,12 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
         counts["assessed anew" if other else "same"] += 1
         return True
 
-    def rests(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
-        if not rest(self, job, assessment, now):
+    def rests(self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, now: float) -> bool:
+        last = self._unchanged.get(job.uid)
+        measured = last is not None and last.inputs.job is not job
+        if not rest(self, stored, job, assessment, now):
             return False
+        counts["one window more"] += measured
         assert advance(job, assessment, PlacementPolicySpec(), now, MigrationTexts()) is job
         assert not any(planner._parts.executor.needed(job, command) for command in commands(job))
         is_not_worth_a_write(self, job, self._unchanged[job.uid].inputs, assessment, now)
@@ -117,6 +120,7 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
         clock["now"] += 10.0
     assert counts["same"] > 0
     assert counts["at rest"] > 100
+    assert counts["one window more"] > 0
     assert counts["assessed anew"] > 0
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import Outcome
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.accounting.accounting import hung, remeasured
@@ -105,16 +105,24 @@ def _doubt_of_size(job: Job, migration: Migration) -> float | None:
     return doubt_of_ratio(job.observed.variation, max(migration.baseline_windows, 1), FEWEST_WINDOWS)[0]
 
 
+def size_to_measure(job: Job) -> LedgerEntry | None:
+    """The edit that gave the job its size, where the ledger does not say yet what the job does at it."""
+    revision = job.state.revision
+    last = next((entry for entry in reversed(job.state.history) if entry.outcome is not Outcome.HELD), None)
+    if revision is None or last is None or not last.resized or last.realised_throughput is not None:
+        return None
+    return last if last.outcome is Outcome.CARRIED_OUT and last.target == revision.placement else None
+
+
 def with_size_measured(job: Job) -> Job:
     """What the job does at the size that its user gave it, added to the ledger once windows enough were measured. An
     edit promised nothing, so that its migration does not wait for that."""
-    revision, history = job.state.revision, job.state.history
-    last = next((entry for entry in reversed(history) if entry.outcome is not Outcome.HELD), None)
-    if revision is None or last is None or not last.resized or last.realised_throughput is not None:
+    revision, last = job.state.revision, size_to_measure(job)
+    if revision is None or last is None:
         return job
     variation = job.observed.variation
     seen = pace(variation, revision.revision, last.unit)
-    if last.outcome is not Outcome.CARRIED_OUT or last.target != revision.placement or seen is None:
+    if seen is None:
         return job
     start = known_before(variation, revision.revision)  # it is slow then at any size
     length = job.spec.profiling.window.total_seconds()
@@ -125,7 +133,8 @@ def with_size_measured(job: Job) -> Job:
     if seen is None:
         return job
     measured = replace(last, realised_throughput=seen.rate, throttled=throttled_now(job))
-    return job.with_state(replace(job.state, history=tuple(measured if one is last else one for one in history)))
+    history = tuple(measured if one is last else one for one in job.state.history)
+    return job.with_state(replace(job.state, history=history))
 
 
 def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:

@@ -25,7 +25,7 @@ from rightpool.planning.accounting.accounting import accounted, finished
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job
-from rightpool.planning.migration.arrival import arrive, with_size_measured
+from rightpool.planning.migration.arrival import arrive, size_to_measure, with_size_measured
 from rightpool.planning.migration.beginning import with_decision
 from rightpool.planning.migration.departure import DEPARTURE, depart
 from rightpool.planning.migration.ending import end_migration
@@ -79,11 +79,12 @@ def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec
 
 
 def at_rest(job: Job) -> bool:
-    """Whether time alone takes the job no step further: `advance` gives the same for the same job, assessment and
-    policy, whenever it is asked."""
+    """Whether neither time nor one more window takes the job a step further: `advance` gives the same for the same job,
+    assessment and policy, whenever it is asked, however its windows differ by then, until that is worth keeping."""
     return (
         not any(_UNDER_WAY(job.state))
         and job.state.account.counterfactual is None
+        and size_to_measure(job) is None
         and job.trace_request is None
         and job.observed.threat is None
         and job.spec.targets.budget is None
