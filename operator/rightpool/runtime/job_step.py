@@ -120,7 +120,8 @@ class _Unchanged:
     surroundings: int
     """Which surroundings the newest inputs were looked at in."""
     complied: bool = False
-    """Whether the cluster complied with what the job of these inputs asks for, and time alone changes nothing."""
+    """Whether the cluster complied with what the job of these inputs asks for, and neither time nor one window more
+    changes anything."""
 
 
 @dataclass(slots=True)
