@@ -86,7 +86,8 @@ class Row:
 def row(noise: str, measure: str, counts: Sequence[tuple[float, float]]) -> Row:
     """All seeds together. A share has Wilson's interval of all cases, a ratio of sums Student's over jobs."""
     bar = BARS[measure]
-    events, cases = sum(count for count, _ in counts), sum(of for _, of in counts)
+    # Those of NumPy compare to truths that JSON does not know.
+    events, cases = float(sum(count for count, _ in counts)), float(sum(of for _, of in counts))
     value = events / cases if cases else math.nan
     low, high = _wilson(value, cases) if bar.share else _student(counts)
     return Row(noise, measure, value, low, high, str(bar), bar.holds(value))

@@ -1,6 +1,8 @@
 """What noise must not lead to, on a few jobs; `python -m benchmarks.decisions` measures how often on many."""
 
+import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -91,6 +93,7 @@ def test_a_ratio_of_sums_is_within_its_interval() -> None:
     found = row("quiet", "saved", [*counts, (0.5, 0.001)])
     assert found.low < found.value < found.high and found.high - found.low < 0.05
     assert math.isnan(row("quiet", "saved", counts[:1]).low)
+    json.dumps(asdict(row("quiet", "saved", [(np.float64(2.0), np.float64(3.0))] * 2)))  # sums of arrays, too
 
 
 def test_of_quiet_jobs_a_verdict_undoes_the_wrong_moves_alone() -> None:
