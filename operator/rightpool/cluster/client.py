@@ -24,7 +24,7 @@ from rightpool.cluster.official_client import kubernetes_client, kubernetes_conf
 from rightpool.contract import FIELD_MANAGER
 
 THREADS: Final = 8  # more do not make the client faster (measured), and the connection pool is as large
-PAGE: Final = 500
+PAGE: Final = 200  # objects; whole pages, parsed, are most of the memory of a start
 CONNECT_TIMEOUT: Final = 5.0
 JSON_CONTENT: Final = "application/json"
 TEXT_CONTENT: Final = "text/plain, */*"

@@ -18,6 +18,7 @@ from typing import Any, Final
 import kopf
 from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
 
+from rightpool.cluster.client import PAGE
 from rightpool.cluster.errors import ClusterError
 from rightpool.contract import GROUP, MANAGED_BY
 from rightpool.handlers.feeds import register_feeds
@@ -105,7 +106,7 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.watching.inactivity_timeout = 70  # a watch through a load balancer can stop without an error
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 5
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = PAGE
     settings.networking.request_timeout = 15
     settings.networking.error_backoffs = Backoffs()
     settings.networking.enforce_retry_after = True
