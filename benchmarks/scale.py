@@ -29,6 +29,7 @@ from benchmarks.fleet_loader import FleetLoader
 from benchmarks.sandbox import Sandbox, sandbox
 from benchmarks.synthetic_fleet import SyntheticJob
 from benchmarks.worker import Worker, cpu_seconds, memory
+from devcluster.recipes import OPERATOR_ENVIRONMENT
 
 KEY: Final = b"0123456789abcdef0123456789abcdef"  # the sidecars' tokens are derived from it
 METRICS_PORT: Final = 21460
@@ -138,12 +139,14 @@ class Page:
 
 
 class OperatorRun:
-    """`rightpool operator` with default settings, except for a higher API rate limit so that it settles sooner."""
+    """`rightpool operator` with default settings in the environment of its image, except for a higher API rate limit so
+    that it settles sooner."""
 
     def __init__(self, kubeconfig: Path, logs: Path) -> None:
         key = logs / "key"
         key.write_bytes(KEY)
         environment = {
+            **OPERATOR_ENVIRONMENT,
             "RIGHTPOOL_PROMETHEUS_URL": f"http://127.0.0.1:{PROMETHEUS_PORT}",
             "RIGHTPOOL_TOKEN_KEY_FILE": str(key),
             "RIGHTPOOL_BIND_ADDRESS": "127.0.0.1",
