@@ -23,6 +23,7 @@ from benchmarks.decisions.stories import (
 )
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
+from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 
 
@@ -41,6 +42,25 @@ def test_a_program_that_hangs_where_it_was_moved_to_is_brought_back() -> None:
     assert counts["hanging jobs back within 2 h"] == [(2, 2)]
     for booked, lost in counts["lost where it hangs, booked"]:
         assert booked == pytest.approx(lost, rel=0.05) and lost > 5.0
+
+
+@pytest.mark.parametrize("minutes", [35.0, 50.0])
+def test_a_program_that_loads_for_long_where_it_was_moved_to_is_judged_by_what_it_does_then(minutes: float) -> None:
+    """Within the hour after which it is taken to hang. No whole window of it is measured in its first half hour."""
+    pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("better", "A100-SXM4-80GB", 2.25)]
+    job = Maker(1, "quiet", pools, DAY).job("base", 4, adaptation=OFTEN)
+    usual = job.rate
+    simulator = world(pools)
+    job.rate = lambda place: (  # type: ignore[misc]
+        0.0 if place.pool == "better" and _worked(job, place, simulator.now) < 60.0 * minutes else usual(place)
+    )
+    simulator.add([job])
+    simulator.run(BEGAN + 5.0 * HOUR)
+    entry = job.job.state.history[-1]
+    assert entry.outcome is Outcome.VERIFIED and entry.lost_seconds == pytest.approx(60.0 * minutes, abs=180.0)
+    job.rate = usual  # type: ignore[misc]
+    saved = _truly_saved(simulator, job, Placement("base", 4, 1), 3.00)
+    assert job.job.state.account.settled(simulator.now).saved == pytest.approx(saved, abs=0.3)
 
 
 def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:

@@ -16,6 +16,7 @@ from rightpool.planning.migration.beginning import next_revision
 from rightpool.planning.migration.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.migration.idling import (
     LONGEST_SILENCE_SECONDS,
+    begins_to_work,
     compiles,
     idle_for_an_hour,
     idle_since,
@@ -168,9 +169,10 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         waited = now - max(migration.running_at or migration.phase_since, resumed)
+        silence = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
-            limit = max(limit, LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
+            limit = max(limit, silence)
             if waited > limit and not compiles(profile):
                 return _found_hanging(job, migration, words.setback(NoStep(limit)), now, words)
         elif profile is not None and stands_still(migration, profile):
@@ -178,6 +180,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
             if idle_for_an_hour(job, migration, now) and not compiles(profile):
                 message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
                 return _found_hanging(job, migration, message, now, words)
+        elif profile is not None and begins_to_work(migration, profile):
+            limit += silence  # its first step may have come as late as that
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))

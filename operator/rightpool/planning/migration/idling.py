@@ -51,6 +51,13 @@ def stands_still(migration: Migration, profile: Profile) -> bool:
     return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
 
 
+def begins_to_work(migration: Migration, profile: Profile) -> bool:
+    """Whether such a program has shown some of its work on the target, though no whole window of it."""
+    if profile.complete or not _was_seen(migration) or not _is_read(profile, migration.target.revision):
+        return False
+    return any(profile.value(field) for field in _WORK)
+
+
 def _was_seen(migration: Migration) -> bool:
     """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
     return migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
