@@ -12,7 +12,7 @@ from rightpool.api.state import JobState
 from rightpool.api.variation import Variation
 from rightpool.planning.migration.idling import longest_silence
 from rightpool.planning.migration.transitions import advance
-from rightpool.planning.migration.verification import Verdict, Verification, verify
+from rightpool.planning.migration.verification import FEWEST_WINDOWS, Verdict, Verification, verify
 from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for
@@ -30,13 +30,16 @@ MUCH_LOWER = 7.5
 # Dollars an hour, of 10 before.
 
 
-def judged(before: Sequence[float], after: Sequence[float], price: float) -> tuple[int, Verification]:
+def judged(
+    before: Sequence[float], after: Sequence[float], price: float, reason: Reason = SAME_CHIPS.reason
+) -> tuple[int, Verification]:
     """The verdict on a move to the same chips, and after how many windows it is given."""
     seen, mean = None, sum(before) / len(before)
     for number, rate in enumerate(before, 1 - len(before)):
         seen = counted(seen, 1, rate, 300.0 * number, 300.0)
     move = replace(
         SAME_CHIPS,
+        reason=reason,
         target=replace(SAME_CHIPS.target, cost_per_hour=price),
         baseline=mean,
         baseline_windows=len(before),
@@ -86,6 +89,17 @@ def test_a_program_that_hangs_there_is_worse_off(before: tuple[float, ...], firs
     number, result = judged(before, [*first, *[0.0] * 24], LOWER)
     assert (number, result.verdict, result.throughput) == (len(first) + longest_silence(300.0), Verdict.WORSE, 0.0)
     assert "the program does nothing there" in MigrationTexts().verified(SAME_CHIPS, result)
+
+
+@pytest.mark.parametrize("reason", [Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.PLACEMENT_DISALLOWED])
+def test_a_move_that_slowness_does_not_undo_waits_to_see_whether_a_slow_program_goes_on(reason: Reason) -> None:
+    """One that hangs after its first steps has worked in a part of its first window."""
+    number, result = judged(STEADY, [400.0, *[0.0] * 24], LOWER, reason)
+    assert (number, result.verdict, result.throughput) == (1 + longest_silence(300.0), Verdict.WORSE, 0.0)
+    number, result = judged(STEADY, [400.0] * 24, LOWER, reason)
+    assert (number, result.verdict) == (FEWEST_WINDOWS, Verdict.SAME)
+    number, result = judged(STEADY, [1000.0] * 24, LOWER, reason)
+    assert (number, result.verdict) == (1, Verdict.BETTER)
 
 
 @pytest.mark.parametrize(("window", "windows"), [(300.0, 12), (600.0, 12), (180.0, 20), (60.0, 24), (30.0, 24)])

@@ -247,7 +247,9 @@ def verify(
 
     even = ratio * realised  # the rate at which it would be no worse
     if migration.reason in _FOR_GOOD and change >= -better:
-        return found(Verdict.SAME, Reason.BELOW_PREDICTION)
+        # What is much slower in its first window may hang since its first steps.
+        settled = last or change <= undone or windows >= FEWEST_WINDOWS
+        return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
     if change > undone:
         settled = last or (windows >= FEWEST_WINDOWS and goes_on(even))
         return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
