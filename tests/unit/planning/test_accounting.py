@@ -14,6 +14,7 @@ from rightpool.api.placement import Placement
 from rightpool.planning.accounting.accounting import accounted, hung
 from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.migration.idling import idle_since
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
@@ -118,6 +119,17 @@ def test_what_is_paid_while_a_program_hangs_where_it_was_moved_to_is_lost(demand
     assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
 
 
+def test_what_nobody_reads_after_a_move_loses_what_its_start_takes() -> None:
+    """It may have worked since its pods run."""
+    world = counting()
+    del world.rates["a10g"]
+    go(world, A10G, A100, 500)
+    entry = world.job.state.history[-1]
+    assert entry.reason == Reason.TELEMETRY_UNAVAILABLE and 0.0 < entry.lost_seconds < 60.0
+    assert entry.cost == pytest.approx(8.0 * entry.lost_seconds / HOUR, abs=0.02)
+    assert saved(world) == pytest.approx(-entry.cost, abs=1e-3)
+
+
 @pytest.mark.parametrize("demanded", [False, True])
 def test_what_hangs_after_its_first_steps_is_interrupted_since_its_last_one(demanded: bool) -> None:
     world = counting()
@@ -138,8 +150,27 @@ def test_what_hangs_after_its_first_steps_is_interrupted_since_its_last_one(dema
     assert found.account.saved - before.saved == pytest.approx(0.0 if demanded else -8.0)
     assert found.interruption.demanded is demanded
     early = hung(job, migration, 0.0, at + HOUR).state
-    since = before.counterfactual
-    assert since is not None and early.interruption is not None and early.interruption.since == since.since
+    assert early.interruption is not None and migration.stopped_at is not None
+    assert early.interruption.since == migration.stopped_at + migration.lost_seconds, "nothing is lost twice"
+
+
+def test_what_hangs_since_it_was_resumed_has_not_hung_while_it_was_suspended() -> None:
+    world = counting(profiling={"window": "5m"})
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    world.reach(Phase.WARMING_UP)
+    migration = world.job.state.migration
+    assert migration is not None and migration.target.since is not None
+    world.live(600.0)
+    assert idle_since(world.observed(), migration, world.now) > migration.target.since + 500.0
+    child = world.children[migration.target.revision]
+    child.suspended = True
+    world.live(2 * HOUR)
+    child.suspended, world.rates["a10g"] = False, 0.0
+    world.live()
+    resumed = world.now
+    for _ in range(60):
+        world.live(60.0)
+    assert idle_since(world.observed(), migration, world.now) == pytest.approx(resumed, abs=60.0)
 
 
 def test_what_a_move_costs_and_saves() -> None:

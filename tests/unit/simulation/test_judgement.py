@@ -12,6 +12,7 @@ from benchmarks.decisions.measures import row
 from benchmarks.decisions.stories import (
     DAY,
     OFTEN,
+    _back_within,
     _truly_saved,
     _worked,
     hangs,
@@ -21,6 +22,7 @@ from benchmarks.decisions.stories import (
     saving,
     slow_start,
 )
+from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.ledger import Outcome
@@ -42,6 +44,61 @@ def test_a_program_that_hangs_where_it_was_moved_to_is_brought_back() -> None:
     assert counts["hanging jobs back within 2 h"] == [(2, 2)]
     for booked, lost in counts["lost where it hangs, booked"]:
         assert booked == pytest.approx(lost, rel=0.05) and lost > 5.0
+
+
+@pytest.mark.parametrize("happens", ["evicted", "cheaper"])
+def test_what_a_program_costs_that_hangs_after_its_first_steps_is_booked_whatever_happens(happens: str) -> None:
+    """For half an hour its pods have no chips, or after half an hour their price falls."""
+    pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("hangs", "A100-SXM4-80GB", 2.25)]
+    job = Maker(1, "quiet", pools, DAY).job("base", 4, adaptation=OFTEN)
+    usual = job.rate
+    simulator, trace = world(pools), Trace()
+    simulator.watch = trace
+    job.rate = lambda place: (  # type: ignore[misc]
+        0.0 if place.pool == "hangs" and _worked(job, place, simulator.now) >= 120.0 else usual(place)
+    )
+    job.saves = lambda place: place.pool != "hangs"
+    simulator.add([job])
+    simulator.run(BEGAN + 1.4 * HOUR)
+    there, hangs = next(iter(job.children.values())), simulator.pools["hangs"]
+    assert there.placement.pool == "hangs"
+    free = hangs.free
+    if happens == "evicted":
+        there.release(hangs)
+        there.bound_at, hangs.free = None, []
+    elif happens == "cheaper":
+        hangs.priced(1.00)
+    simulator.run(BEGAN + 1.9 * HOUR)
+    hangs.free = free
+    simulator.run(BEGAN + 5.0 * HOUR)
+    assert _back_within(trace, job, 2.2 * HOUR if happens == "evicted" else 1.3 * HOUR)
+    job.rate = usual  # type: ignore[misc]
+    saved = _truly_saved(simulator, job, Placement("base", 4, 1), 3.00)
+    assert job.job.state.account.settled(simulator.now).saved == pytest.approx(saved, abs=0.4)
+    entry = job.job.state.history[-1]
+    assert entry.cost == pytest.approx(-saved, abs=0.4)
+
+
+def test_what_hangs_where_the_job_once_was_loses_no_longer_than_since_it_has_left() -> None:
+    """There it is compared with no other place. It has loaded for 20 minutes, and worked for one."""
+    pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("turns", "A100-SXM4-80GB", 2.25)]
+    job = Maker(1, "quiet", pools, DAY).job("base", 4, adaptation=OFTEN)
+    usual = job.rate
+    simulator, trace = world(pools), Trace()
+    simulator.watch = trace
+
+    def works(place: Placement) -> bool:
+        home_again = place.pool == "base" and simulator.now > BEGAN + 3.0 * HOUR
+        return not home_again or 1200.0 <= _worked(job, place, simulator.now) < 1260.0
+
+    job.rate = lambda place: usual(place) if works(place) else 0.0  # type: ignore[misc]
+    simulator.add([job])
+    simulator.run(BEGAN + 3.0 * HOUR)
+    simulator.pools["turns"].priced(4.50)
+    simulator.run(BEGAN + 5.0 * HOUR)
+    entry, way = job.job.state.history[-1], trace.left[job.job.key]
+    assert entry.hung and [moved.rolled_back for moved in way] == [False, False, True]
+    assert entry.lost_seconds == pytest.approx(way[2].at - way[1].at, abs=180.0)
 
 
 @pytest.mark.parametrize("minutes", [35.0, 50.0])

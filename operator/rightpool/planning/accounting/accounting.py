@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from rightpool.api.account import Account
 from rightpool.api.altered import altered
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
@@ -103,6 +104,10 @@ def _caught_up(job: Job, now: float) -> Job:
     lost = min(max(at, interruption.since), now) - interruption.since
     account = job.state.account.settled(now)
     cost = account.spent - interruption.spent_before
+    # What was paid since it ended is none of its cost.
+    after = min((account.cost_per_hour or 0.0) * (now - interruption.since - lost) / 3600.0, cost)
+    cost, given_back = cost - after, 0.0 if interruption.demanded else after
+    account = replace(account, saved=account.saved + given_back)
     state = replace(job.state, interruption=None, account=account.moved(interruption.counterfactual, now))
     migration = state.migration
     if migration is not None and migration.id == interruption.id:
@@ -244,15 +249,23 @@ def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
     if job.state.interruption is not None:
         return job
     account, track = job.state.account.settled(now), job.observed.track
-    there = account.counterfactual
-    if there is not None and there.since is not None:
-        since = max(since, there.since)
-    cost = min((account.cost_per_hour or 0.0) * (now - since) / 3600.0, account.spent)
+    # Until its steps had caught up it was interrupted already.
+    since = max(since, (migration.stopped_at or since) + migration.lost_seconds)
+    cost = min(_mean_price(account, now) * (now - since) / 3600.0, account.spent)
     unit = WorkUnit.SAMPLES if track is None else track.unit
     demanded = migration.demanded
     interruption = Interruption(migration.id, since, account.spent - cost, unit=unit, demanded=demanded)
     account = replace(account, saved=account.saved - (0.0 if demanded else cost), counterfactual=None)
     return job.with_state(replace(job.state, account=account, interruption=interruption))
+
+
+def _mean_price(account: Account, now: float) -> float:
+    """Dollars an hour that were paid since the steps had caught up, hours without chips included; the present price
+    where the job is compared with no other place."""
+    there = account.counterfactual
+    if there is None or there.since is None or there.since >= now or not there.per_hour:
+        return account.cost_per_hour or 0.0
+    return (account.spent - there.spent_before) / (now - there.since) * 3600.0
 
 
 def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tuple[Job, float, float]:

@@ -106,14 +106,15 @@ def silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
 
 def idle_since(job: Job, migration: Migration, now: float) -> float:
     """Unix seconds since when the target does nothing, by its count of work or its windows, whichever goes back
-    further."""
+    further; at the earliest since its pods run. What was done before they were stopped is not of that time."""
     usual, track, variation = migration.baseline or 0.0, job.observed.track, job.observed.variation
     by_count = None if track is None else track.idle_since(NOTHING * usual)
     since = now if by_count is None else by_count
     if variation is not None and variation.revision == migration.target.revision:
         window = job.spec.profiling.window.total_seconds()
         since = min(since, variation.as_of - silent_for(variation.recent, usual or math.inf) * window)
-    return max(since, migration.target.since or since)
+    began = (migration.target.since, job.revision(migration.target.revision).started_at)
+    return max([since, *(at for at in began if at is not None)])
 
 
 def hangs(job: Job, migration: Migration, now: float) -> bool:
