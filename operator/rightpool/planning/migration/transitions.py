@@ -21,6 +21,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.state import JobState
+from rightpool.api.variation import Variation
 from rightpool.planning.accounting.accounting import accounted, finished
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
@@ -72,10 +73,17 @@ def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec
     booked = accounted(job, assessment, now)
     after = _advanced(booked, assessment, policy, now, words)
     after = booked if after is booked else accounted(after, assessment, now)
-    seen = job.observed.variation
-    if seen is not None and (after is not job or worth_keeping(job.state.variation, seen)):
+    seen, stored = job.observed.variation, job.state.variation
+    if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
         after = after.with_state(altered(after.state, variation=seen))
     return after
+
+
+def _tells_a_verdict(job: Job, seen: Variation) -> bool:
+    """Whether a window was counted that a move is to be judged by: an operator that is started anew goes on from it."""
+    migration, stored = job.state.migration, job.state.variation
+    judges = migration is not None and migration.phase is Phase.VERIFYING and not migration.rolling_back
+    return judges and (stored is None or stored.as_of < seen.as_of)
 
 
 def at_rest(job: Job) -> bool:
