@@ -15,6 +15,10 @@ from rightpool.planning.accounting.accounting import accounted, hung
 from rightpool.planning.accounting.progress import progress_of
 from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.migration.idling import idle_since
+from rightpool.planning.migration.transitions import advance
+from rightpool.profiles.profile import Steadiness
+from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.jobs import changed
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
@@ -117,6 +121,29 @@ def test_what_is_paid_while_a_program_hangs_where_it_was_moved_to_is_lost(demand
     assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
     stay(world, 1.0)
     assert saved(world) == pytest.approx(0.0 if demanded else -entry.cost, abs=1e-3)
+
+
+def test_a_minute_without_readings_while_a_program_hangs_loses_none_of_its_time() -> None:
+    """Whether its steps are counted is not known then: it may be unseen by now, and is not."""
+    world = counting(profiling={"window": "5m"})
+    world.hung_pools, world.rates["a10g"] = {"a10g"}, 0.0
+    world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
+    world.reach(Phase.STARTING)
+    world.answers = False
+    left, paid = world.now, world.paid
+    stay(world, 0.7)
+    seen = world.observed()
+    assert seen.observed.profile is not None
+    stale = replace(seen.observed.profile, steadiness=Steadiness.STALE)
+    world.now += 60.0
+    world.persist(advance(changed(seen, profile=stale), None, world.policy, world.now, MigrationTexts()))
+    assert world.job.state.migration is not None
+    while world.job.state.migration is not None or world.job.state.interruption is not None:
+        stay(world, 1.0 / 60.0)
+    entry = world.job.state.history[-1]
+    assert entry.hung and entry.lost_seconds == pytest.approx(world.now - left, abs=120.0)
+    assert entry.cost == pytest.approx(world.paid - paid, rel=0.1)
+    assert saved(world) == pytest.approx(-entry.cost, abs=1e-3)
 
 
 def test_what_nobody_reads_after_a_move_loses_what_its_start_takes() -> None:

@@ -36,6 +36,7 @@ from rightpool.planning.migration.verification import (
     verify,
 )
 from rightpool.planning.migration.words import Words
+from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -168,7 +169,9 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
-        waited = now - max(migration.running_at or migration.phase_since, resumed)
+        # While there are no readings it is not known what it does.
+        read = profile.newest if profile is not None and profile.steadiness is Steadiness.STALE else None
+        waited = now - max(migration.running_at or migration.phase_since, resumed, read or 0.0)
         silence = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
