@@ -82,6 +82,28 @@ def test_what_a_program_costs_that_hangs_after_its_first_steps_is_booked_whateve
     assert entry.cost == pytest.approx(-saved, abs=0.8)
 
 
+@pytest.mark.parametrize("minutes", [15.0, 50.0])
+def test_what_a_program_costs_that_hangs_again_and_again_is_booked_though_it_was_promised_to_work(
+    minutes: float,
+) -> None:
+    """As where a watchdog ends it after a while: it works for two minutes then. Never is it silent for an hour."""
+    pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("hangs", "A100-SXM4-80GB", 2.25)]
+    job = Maker(3, "quiet", pools, DAY).job("base", 4, adaptation=OFTEN)
+    usual = job.rate
+    simulator = world(pools)
+    job.rate = lambda place: (  # type: ignore[misc]
+        0.0
+        if place.pool == "hangs" and _worked(job, place, simulator.now) % (60.0 * minutes) >= 120.0
+        else usual(place)
+    )
+    simulator.add([job])
+    simulator.run(BEGAN + 5.0 * HOUR)
+    assert job.job.state.history[-1].outcome is Outcome.ROLLED_BACK
+    job.rate = usual  # type: ignore[misc]
+    saved = _truly_saved(simulator, job, Placement("base", 4, 1), 3.00)
+    assert job.job.state.account.settled(simulator.now).saved == pytest.approx(saved, rel=0.05) and saved < -10.0
+
+
 def test_what_hangs_where_the_job_once_was_loses_no_longer_than_since_it_has_left() -> None:
     """There it is compared with no other place. It has loaded for 20 minutes, and worked for one."""
     pools = [pool("base", "A100-SXM4-80GB", 3.00), pool("turns", "A100-SXM4-80GB", 2.25)]

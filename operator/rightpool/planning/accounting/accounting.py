@@ -222,11 +222,13 @@ def departed(job: Job, migration: Migration, now: float) -> Job:
     return job.with_state(state)
 
 
-def remeasured(job: Job, now: float) -> Job:
-    """How fast the job is here against where it would be, by all that is known by now."""
+def remeasured(job: Job, now: float, *, refuted: bool = False) -> Job:
+    """How fast the job is here against where it would be, by all that is known by now. refuted: whether a verdict has
+    found what was promised to be so wrong that it tells nothing any more."""
     there = job.state.account.counterfactual
     if there is None or there.since is None:
         return job
+    there = replace(there, predicted=None) if refuted else there
     here = level_after(job, there, now)
     ratio = None
     if here is not None:

@@ -18,6 +18,7 @@ from rightpool.planning.migration.idling import (
     LONGEST_SILENCE_SECONDS,
     begins_to_work,
     compiles,
+    hangs_again,
     idle_for_an_hour,
     idle_since,
     longest_silence,
@@ -219,7 +220,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     )
     if nothing:
         return _found_hanging(job, migration, message, now, words)
-    job = remeasured(job, now)
+    again = variation is not None and there and hangs_again(migration, variation.recent, window)
+    job = remeasured(job, now, refuted=again and result.verdict is Verdict.WORSE)
     # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
     worse = result.verdict is Verdict.WORSE and not nothing
     stays = _stays(job, migration, result, now, room) if worse else None

@@ -80,6 +80,13 @@ def mostly_silent(migration: Migration, recent: Sequence[float], window: float) 
     return 2 * silent > len(recent) and silent < longest_silence(window)
 
 
+def hangs_again(migration: Migration, recent: Sequence[float], window: float) -> bool:
+    """Whether the target was silent for longer in all than a program may be, in windows of so many seconds: it hangs
+    again and again."""
+    silent = silent_windows(recent, migration.baseline or math.inf)
+    return silent >= longest_silence(window, migration.baseline_rates)
+
+
 def _counts_seldom(rates: Sequence[float]) -> bool:
     """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
     return 2 * silent_windows(rates) > len(rates)
