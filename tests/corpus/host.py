@@ -7,6 +7,7 @@ Each program gets FOLDER/NAME for its shared directory and leaves there `out`, `
 Standard library only: it also runs in virtual environments that have nothing but the framework.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -23,6 +24,7 @@ def main() -> None:
     folder, framework, *names = sys.argv[1:]
     for module in framework.split("+"):
         importlib.import_module(module)
+    gc.freeze()  # or each child would look through all that was imported, and take it apart at its end
     for name in names:
         place = os.path.join(folder, name)
         sys.stdout.flush()
