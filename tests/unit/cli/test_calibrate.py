@@ -106,8 +106,11 @@ def test_how_many_chips_add_up(chips: int, counts: list[int]) -> None:
 
 
 def measured_here(order: str, *words: str) -> dict[str, Any]:
-    """What the program prints on this machine, with the framework that is named."""
-    text = benchmark_program().replace('("jax", "torch")', f'("{order}",)')
+    """What the program prints on this machine, with the framework that is named, of fewer and shorter repetitions."""
+    text = benchmark_program()
+    for before, after in {'("jax", "torch")': f'("{order}",)', "0.25, 0.1, 11, 0.15": "0.25, 0.02, 5, 0.03"}.items():
+        assert text.count(before) >= 1, before
+        text = text.replace(before, after)
     command = [sys.executable, "-c", text, "--json", "--platform", "cpu", *words]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
