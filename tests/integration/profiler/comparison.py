@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from tests.integration.profiler.conftest import PATIENCE, Pod, clean_environment
+from tests.integration.profiler.forking import ForkHost
 
 # Long enough for several reports of an agent in a hurry.
 STEPS = """
@@ -46,4 +47,20 @@ def same(pod: Pod, *arguments: str, path: str = "", **environment: str) -> Outco
     out, err = program.communicate(timeout=PATIENCE)
     outcome = (program.returncode, out, err)
     assert outcome == bare(arguments, path)
+    return outcome
+
+
+@functools.cache
+def _bare_forked(host: ForkHost, program: str, path: str) -> Outcome:
+    forked = host.fork(program, clean_environment(**({"PYTHONPATH": path} if path else {})))
+    out, err = forked.communicate(PATIENCE)
+    return forked.wait(PATIENCE), out, err
+
+
+def same_forked(host: ForkHost, pod: Pod, program: str, path: str = "", **environment: str) -> Outcome:
+    """The same of programs that begin after the import of their framework. host: a bare one."""
+    forked = host.start(pod, program, **({"PYTHONPATH": path} if path else {}), **environment)
+    out, err = forked.communicate(PATIENCE)
+    outcome = (forked.wait(PATIENCE), out, err)
+    assert outcome == _bare_forked(host, program, path)
     return outcome

@@ -4,6 +4,7 @@ The installed agents are in a hurry: what they do once a second they do ten time
 the end of a program waits longer for their last word, so that no test depends on the speed of the machine.
 """
 
+import compileall
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Any, Final
 
 import pytest
@@ -25,6 +27,7 @@ import pytest
 from rightpool import contract
 from tests.integration.profiler.forking import Forked, ForkHost
 from tests.patience import PATIENCE, eventually
+from tests.xla_flags import QUICKLY_COMPILED
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the token of this Revision"
@@ -56,7 +59,7 @@ def free_port() -> int:
 def clean_environment(**more: str) -> dict[str, str]:
     """This process' environment without anything of Python's or of the product's."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "RIGHTPOOL", "JAX_", "XLA_", "PYTEST"))}
-    return {**kept, "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", **more}
+    return {**kept, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": QUICKLY_COMPILED, "OMP_NUM_THREADS": "1", **more}
 
 
 @dataclass
@@ -225,6 +228,8 @@ def installed() -> Iterator[Path]:
     template = Pod(shared)
     for module, changes in _HURRY.items():
         template.alter(module, changes)
+    # Else each program would compile what its test has not altered. What it alters within a second has another hash.
+    compileall.compile_dir(template.agent, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
     yield shared
     shutil.rmtree(shared)
 
@@ -262,7 +267,7 @@ def torch_host(installed: Path) -> Iterator[ForkHost]:
     for make in _pods(installed):
         pod = make()
         pod.alter("torch_trace.py", ALL_STEPS)
-        host = ForkHost(pod, "torch", "torch._dynamo")
+        host = ForkHost(pod.shared, pod.environment(), "torch", "torch._dynamo")
         yield host
         host.stop()
 
@@ -271,7 +276,17 @@ def torch_host(installed: Path) -> Iterator[ForkHost]:
 def jax_host(installed: Path) -> Iterator[ForkHost]:
     """For programs that only train."""
     for make in _pods(installed):
-        host = ForkHost(make(), "jax")
+        pod = make()
+        host = ForkHost(pod.shared, pod.environment(), "jax")
+        yield host
+        host.stop()
+
+
+@pytest.fixture(scope="session")
+def bare_jax_host() -> Iterator[ForkHost]:
+    """For programs with an agent that is altered, or with none."""
+    with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as folder:
+        host = ForkHost(Path(folder), clean_environment(), "jax")
         yield host
         host.stop()
 

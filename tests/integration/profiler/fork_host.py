@@ -3,7 +3,7 @@
     python fork_host.py FD MODULE…
 
 FD is a listening socket. A connection brings a program's streams, its source and its environment, and gets two answers:
-its pid, and its exit code when it has ended.
+its pid, and its exit code when it has ended. Where the agent is not in this process, a program begins it by itself.
 """
 
 import gc
@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import signal
+import site
 import socket
 import sys
 
@@ -22,6 +23,13 @@ def reap(*_: object) -> None:
             pass
     except ChildProcessError:
         pass
+
+
+def begin_agent() -> None:
+    """As at the start of an interpreter with this PYTHONPATH where a `.pth` file has imported the framework before."""
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.modules.pop("sitecustomize", None)
+    site.execsitecustomize()
 
 
 def main() -> None:
@@ -52,6 +60,8 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[:], sys.path[0] = ["-c"], ""
+    if "rightpool_agent" not in sys.modules:
+        begin_agent()
     exec(compile(source, "<string>", "exec"), sys.modules["__main__"].__dict__)
 
 

@@ -1,7 +1,8 @@
 """Programs that begin after the import of their framework, which is imported with the agent once for all of them.
 
-Importing PyTorch takes more processor time than most programs here take after it. What a test says of the import, of
-the start of a program or of its end, and an agent that the test has altered, need `Pod.start`.
+Importing a framework takes more processor time than most programs here take after it. What a test says of the import,
+of the start of a program or of its end needs `Pod.start`. An agent that the test has altered is begun by the program:
+its host is bare.
 """
 
 from __future__ import annotations
@@ -66,16 +67,16 @@ class Forked:
 
 
 class ForkHost:
-    """The process that has imported the modules, with the agent of `pod`."""
+    """The process that has imported the modules. environment: its own, with an agent or without."""
 
-    def __init__(self, pod: Pod, *modules: str) -> None:
-        self._path = str(pod.shared / "host.sock")
+    def __init__(self, folder: Path, environment: dict[str, str], *modules: str) -> None:
+        self._path = str(folder / "host.sock")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(self._path)
             listening.listen()
             self._process = subprocess.Popen(
                 [sys.executable, _HOST, str(listening.fileno()), *modules],
-                env=pod.environment(),
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[listening.fileno()],
                 cwd="/",
@@ -83,11 +84,15 @@ class ForkHost:
 
     def start(self, pod: Pod, source: str, **environment: str) -> Forked:
         """Run a program in the pod, as `python -c` does."""
-        host = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        host.connect(self._path)
-        forked = Forked(host, source, pod.environment(**environment))
+        forked = self.fork(source, pod.environment(**environment))
         pod.programs.append(forked)
         return forked
+
+    def fork(self, source: str, environment: dict[str, str]) -> Forked:
+        """The same in no pod."""
+        host = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        host.connect(self._path)
+        return Forked(host, source, environment)
 
     def stop(self) -> None:
         self._process.kill()

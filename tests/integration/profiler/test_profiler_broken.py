@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 
 from rightpool import contract
-from tests.integration.profiler.comparison import STEPS, STEPS_UNTIL, same
+from tests.integration.profiler.comparison import STEPS, STEPS_UNTIL, same, same_forked
 from tests.integration.profiler.conftest import PATIENCE, ROOT, Pod
+from tests.integration.profiler.forking import ForkHost
 
 pytestmark = pytest.mark.jax
 
@@ -90,20 +91,27 @@ BREAKAGES: Final[dict[str, Callable[[Pod], Environment]]] = {
 }
 
 
+def test_the_agent_that_a_forked_program_begins_is_at_work(bare_jax_host: ForkHost, pod: Pod) -> None:
+    assert same_forked(bare_jax_host, pod, STEPS)[0] == 0
+    pod.page(lambda page: page.get(contract.STEPS) == 25)
+
+
 @pytest.mark.parametrize("breakage", list(BREAKAGES))
-def test_any_state_of_the_shared_directory(make_pod: Callable[..., Pod], breakage: str) -> None:
+def test_any_state_of_the_shared_directory(
+    bare_jax_host: ForkHost, make_pod: Callable[..., Pod], breakage: str
+) -> None:
     pod = make_pod()
-    assert same(pod, "-c", STEPS, **BREAKAGES[breakage](pod))[0] == 0
+    assert same_forked(bare_jax_host, pod, STEPS, **BREAKAGES[breakage](pod))[0] == 0
 
 
 MODULES: Final = sorted(path.name for path in (ROOT / "profiler_sidecar/agent/rightpool_agent").glob("*.py"))
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_any_broken_module_of_the_agent(make_pod: Callable[..., Pod], module: str) -> None:
+def test_any_broken_module_of_the_agent(bare_jax_host: ForkHost, make_pod: Callable[..., Pod], module: str) -> None:
     pod = make_pod()
     (pod.agent / module).write_text("raise RuntimeError('broken')\n")
-    assert same(pod, "-c", STEPS)[0] == 0
+    assert same_forked(bare_jax_host, pod, STEPS)[0] == 0
 
 
 def test_an_agent_that_is_half_installed(make_pod: Callable[..., Pod]) -> None:
@@ -143,12 +151,12 @@ def fail(pod: Pod, module: str, *functions: str) -> None:
         "jax_trace.py finish",
     ],
 )
-def test_any_failing_function_of_the_agent(make_pod: Callable[..., Pod], where: str) -> None:
+def test_any_failing_function_of_the_agent(bare_jax_host: ForkHost, make_pod: Callable[..., Pod], where: str) -> None:
     pod = make_pod()
     pod.trace_all_the_time()
     module, *functions = where.split()
     fail(pod, module, *functions)
-    assert same(pod, "-c", STEPS_UNTIL, UNTIL=str(pod.shared / "failed"))[0] == 0
+    assert same_forked(bare_jax_host, pod, STEPS_UNTIL, UNTIL=str(pod.shared / "failed"))[0] == 0
 
 
 _SAVERS: Final = {
@@ -215,7 +223,9 @@ def savers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "checkpoint_files.py newest",
     ],
 )
-def test_saves_are_the_programs_own(make_pod: Callable[..., Pod], savers: Path, where: str) -> None:
+def test_saves_are_the_programs_own(
+    bare_jax_host: ForkHost, make_pod: Callable[..., Pod], savers: Path, where: str
+) -> None:
     pod = make_pod()
     there = savers / "saved"
     shutil.rmtree(there, ignore_errors=True)
@@ -225,7 +235,7 @@ def test_saves_are_the_programs_own(make_pod: Callable[..., Pod], savers: Path, 
         module, *functions = where.split()
         fail(pod, module, *functions)
     environment = {contract.ENV_CHECKPOINT_PATH: str(there)} if "newest" in where else {}
-    assert same(pod, "-c", program, path=str(savers), **environment)[0] == 0
+    assert same_forked(bare_jax_host, pod, program, path=str(savers), **environment)[0] == 0
     assert (pod.shared / "failed").exists() is bool(where)
 
 
