@@ -96,7 +96,12 @@ LINT: Final = Part(
 # Templates need helm and promtool; all other unit tests need no program.
 UNIT: Final = Part("unit", (_pytest("tests/unit", "tests/fuzz", "--ignore=tests/unit/chart", "-n", "2"),))
 TEMPLATES: Final = Part("templates", (_pytest("tests/unit/chart"),), after=BUILD)
-PROFILER: Final = _servers("profiler", f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile", after=None)
+# In the order of files: pytest-xdist would begin with those that have the most tests, and end with the longest ones.
+PROFILER: Final = _servers(
+    "profiler",
+    *(f"{INTEGRATION}/profiler", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"),
+    after=None,
+)
 DEVCLUSTER: Final = _servers("devcluster", f"{INTEGRATION}/devcluster", clusters=("crash",))
 API: Final = _servers(
     "api-telemetry-workloads", *(f"{INTEGRATION}/{name}" for name in ("api", "telemetry", "workloads"))
