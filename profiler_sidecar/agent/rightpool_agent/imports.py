@@ -24,6 +24,7 @@ _TARGETS = {
     "safetensors.numpy": ("saves", "install_safetensors"),
     "safetensors.flax": ("saves", "install_safetensors"),
     "orbax.checkpoint": ("saves", "install_orbax"),
+    "orbax.checkpoint.experimental.v1": ("saves", "install_orbax_v1"),
 }
 
 

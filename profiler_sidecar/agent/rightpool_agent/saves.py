@@ -17,7 +17,7 @@ _writing: Any = weakref.WeakSet()  # checkpointers of orbax that write in the ba
 
 def install_torch(module: Any) -> None:
     """`module` is torch. Both names of the function stay one, by which it can be pickled."""
-    _wrap(module, "save", lambda args, kwargs: _argument(args, kwargs, 1, "f"), _saved)
+    _wrap(module, "save", _argument(1, "f"), _saved)
     serialization: Any = sys.modules.get("torch.serialization")
     if serialization is not None and serialization.save is module.save.__wrapped__:
         serialization.save = module.save
@@ -25,18 +25,32 @@ def install_torch(module: Any) -> None:
 
 def install_safetensors(module: Any) -> None:
     """`module` is safetensors.torch, .numpy or .flax. In it `save_model` calls `save_file`."""
-    _wrap(module, "save_file", lambda args, kwargs: _argument(args, kwargs, 1, "filename"), _saved)
+    _wrap(module, "save_file", _argument(1, "filename"), _saved)
 
 
 def install_orbax(module: Any) -> None:
     """`module` is orbax.checkpoint. A CheckpointManager saves by one of these checkpointers, and waits for it."""
-    _wrap(module.Checkpointer, "save", lambda args, kwargs: _argument(args, kwargs, 1, "directory"), _saved)
-    _wrap(module.AsyncCheckpointer, "save", lambda args, kwargs: args[0], _began)
-    _wrap(module.AsyncCheckpointer, "wait_until_finished", lambda args, kwargs: args[0], _finished)
+    _wrap(module.Checkpointer, "save", _argument(1, "directory"), _saved)
+    _wrap(module.AsyncCheckpointer, "save", _argument(0, "self"), _began)
+    _wrap(module.AsyncCheckpointer, "wait_until_finished", _argument(0, "self"), _finished)
 
 
-def _argument(args: Any, kwargs: Any, position: int, name: str) -> Any:
-    return kwargs.get(name, args[position] if len(args) > position else None)
+def install_orbax_v1(module: Any) -> None:
+    """`module` is orbax.checkpoint.experimental.v1. Its Checkpointer saves by those of `orbax.checkpoint`."""
+    for name in ("save", "save_checkpointables", "save_pytree"):  # which of them there are differs between versions
+        if hasattr(module, name):
+            _wrap(module, name, _argument(0, "path"), _saved)
+        if hasattr(module, f"{name}_async"):
+            _wrap(module, f"{name}_async", lambda args, kwargs, result: result, _promised)
+
+
+def _argument(position: int, name: str) -> Any:
+    """Finds this argument of a call."""
+
+    def find(args: Any, kwargs: Any, result: Any) -> Any:
+        return kwargs.get(name, args[position] if len(args) > position else None)
+
+    return find
 
 
 def _saved(target: Any, took: float) -> None:
@@ -58,8 +72,13 @@ def _finished(checkpointer: Any, took: float) -> None:
         checkpoint.observed.append((time.time(), took, None))
 
 
+def _promised(response: Any, took: float) -> None:
+    """It is written in the background, and says when that is complete; of an error it says nothing here."""
+    response.on_complete(lambda _: checkpoint.observed.append((time.time(), took, None)))
+
+
 def _wrap(owner: Any, name: str, target: Any, then: Any) -> None:
-    """Call `then(target(args, kwargs), seconds)` after each call that returns."""
+    """Call `then(target(args, kwargs, result), seconds)` after each call that returns."""
     original = getattr(owner, name)
     if getattr(original, "_rightpool", False):
         return
@@ -77,7 +96,7 @@ def _wrap(owner: Any, name: str, target: Any, then: Any) -> None:
         finally:
             checkpoint.running.discard(call)
         try:
-            then(target(args, kwargs), time.perf_counter() - began)
+            then(target(args, kwargs, result), time.perf_counter() - began)
         except Exception:
             pass
         return result

@@ -179,6 +179,18 @@ class AsyncCheckpointer(Checkpointer):
     def wait_until_finished(self):
         pass
 """,
+    "orbax/checkpoint/experimental/__init__.py": "",
+    "orbax/checkpoint/experimental/v1.py": """
+class Response:
+    def on_complete(self, callback):
+        callback(None)
+def save(path, state):
+    dict(state)
+    open(path, "w").close()
+def save_async(path, state):
+    save(path, state)
+    return Response()
+""",
 }
 _SAVES: Final = """
 import tempfile, traceback
@@ -191,6 +203,10 @@ for kind in (orbax.checkpoint.Checkpointer, orbax.checkpoint.AsyncCheckpointer):
     try: kind().save(there + "/1")
     except FileExistsError: traceback.print_exc(limit=1)
 orbax.checkpoint.AsyncCheckpointer().wait_until_finished()
+import orbax.checkpoint.experimental.v1 as ocp
+ocp.save_async(there + "/2", {}).on_complete(print)
+try: ocp.save(there + "/2", 1)
+except TypeError: traceback.print_exc(limit=1)
 try: save_file(1)
 except TypeError as error: print(error)
 print(orbax.checkpoint.Checkpointer.save.__name__, save_file.__module__)
@@ -213,6 +229,8 @@ def savers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "",
         "saves.py install_safetensors",
         "saves.py install_orbax",
+        "saves.py install_orbax_v1",
+        "saves.py _promised",
         "saves.py _wrap",
         "saves.py _argument",
         "saves.py _saved",

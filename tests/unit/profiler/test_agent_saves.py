@@ -143,6 +143,52 @@ def test_a_write_in_the_background_that_fails_is_none(watch: checkpoint.Watch, o
     assert saved(watch) is None
 
 
+class Response:
+    """As that of orbax v1: what it is told to call, it calls when all is written, and not after an error."""
+
+    def __init__(self) -> None:
+        self.complete: Any = None
+
+    def on_complete(self, callback: Any) -> None:
+        self.complete = callback
+
+
+def orbax_v1(**more: Any) -> Any:
+    def save(path: Any, state: Any, *, overwrite: bool = False) -> None:
+        if state is None:
+            raise ValueError("no state")
+
+    def save_async(path: Any, state: Any) -> Response:
+        return Response()
+
+    module = SimpleNamespace(save=save, save_async=save_async, **more)
+    saves.install_orbax_v1(module)
+    saves.install_orbax_v1(module)
+    return module
+
+
+def test_a_function_of_orbax_v1_that_returns_has_saved(watch: checkpoint.Watch) -> None:
+    module = orbax_v1()
+    with pytest.raises(ValueError, match="no state"):
+        module.save("/ckpt/1", None)
+    assert saved(watch) is None
+    module.save(path=Path("/ckpt/1"), state={}, overwrite=True)
+    assert len(checkpoint.observed) == 1, "installed twice, seen once"
+    assert saved(watch) is not None
+
+
+def test_what_orbax_v1_writes_in_the_background_is_a_save_when_it_is_complete(watch: checkpoint.Watch) -> None:
+    response = orbax_v1().save_async("/ckpt/1", {})
+    assert saved(watch) is None
+    response.complete(None)
+    assert saved(watch) is not None
+
+
+def test_the_older_names_of_orbax_v1_are_seen_as_well(watch: checkpoint.Watch) -> None:
+    orbax_v1(save_pytree=lambda path, tree: None).save_pytree("/ckpt/1", {})
+    assert saved(watch) is not None
+
+
 def test_a_copy_in_memory_is_no_save(watch: checkpoint.Watch) -> None:
     def save(obj: Any, f: Any) -> None: ...
 
