@@ -1,7 +1,8 @@
 """Training loops that lie inside one compiled call: `lax.scan` or `fori_loop` over steps or epochs.
 
 Such a loop carries the state of the training: what comes into the function, is changed by each turn, and goes out
-again. A loop over layers or time carries activations, and one that accumulates gradients begins with zeros.
+again. A loop over layers or time carries activations, and one that accumulates gradients begins with zeros. Where its
+end is accepted or not, as the leapfrogs of Hamiltonian Monte Carlo are, all its turns together are one step.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from . import jax_parameters, jax_traits, jaxprs
 
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put", "squeeze")
+_CHOICES = ("cond", "select_n")
 _SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
 _MAX_EQUATIONS = 200_000
@@ -70,6 +72,7 @@ def find(closed: Any) -> Turns:
         trained = jax_parameters.trained(walk.body or jaxpr)
         if walk.body is not None and jax_parameters.trained(jaxpr, outside=True) is not None:
             trained = None  # the loop does not train all of them
+        trained = None if walk.accepts else trained
     except Exception:
         trained = None  # steps are known all the same
     if walk.body is not None and (walk.apart or ((trained is None or walk.apart_inside) and _may_train(walk.body))):
@@ -122,11 +125,15 @@ class _Walk:
         self.apart = False  # whether loops carry parts of the state that have nothing in common
         self.apart_inside = False  # the same of loops in the body of the training loop
         self.carried: list[set[Any]] = []  # parts of the state that loops carry, but for single numbers
+        self.accepts = False  # whether the end of a loop is accepted or not: it carries a proposal, not parameters
+        self._undecided = False  # the same, and the loop is not yet found that it belongs to
+        self._ends: dict[Any, Any] = {}  # what a training loop has made → the state that it began with, else None
         self.body: Any = None  # of the training loop found last: one step
 
     def steps(self, jaxpr: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         """(steps of all training loops, rows that they consume); 0 steps without any."""
         total, rows, known = 0, 0, True
+        before = self.body, self.apart, len(self.carried)
         for equation in jaxpr.eqns:
             self._left -= 1
             if self._left <= 0:
@@ -145,6 +152,12 @@ class _Walk:
             else:
                 found, taken = self._inside(equation, origin)
                 self._lead_on(equation, origin)
+                self._undecided = self._undecided or (name in _CHOICES and self._accepts(equation, origin))
+                if self._undecided and total:  # else the loop is outside of the function that decides
+                    total, rows, known, self.accepts, self._undecided = 0, 0, True, True, False
+                    self.body, self.apart = before[:2]
+                    del self.carried[before[2] :]
+                    continue
             if found:
                 total += found
                 if taken is None:
@@ -177,6 +190,8 @@ class _Walk:
             if offset < 0:
                 return 0, None
             within = _renamed(equation.invars[offset:], jaxpr.invars, origin)
+            for outer, var in zip(equation.invars[offset:], jaxpr.invars):
+                self._ends[var] = self._ends.get(_hashable(outer))
             found = self.steps(jaxpr, within)
             if equation.primitive.name == "shard_map":
                 found = found[0], None  # rows of one chip, be they the same on the others or not
@@ -184,11 +199,17 @@ class _Walk:
                 source = within.get(_hashable(var))
                 if source is not None:
                     origin[outer] = source
+                self._ends[outer] = self._ends.get(_hashable(var))
             return found
         for branch in map(jaxprs.opened, equation.params.get("branches", ())):
             found, _ = self.steps(branch, _renamed(equation.invars[1:], branch.invars, origin))
             self.unknown = self.unknown or found > 0
         return 0, None
+
+    def _accepts(self, equation: Any, origin: dict[Any, Any]) -> bool:
+        """Whether it takes the end of a training loop, or else what that began with."""
+        given = [_hashable(var) for var in equation.invars[1:]]
+        return not {self._ends.get(var) for var in given}.isdisjoint({origin.get(var) for var in given} - {None})
 
     def _scan(self, equation: Any, origin: dict[Any, Any]) -> tuple[int, int | None]:
         self.loops = True
@@ -203,6 +224,7 @@ class _Walk:
                     self._along.add(source)
         if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
             return 0, None
+        self._ends.update(_renamed(initial, equation.outvars[:carries], origin))
         inner = _renamed(initial, body.invars[consts : consts + carries], origin)
         parts = body.invars[consts + carries :]
         inner.update(zip(parts, parts))

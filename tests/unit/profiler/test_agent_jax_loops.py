@@ -306,3 +306,28 @@ def test_a_batch_that_is_divided_in_the_step_counts() -> None:
 
     batches = jnp.ones((STEPS, 2 * ROWS, 3))
     assert found(lambda net, batches: jax.lax.scan(step, net, batches), FLAT, batches).rows == STEPS * 2 * ROWS
+
+
+@pytest.mark.parametrize("chosen", [False, True], ids=["branch", "choice"])
+def test_a_loop_whose_end_is_accepted_or_not_is_one_step(chosen: bool) -> None:
+    """Leapfrogs of Hamiltonian Monte Carlo."""
+
+    def sample(net: Any, x: Any) -> Any:
+        after = jax.lax.fori_loop(0, 4, lambda _, net: descend(net, jax.grad(flat_loss)(net, x)), net)
+        better = flat_loss(after, x) < flat_loss(net, x)
+        if chosen:
+            return map_(lambda old, new: jnp.where(better, new, old), net, after), None
+        return jax.lax.cond(better, lambda: after, lambda: net), None
+
+    batches = jnp.ones((STEPS, ROWS, 3))
+    alone, many = found(sample, FLAT, batches[0]), found(lambda net, x: jax.lax.scan(sample, net, x), FLAT, batches)
+    assert (alone.steps, many.steps) == (1, STEPS)
+    assert (alone.parameters, many.parameters) == (None, None)
+
+
+def test_steps_that_are_each_accepted_or_not_count_all() -> None:
+    def step(net: Any, x: Any) -> Any:
+        after = descend(net, jax.grad(flat_loss)(net, x))
+        return map_(lambda old, new: jnp.where(jnp.isfinite(new).all(), new, old), net, after), None
+
+    assert found(lambda net, x: jax.lax.scan(step, net, x), FLAT, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
