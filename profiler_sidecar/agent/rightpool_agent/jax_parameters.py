@@ -13,8 +13,9 @@ were the old ones.
 Nothing is told where that is not clear: where a state of another kind (of a recurrent network, of an environment)
 comes back, where gradients are made in another function, and where the step keeps a matrix with as many rows as it has
 parameters. An error of each row that is made from its reward looks like a parameter in here: `jax_handover` compares
-what is told with what the step is given again. Single numbers are not counted beside arrays: a temperature that is
-learned acts like a learning rate.
+what is told with what the step is given again. Nor is it clear where something scales a part of the loss and follows
+what is learned: a temperature, weights of losses and multipliers of constraints act alike, and some are learned. A
+learning rate acts on gradients when they are made, and what scales the whole loss follows nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 from . import jax_traits, jaxprs
 
-_MAX_EQUATIONS = 150_000  # in three walks at most
+_MAX_EQUATIONS = 150_000  # in four walks at most
 _MAX_IN_BRANCHES = 30_000  # looked at once more for each branch around them
 _MAX_ROUNDS = 8  # through the body of a loop, until what depends on what is known
 _MANY = 4  # arrays that an optimizer's state may change beside its own
@@ -58,14 +59,15 @@ _MIXING = (
     "transpose",
     "triangular_solve",
 )
+_PICKS = ("dynamic_slice", "gather", "slice", "squeeze", "unstack")  # one number out of an array
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _REFERENCES = ("get", "swap", "addupdate", "ref_get", "ref_swap", "ref_addupdate")
 
 # What is known of a value, as sets of arrays that came in, one bit for each: (those that it depends on, those that it
-# is made from element by element).
-Sources = tuple[int, int]
+# is made from element by element, those that it depends on in another way, as through a matrix product or a sum).
+Sources = tuple[int, int, int]
 Changed = list[tuple[Any, Sources]]  # what comes out
-_NONE: Sources = (0, 0)
+_NONE: Sources = (0, 0, 0)
 Kinds = collections.Counter[Any]
 Ways = dict[int, list[Any]]  # id(equation) → those of its branches that are taken
 
@@ -103,7 +105,7 @@ def trained(
     kinds = {jaxprs.kind(var) for var in jaxpr.outvars}
     leaves = [var for var in jaxpr.invars if _is_float(var) and jaxprs.kind(var) in kinds and var not in without]
     bits = {var: 1 << index for index, var in enumerate(leaves)}
-    given = [(bits.get(var, 0), bits.get(var, 0)) for var in jaxpr.invars]
+    given = [(bits.get(var, 0), bits.get(var, 0), 0) for var in jaxpr.invars]
 
     def changed(instead: dict[Any, Sources], walk: _Walk) -> Changed:
         ends = zip(jaxpr.outvars, walk.through(jaxpr, given, instead))
@@ -119,11 +121,17 @@ def trained(
         alone = changed(dict.fromkeys(renewed, _NONE), _Walk(budget, ways))
         direct = {index for index, n in enumerate(_beside(alone, len(leaves))) if n}
         pairs = _pairs(leaves, found, direct)
-        instead = {pairs[one][0]: (1 << one, 1 << one) for one in wide & direct if one in pairs}
+        instead = {pairs[one][0]: (1 << one, 1 << one, 0) for one in wide & direct if one in pairs}
         wide &= _wide(_beside(changed(instead, _Walk(budget, ways)), len(leaves)))
     if not outside and _trained_in_loop(leaves, found, {one for one in wide if walk.carried >> one & 1}, wide):
         return None
-    return _judge(leaves, found, wide, max(beside, default=0))
+    learned, factors = _judge(leaves, found, wide, max(beside, default=0))
+    if factors:
+        summed = dict(zip(jaxpr.outvars, _Walk(budget, ways, norms=True).through(jaxpr, given)))
+        among = sum(1 << one for one in learned)
+        if any(summed[var][0] & among for var in factors):
+            return None  # it scales a part of the loss, and is learned itself or follows what is learned
+    return Parameters([leaves[index] for index in sorted(learned)]) if learned else None
 
 
 def sometimes(closed: Any, parameters: Parameters) -> bool:
@@ -163,14 +171,16 @@ def _learns(branch: Any, kinds: Kinds, budget: jaxprs.Budget) -> bool:
     return found is not None and not found.kinds - kinds
 
 
-def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Parameters | None:
-    """leaves: arrays that may be parameters. changed: arrays that come out, and what they are made of. wide: leaves
-    that act on many others. most: on how many the one acts that acts on most."""
-    own = {index: sources for index, (_, sources) in _pairs(leaves, changed, wide).items()}
+def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> tuple[set[int], list[Any]]:
+    """The leaves that are parameters, none where that is not clear; and of those that are not counted, but act on
+    gradients: their new values. leaves: arrays that may be parameters. changed: arrays that come out, and what they are
+    made of. wide: leaves that act on many others. most: on how many the one acts that acts on most."""
+    pairs = _pairs(leaves, changed, wide)
+    own = {index: sources for index, (_, sources) in pairs.items()}
     if len(leaves) == len(own) == 1 and not most:
-        return Parameters(leaves)  # there is nothing else
+        return {0}, []  # there is nothing else
     if _knows_curvature(leaves):
-        return None
+        return set(), []
     found = {one for one in wide.intersection(own) if jaxprs.shape(leaves[one])}
     among = sum(1 << one for one in found)
     targets = {one for one in found if _is_target(one, own, among)}
@@ -184,11 +194,15 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> Pa
     for one in found:
         alone = to[one] & ~on[one]
         if alone and any(both[between] & alone for between in found if both[one] >> between & 1):
-            return None  # it goes into gradients and has none itself, as what a recurrent network remembers
+            return set(), []  # it goes into gradients and has none itself, as what a recurrent network remembers
     alike = {one: _alike(one, leaves, own, found) for one in found | targets}
     if any(jaxprs.shape(leaves[one]) and alike[one] for one in found) or any(len(alike[one]) > 1 for one in targets):
-        return None  # momentum goes into gradients, as where one function makes several updates of the same arrays
-    return Parameters([leaves[index] for index in sorted(found)]) if found else None
+        return set(), []  # momentum goes into gradients, as where one function makes several updates of the same arrays
+    itself = {one for one in found if own[one][2] >> one & 1}
+    if itself and any(len(jaxprs.shape(leaves[one])) == 1 for one in found - itself):
+        return set(), []  # its gradient does not depend on it, as those of multipliers of constraints
+    factors = wide.intersection(own) - found - targets
+    return found, [pairs[one][0] for one in factors if any(own[other][2] >> one & 1 for other in found)]
 
 
 def _knows_curvature(leaves: list[Any]) -> bool:
@@ -201,7 +215,7 @@ def _knows_curvature(leaves: list[Any]) -> bool:
 
 def _beside(changed: Changed, width: int) -> list[int]:
     """On how many arrays each one that comes in acts, beside those that are made from it element by element."""
-    return _columns([reached & ~made for _, (reached, made) in changed], width)
+    return _columns([reached & ~made for _, (reached, made, _) in changed], width)
 
 
 def _wide(beside: list[int]) -> set[int]:
@@ -256,7 +270,7 @@ def _trained_in_loop(leaves: list[Any], changed: Changed, carried: set[int], wid
     for one in carried - set(own):
         on = sum(1 << other for other in wide & set(own) if own[other][1][0] >> one & 1)
         kind, paired = jaxprs.kind(leaves[one]), {var for var, _ in own.values()}
-        rest = [reached for var, (reached, _) in changed if jaxprs.kind(var) == kind and var not in paired]
+        rest = [reached for var, (reached, _, _) in changed if jaxprs.kind(var) == kind and var not in paired]
         if on and any(reached >> one & 1 and not on & ~reached for reached in rest):
             return True
     return False
@@ -281,8 +295,9 @@ def _pairs(leaves: list[Any], changed: Changed, wide: set[int]) -> dict[int, tup
 
 
 class _Walk:
-    def __init__(self, budget: jaxprs.Budget, ways: Ways | None = None) -> None:
+    def __init__(self, budget: jaxprs.Budget, ways: Ways | None = None, norms: bool = False) -> None:
         self._budget = budget
+        self._norms = norms  # whether a single number depends on the arrays that it sums up
         self._ways = ways or {}
         self.carried = 0  # arrays that loops begin with, one bit for each
 
@@ -307,7 +322,7 @@ class _Walk:
         name, params = equation.primitive.name, equation.params
         if name in _REFERENCES:
             raise NotImplementedError(name)
-        if not any(reached for reached, _ in taken):
+        if not any(reached for reached, _, _ in taken):
             return [_NONE] * len(equation.outvars)
         if name == "scan":
             body, consts, carried = jaxprs.scan_parts(equation)
@@ -332,37 +347,41 @@ class _Walk:
             taken, invars = taken[1:], equation.invars[1:]  # what is chosen, not by what
         else:
             invars = equation.invars
-        if not shape and any(jaxprs.elements(var) > 1 for var in invars):
+        sums = not shape and name not in _PICKS and any(jaxprs.elements(var) > 1 for var in invars)
+        if sums and not self._norms:
             return _NONE  # a norm of many arrays, by which each is scaled, does not make one of the others
-        reached = made = 0
-        for var, (depends, elements) in zip(invars, taken):
+        reached = made = mixed = 0
+        for var, (depends, elements, beside) in zip(invars, taken):
             reached |= depends
-            if jaxprs.shape(var) == shape and name not in _MIXING:
-                made |= elements
-        return reached, made
+            if name in _MIXING or jaxprs.shape(var) not in (shape, ()):
+                mixed |= depends
+            else:
+                mixed |= beside
+                made |= elements if jaxprs.shape(var) == shape else 0
+        return reached, made, mixed
 
     def _repeated(self, body: Any, taken: list[Sources], consts: int, carried: int) -> list[Sources]:
         """A loop: what is carried goes in again. Nothing in it takes the place of an array from outside."""
         state = taken[consts : consts + carried]
-        for _, made in state:
+        for _, made, _ in state:
             self.carried |= made
         ends: list[Sources] = []
         for _ in range(_MAX_ROUNDS):
             ends = self.through(body, [*taken[:consts], *state, *taken[consts + carried :]])
-            after = [(before | now, 0) for (before, _), (now, _) in zip(state, ends)]
-            if [one for one, _ in after] == [one for one, _ in state]:
+            after = [(before | now, 0, mixed | more) for (before, _, mixed), (now, _, more) in zip(state, ends)]
+            if [one[::2] for one in after] == [one[::2] for one in state]:
                 break
             state = after
         else:
             raise OverflowError
-        return [*((reached, 0) for reached, _ in state), *((reached, 0) for reached, _ in ends[carried:])]
+        return [(reached, 0, mixed) for reached, _, mixed in [*state, *ends[carried:]]]
 
 
 def _united(ways: tuple[Sources, ...]) -> Sources:
-    reached = made = 0
-    for depends, elements in ways:
-        reached, made = reached | depends, made | elements
-    return reached, made
+    reached = made = mixed = 0
+    for depends, elements, beside in ways:
+        reached, made, mixed = reached | depends, made | elements, mixed | beside
+    return reached, made, mixed
 
 
 def _is_float(var: Any) -> bool:

@@ -124,6 +124,27 @@ def layers(net: Any, batch: Any) -> Any:
     return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
 
 
+def errors(net: Any, batch: Any) -> Any:
+    return jnp.mean((predict(net, batch[0]) - batch[1]) ** 2, axis=0)
+
+
+def uncertain(net: Any, batch: Any) -> Any:
+    """The weights of the losses are learned, one by one."""
+
+    def loss(net: Any) -> Any:
+        return sum(jnp.exp(-net["s"][i]) * errors(net["net"], batch)[i] + net["s"][i] for i in range(3))
+
+    return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
+
+
+def with_own_rate(state: Any, batch: Any) -> Any:
+    """The learning rate follows the gradients, as in D-Adaptation."""
+    net, rate = state
+    grads = jax.grad(loss_of)(net, batch)
+    rate = jnp.maximum(rate, rate * sum(jnp.sum(rate * grads[name] * net[name]) for name in net))
+    return map_(lambda p, g: p - rate * g, net, grads), rate
+
+
 def zeros() -> Any:
     return map_(jnp.zeros_like, NET)
 
@@ -149,30 +170,19 @@ LAYERS = {"w": jnp.ones((6, 4, 4)), "b": jnp.ones((6, 4))}
         (scaled, (NET, jnp.float32(2.0), jnp.float32(0.1)), BATCH, COUNT),
         (epochs, (NET, zeros(), zeros(), NET), many(BATCH), COUNT),
         (layers, LAYERS, BATCH, 6 * 4 * 5),
+        (uncertain, {"net": NET, "s": jnp.zeros(3)}, BATCH, COUNT + 3),
+        (with_own_rate, (NET, jnp.float32(0.1)), BATCH, COUNT),
         (lambda w, x: w - jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w), jnp.ones((4, 2)), BATCH[0], 8),
     ],
     ids=[
         *("sgd", "adam", "jit in jit", "accumulated", "in turns", "muon", "target", "statistics", "scaled", "epochs"),
-        *("layers", "one matrix"),
+        *("layers", "weights of losses", "own rate", "one matrix"),
     ],
 )
 def test_parameters_are_told_from_other_state(step: Callable[..., Any], state: Any, batch: Any, expected: int) -> None:
     found = jax_loops.find(jax.make_jaxpr(step)(state, batch)).parameters
     assert found is not None
     assert (found.count, found.bytes, found.dtype) == (expected, 4 * expected, "float32")
-
-
-def test_a_single_number_that_is_learned_is_not_counted_beside_arrays() -> None:
-    """It can't be told from a learning rate, or from what gradients are scaled with."""
-
-    def step(net: Any, batch: Any) -> Any:
-        def loss(net: Any) -> Any:
-            return jnp.mean((predict(net["net"], batch[0]) * jnp.exp(net["heat"]) - batch[1]) ** 2)
-
-        return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
-
-    found = jax_loops.find(jax.make_jaxpr(step)({"net": NET, "heat": jnp.zeros(())}, BATCH)).parameters
-    assert found is not None and found.count == COUNT
 
 
 def test_a_frozen_part_is_not_trained() -> None:
@@ -240,6 +250,38 @@ def covariance(state: Any, batch: Any) -> Any:
     return mean + size * apart.mean(0), spread, path, size * jnp.exp(0.1 * (jnp.linalg.norm(path) - 1))
 
 
+def with_temperature(net: Any, batch: Any) -> Any:
+    def loss(net: Any) -> Any:
+        return jnp.mean((predict(net["net"], batch[0]) * jnp.exp(net["heat"]) - batch[1]) ** 2)
+
+    return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
+
+
+def entropy_regularized(state: Any, batch: Any) -> Any:
+    """The weight of the entropy is not one of the actor's parameters, and follows it (SAC)."""
+    actor, heat = state
+    chances = lambda actor: jax.nn.log_softmax(predict(actor, batch[0]))  # noqa: E731
+    grads = jax.grad(lambda actor: jnp.mean(jnp.exp(heat) * chances(actor) - batch[1]))(actor)
+    return map_(lambda p, g: p - 0.1 * g, actor, grads), heat - 0.1 * jnp.exp(heat) * (1.0 - jnp.mean(chances(actor)))
+
+
+def weighted(net: Any, batch: Any) -> Any:
+    """The weights of the losses are learned, each loss being a single number."""
+
+    def loss(net: Any) -> Any:
+        losses = jnp.stack([loss_of(net["net"], (batch[0], y)) for y in (batch[1], 2.0 * batch[1], 3.0 * batch[1])])
+        return jnp.sum(jnp.exp(-net["s"]) * losses + net["s"])
+
+    return map_(lambda p, g: p - 0.1 * g, net, jax.grad(loss)(net))
+
+
+def constrained(state: Any, batch: Any) -> Any:
+    """Multipliers follow the errors, step by step."""
+    net, multipliers = state
+    grads = jax.grad(lambda net: jnp.sum((1.0 + multipliers) * errors(net, batch)))(net)
+    return map_(lambda p, g: p - 0.1 * g, net, grads), jnp.maximum(0.0, multipliers + errors(net, batch) - 0.1)
+
+
 @pytest.mark.parametrize(
     ("step", "state", "batch"),
     [
@@ -250,8 +292,15 @@ def covariance(state: Any, batch: Any) -> Any:
         (searched, (NET, jnp.float32(1.0)), BATCH),
         (natural, (NET, jnp.eye(COUNT)), BATCH),
         (covariance, (jnp.ones(4), jnp.eye(4), jnp.ones(4), jnp.float32(1.0)), BATCH),
+        (with_temperature, {"net": NET, "heat": jnp.zeros(())}, BATCH),
+        (entropy_regularized, (NET, jnp.zeros(())), BATCH),
+        (weighted, {"net": NET, "s": jnp.zeros(3)}, BATCH),
+        (constrained, (NET, jnp.zeros(3)), BATCH),
     ],
-    ids=["recurrent", "applied", "evaluation", "gradients", "line search", "natural gradient", "evolution"],
+    ids=[
+        *("recurrent", "applied", "evaluation", "gradients", "line search", "natural gradient", "evolution"),
+        *("temperature", "entropy", "weights of losses", "constraints"),
+    ],
 )
 def test_parameters_are_absent_where_they_cant_be_told(step: Callable[..., Any], state: Any, batch: Any) -> None:
     assert jax_loops.find(jax.make_jaxpr(step)(state, batch)).parameters is None
