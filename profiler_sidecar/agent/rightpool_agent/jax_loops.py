@@ -14,6 +14,7 @@ from . import jax_parameters, jax_traits, jaxprs
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put", "squeeze")
 _CHOICES = ("cond", "select_n")
+_SUMS = ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum")
 _SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
 _MAX_EQUATIONS = 200_000
@@ -118,6 +119,7 @@ class _Walk:
         self._needed = _STATE_SHARE * sum(state.values()) if least is None else least
         self.scanned: set[Any] = set()
         self._along: set[Any] = set()  # what they go along by its first dimension: arguments, and parts of those
+        self._parts: dict[Any, set[tuple[int, int]]] = {}  # of arguments, along the first dimension
         self.others = 0.0
         self._left = _MAX_EQUATIONS
         self.unknown = False
@@ -151,6 +153,7 @@ class _Walk:
                 found, taken = self._while(equation, origin), None
             else:
                 found, taken = self._inside(equation, origin)
+                self._look_along(equation, origin)
                 self._lead_on(equation, origin)
                 self._undecided = self._undecided or (name in _CHOICES and self._accepts(equation, origin))
                 if self._undecided and total:  # else the loop is outside of the function that decides
@@ -165,6 +168,33 @@ class _Walk:
                 else:
                     rows += taken
         return total, rows if total and known else None
+
+    def _goes_along(self, source: Any, var: Any) -> None:
+        """Something goes along the first dimension of a value that has that of an argument, if it is one."""
+        if source is not None and source not in self._state:
+            self.scanned.add(tuple(source.aval.shape))
+            if jaxprs.shape(var)[:1] == jaxprs.shape(source)[:1]:
+                self._along.add(source)
+
+    def _look_along(self, equation: Any, origin: dict[Any, Any]) -> None:
+        """The first dimension of an argument is time where its values are added up along it, compared with those one
+        moment later, or multiplied with each other for each row of another dimension, as attention does."""
+        name, params = equation.primitive.name, equation.params
+        given = [(origin.get(_hashable(var)), var) for var in equation.invars]
+        given = [(source, var) for source, var in given if source is not None and source not in self._state]
+        if name in _SUMS and given and params["axis"] == 0:
+            self._goes_along(*given[0])
+        elif name == "slice" and given:
+            part = params["start_indices"][0], params["limit_indices"][0]
+            parts = self._parts.setdefault(given[0][0], set())
+            if any(low < part[0] < high < part[1] or part[0] < low < part[1] < high for low, high in parts):
+                self._goes_along(*given[0])
+            parts.add(part)
+        elif name == "dot_general" and len(given) == 2:
+            _, batched = params["dimension_numbers"]
+            if batched[0] and 0 not in batched[0] and 0 not in batched[1]:
+                for source, var in given:
+                    self._goes_along(source, var)
 
     def _lead_on(self, equation: Any, origin: dict[Any, Any]) -> None:
         """What is computed from an argument along its first dimension, as words from their numbers in a text that has
@@ -217,11 +247,7 @@ class _Walk:
         body, consts, carries = jaxprs.scan_parts(equation)
         initial = equation.invars[consts : consts + carries]
         for var in equation.invars[consts + carries :]:
-            source = origin.get(_hashable(var))
-            if source is not None and source not in self._state:
-                self.scanned.add(tuple(source.aval.shape))
-                if jaxprs.shape(var)[:1] == jaxprs.shape(source)[:1]:
-                    self._along.add(source)
+            self._goes_along(origin.get(_hashable(var)), var)
         if not self._trains(initial, body.invars[consts : consts + carries], body.outvars[:carries], origin):
             return 0, None
         self._ends.update(_renamed(initial, equation.outvars[:carries], origin))

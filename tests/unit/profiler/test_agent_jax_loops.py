@@ -331,3 +331,28 @@ def test_steps_that_are_each_accepted_or_not_count_all() -> None:
         return map_(lambda old, new: jnp.where(jnp.isfinite(new).all(), new, old), net, after), None
 
     assert found(lambda net, x: jax.lax.scan(step, net, x), FLAT, jnp.ones((STEPS, ROWS, 3))).steps == STEPS
+
+
+def attends(hidden: Any) -> Any:
+    chances = jax.nn.softmax(jnp.einsum("tbd,sbd->bts", hidden, hidden))
+    return jnp.einsum("bts,sbd->tbd", chances, hidden)
+
+
+@pytest.mark.parametrize(
+    ("along", "expected"),
+    [
+        (attends, True),
+        (lambda hidden: hidden[1:] - 0.9 * hidden[:-1], True),
+        (lambda hidden: jnp.cumsum(hidden, axis=0), True),
+        (lambda hidden: jnp.swapaxes(attends(jnp.swapaxes(hidden, 0, 1)), 0, 1), False),
+        (lambda hidden: hidden[:4].sum() - hidden[4:], False),
+        (lambda hidden: jnp.cumsum(hidden, axis=1), False),
+        (lambda hidden: jnp.einsum("rmd,smd->rs", hidden, hidden), False),
+    ],
+    ids=["attention", "differences", "sums", "attention in a row", "parts", "sums in a row", "contrast"],
+)
+def test_a_first_dimension_that_is_time_is_told_without_a_loop(along: Any, expected: bool) -> None:
+    def step(net: Any, x: Any) -> Any:
+        return descend(net, jax.grad(lambda net: (along(jnp.tanh(x @ net["w"])) ** 2).mean())(net))
+
+    assert ((MOMENTS, ROWS, 3) in found(step, FLAT, jnp.ones((MOMENTS, ROWS, 3))).scanned) is expected
