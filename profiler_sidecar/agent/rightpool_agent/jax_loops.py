@@ -73,13 +73,14 @@ def find(closed: Any) -> Turns:
         trained = jax_parameters.trained(walk.body or jaxpr)
         if walk.body is not None and jax_parameters.trained(jaxpr, outside=True) is not None:
             trained = None  # the loop does not train all of them
-        trained = None if walk.accepts else trained
     except Exception:
         trained = None  # steps are known all the same
     if walk.body is not None and (walk.apart or ((trained is None or walk.apart_inside) and _may_train(walk.body))):
         known = None
     if trained is not None and _sometimes(walk.body or jaxpr, trained):
         known = None
+    if walk.accepts or (trained is not None and not trained.whole):
+        trained = None  # steps are what they are
     products, trains = jax_traits.products(jaxpr), walk.unknown or walk.body is not None
     return Turns(known, rows, walk.loops, frozenset(walk.scanned), products, handed_on, trained, trains, walk.others)
 
@@ -191,8 +192,8 @@ class _Walk:
                 self._goes_along(*given[0])
             parts.add(part)
         elif name == "dot_general" and len(given) == 2:
-            _, batched = params["dimension_numbers"]
-            if batched[0] and 0 not in batched[0] and 0 not in batched[1]:
+            contracted, batched = params["dimension_numbers"]
+            if batched[0] and not any(0 in axes for axes in (*contracted, *batched)):
                 for source, var in given:
                     self._goes_along(source, var)
 

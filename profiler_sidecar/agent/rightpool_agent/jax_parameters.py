@@ -75,7 +75,8 @@ Ways = dict[int, list[Any]]  # id(equation) → those of its branches that are t
 class Parameters:
     """What a step trains."""
 
-    def __init__(self, arrays: list[Any]) -> None:
+    def __init__(self, arrays: list[Any], whole: bool = True) -> None:
+        self.whole = whole  # else there may be one more or less of them: a temperature, or a list of multipliers
         self.count = sum(jaxprs.elements(one) for one in arrays)
         self.bytes = sum(jaxprs.elements(one) * int(one.aval.dtype.itemsize) for one in arrays)
         self.kinds: Kinds = collections.Counter(map(jaxprs.kind, arrays))
@@ -126,12 +127,13 @@ def trained(
     if not outside and _trained_in_loop(leaves, found, {one for one in wide if walk.carried >> one & 1}, wide):
         return None
     learned, factors = _judge(leaves, found, wide, max(beside, default=0))
-    if factors:
+    if not learned:
+        return None
+    if factors:  # what scales a part of the loss is learned itself, or follows what is learned
         summed = dict(zip(jaxpr.outvars, _Walk(budget, ways, norms=True).through(jaxpr, given)))
         among = sum(1 << one for one in learned)
-        if any(summed[var][0] & among for var in factors):
-            return None  # it scales a part of the loss, and is learned itself or follows what is learned
-    return Parameters([leaves[index] for index in sorted(learned)]) if learned else None
+        factors = [var for var in factors if summed[var][0] & among]
+    return Parameters([leaves[index] for index in sorted(learned)], whole=not factors)
 
 
 def sometimes(closed: Any, parameters: Parameters) -> bool:
@@ -172,9 +174,10 @@ def _learns(branch: Any, kinds: Kinds, budget: jaxprs.Budget) -> bool:
 
 
 def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> tuple[set[int], list[Any]]:
-    """The leaves that are parameters, none where that is not clear; and of those that are not counted, but act on
-    gradients: their new values. leaves: arrays that may be parameters. changed: arrays that come out, and what they are
-    made of. wide: leaves that act on many others. most: on how many the one acts that acts on most."""
+    """The leaves that are parameters, none where that is not clear; and the new values of what may be one and may be
+    none, since it acts on gradients as what scales a part of the loss. leaves: arrays that may be parameters. changed:
+    arrays that come out, and what they are made of. wide: leaves that act on many others. most: on how many the one
+    acts that acts on most."""
     pairs = _pairs(leaves, changed, wide)
     own = {index: sources for index, (_, sources) in pairs.items()}
     if len(leaves) == len(own) == 1 and not most:
@@ -198,11 +201,11 @@ def _judge(leaves: list[Any], changed: Changed, wide: set[int], most: int) -> tu
     alike = {one: _alike(one, leaves, own, found) for one in found | targets}
     if any(jaxprs.shape(leaves[one]) and alike[one] for one in found) or any(len(alike[one]) > 1 for one in targets):
         return set(), []  # momentum goes into gradients, as where one function makes several updates of the same arrays
+    factors = {one for one in wide.intersection(own) - found - targets if any(own[on][2] >> one & 1 for on in found)}
     itself = {one for one in found if own[one][2] >> one & 1}
-    if itself and any(len(jaxprs.shape(leaves[one])) == 1 for one in found - itself):
-        return set(), []  # its gradient does not depend on it, as those of multipliers of constraints
-    factors = wide.intersection(own) - found - targets
-    return found, [pairs[one][0] for one in factors if any(own[other][2] >> one & 1 for other in found)]
+    if itself:  # the gradient of a list does not depend on it, as those of multipliers of constraints
+        factors |= {one for one in found - itself if len(jaxprs.shape(leaves[one])) == 1}
+    return found, [pairs[one][0] for one in factors]
 
 
 def _knows_curvature(leaves: list[Any]) -> bool:

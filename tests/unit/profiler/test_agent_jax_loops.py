@@ -348,11 +348,24 @@ def attends(hidden: Any) -> Any:
         (lambda hidden: hidden[:4].sum() - hidden[4:], False),
         (lambda hidden: jnp.cumsum(hidden, axis=1), False),
         (lambda hidden: jnp.einsum("rmd,smd->rs", hidden, hidden), False),
+        (lambda hidden: jnp.einsum("rmd,mde->rme", hidden, jnp.ones((ROWS, 8, 8)) * hidden.sum()), False),
     ],
-    ids=["attention", "differences", "sums", "attention in a row", "parts", "sums in a row", "contrast"],
+    ids=["attention", "differences", "sums", "attention in a row", "parts", "sums in a row", "contrast", "experts"],
 )
 def test_a_first_dimension_that_is_time_is_told_without_a_loop(along: Any, expected: bool) -> None:
     def step(net: Any, x: Any) -> Any:
         return descend(net, jax.grad(lambda net: (along(jnp.tanh(x @ net["w"])) ** 2).mean())(net))
 
     assert ((MOMENTS, ROWS, 3) in found(step, FLAT, jnp.ones((MOMENTS, ROWS, 3))).scanned) is expected
+
+
+def test_what_learns_now_and_then_with_a_temperature_hides_its_steps_as_well() -> None:
+    def step(state: Any, x: Any) -> Any:
+        def loss(state: Any) -> Any:
+            return (jnp.exp(state["heat"]) * jnp.tanh(x @ state["w"]) @ state["v"]).mean() ** 2 - state["heat"]
+
+        return jax.lax.cond(x[0, 0] > 0, lambda: descend(state, jax.grad(loss)(state)), lambda: state), None
+
+    state = {**FLAT, "heat": jnp.zeros(())}
+    turns = found(lambda state, x: jax.lax.scan(step, state, x), state, jnp.ones((STEPS, ROWS, 3)))
+    assert (turns.steps, turns.parameters) == (None, None)
