@@ -2,7 +2,7 @@
 
 Such a loop carries the state of the training: what comes into the function, is changed by each turn, and goes out
 again. A loop over layers or time carries activations, and one that accumulates gradients begins with zeros. Where its
-end is accepted or not, as the leapfrogs of Hamiltonian Monte Carlo are, all its turns together are one step.
+end is accepted at random, as the leapfrogs of Hamiltonian Monte Carlo are, all its turns together are one step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from . import jax_parameters, jax_traits, jaxprs
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _SAME = ("convert_element_type", "copy", "reshape", "sharding_constraint", "device_put", "squeeze")
 _CHOICES = ("cond", "select_n")
+_LOOPS = ("scan", "while")
+_RANDOM = "random_bits"
 _SUMS = ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum")
 _SLICES = ("slice", "dynamic_slice")
 _STATE_SHARE = 0.5  # of the bytes of a function's state: what carries that much is a training loop
@@ -128,8 +130,9 @@ class _Walk:
         self.apart = False  # whether loops carry parts of the state that have nothing in common
         self.apart_inside = False  # the same of loops in the body of the training loop
         self.carried: list[set[Any]] = []  # parts of the state that loops carry, but for single numbers
-        self.accepts = False  # whether the end of a loop is accepted or not: it carries a proposal, not parameters
+        self.accepts = False  # whether the end of a loop is accepted at random: it carries a proposal, not parameters
         self._undecided = False  # the same, and the loop is not yet found that it belongs to
+        self._random: set[Any] = set()  # what is made of random numbers, but by loops
         self._ends: dict[Any, Any] = {}  # what a training loop has made → the state that it began with, else None
         self.body: Any = None  # of the training loop found last: one step
 
@@ -143,6 +146,9 @@ class _Walk:
                 self.unknown = True
                 return 0, None
             name = equation.primitive.name
+            given = map(_hashable, equation.invars)
+            if name == _RANDOM or (name not in _LOOPS and not self._random.isdisjoint(given)):
+                self._random.update(equation.outvars)
             if name in _SAME:
                 source = origin.get(_hashable(equation.invars[0]))
                 if source is not None:
@@ -223,6 +229,8 @@ class _Walk:
             within = _renamed(equation.invars[offset:], jaxpr.invars, origin)
             for outer, var in zip(equation.invars[offset:], jaxpr.invars):
                 self._ends[var] = self._ends.get(_hashable(outer))
+                if _hashable(outer) in self._random:
+                    self._random.add(var)
             found = self.steps(jaxpr, within)
             if equation.primitive.name == "shard_map":
                 found = found[0], None  # rows of one chip, be they the same on the others or not
@@ -231,6 +239,8 @@ class _Walk:
                 if source is not None:
                     origin[outer] = source
                 self._ends[outer] = self._ends.get(_hashable(var))
+                if _hashable(var) in self._random:
+                    self._random.add(outer)
             return found
         for branch in map(jaxprs.opened, equation.params.get("branches", ())):
             found, _ = self.steps(branch, _renamed(equation.invars[1:], branch.invars, origin))
@@ -238,7 +248,10 @@ class _Walk:
         return 0, None
 
     def _accepts(self, equation: Any, origin: dict[Any, Any]) -> bool:
-        """Whether it takes the end of a training loop, or else what that began with."""
+        """Whether it takes the end of a training loop, or else what that began with, at random. What a check throws
+        away was trained."""
+        if _hashable(equation.invars[0]) not in self._random:
+            return False
         given = [_hashable(var) for var in equation.invars[1:]]
         return not {self._ends.get(var) for var in given}.isdisjoint({origin.get(var) for var in given} - {None})
 

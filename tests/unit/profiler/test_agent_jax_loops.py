@@ -309,20 +309,24 @@ def test_a_batch_that_is_divided_in_the_step_counts() -> None:
 
 
 @pytest.mark.parametrize("chosen", [False, True], ids=["branch", "choice"])
-def test_a_loop_whose_end_is_accepted_or_not_is_one_step(chosen: bool) -> None:
-    """Leapfrogs of Hamiltonian Monte Carlo."""
+@pytest.mark.parametrize("at_random", [False, True], ids=["checked", "at-random"])
+def test_a_loop_whose_end_is_accepted_at_random_is_one_step(chosen: bool, at_random: bool) -> None:
+    """Leapfrogs of Hamiltonian Monte Carlo. What a check throws away is trained all the same."""
 
     def sample(net: Any, x: Any) -> Any:
         after = jax.lax.fori_loop(0, 4, lambda _, net: descend(net, jax.grad(flat_loss)(net, x)), net)
-        better = flat_loss(after, x) < flat_loss(net, x)
+        better = flat_loss(after, x) - flat_loss(net, x) < 0.0
+        if at_random:
+            chance = jnp.exp(flat_loss(net, x) - flat_loss(after, x))
+            better = jax.random.bernoulli(jax.random.key(jnp.int32(x[0, 0])), chance)
         if chosen:
             return map_(lambda old, new: jnp.where(better, new, old), net, after), None
         return jax.lax.cond(better, lambda: after, lambda: net), None
 
     batches = jnp.ones((STEPS, ROWS, 3))
     alone, many = found(sample, FLAT, batches[0]), found(lambda net, x: jax.lax.scan(sample, net, x), FLAT, batches)
-    assert (alone.steps, many.steps) == (1, STEPS)
-    assert (alone.parameters, many.parameters) == (None, None)
+    assert (alone.steps, many.steps) == ((1, STEPS) if at_random else (4, 4 * STEPS))
+    assert not at_random or (alone.parameters, many.parameters) == (None, None)
 
 
 def test_steps_that_are_each_accepted_or_not_count_all() -> None:
