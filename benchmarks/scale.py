@@ -40,7 +40,7 @@ QUIET_SECONDS: Final = 120.0  # without a status write; longer than a window, be
 STEADY_CYCLES: Final = 8
 DECISION_SECONDS: Final = 150.0
 RESTART_SECONDS: Final = 100.0
-CHANGED_JOBS: Final = 3
+CHANGED_JOBS: Final = 12  # some keep the verdict that they have, and get no new Decision
 NAIVE_SECONDS: Final = 40.0
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _SAMPLE: Final = re.compile(r'^rightpool_operator_cycle_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$', re.MULTILINE)
