@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rightpool.api.kubernetes import JOBS
+from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from tests.chaos.stream import StreamEvent
@@ -185,7 +186,7 @@ class Checker:
             if now is not None:
                 for change in _forbidden(entry, now):
                     self._report("history", body, f"{entry['id']} was changed: {change}")
-            elif len(new) >= 10 and oldest is not None and _decision(entry) < oldest:
+            elif len(new) >= MAX_HISTORY and oldest is not None and _decision(entry) < oldest:
                 continue  # the oldest one of a full history
             elif _repeated_in(entry, new):
                 repeated = True

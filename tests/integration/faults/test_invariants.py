@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.kubernetes import JOBS, Resource
+from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from tests.chaos.invariants import Checker
 from tests.chaos.stream import StreamEvent
@@ -246,10 +247,11 @@ def test_a_revision_that_failed_while_it_was_verified_has_nothing_to_save(feed: 
     assert feed.found == []
 
 
-def test_a_full_history_may_drop_its_oldest_entry(feed: Feed) -> None:
-    feed(PROFILED_JOBS, job(ledgerCount=11, history=[entry(n) for n in range(1, 11)]))
-    feed(PROFILED_JOBS, job(ledgerCount=11, history=[entry(n) for n in range(2, 12)]))
-    assert feed.found == []
+@pytest.mark.parametrize(("length", "found"), [(MAX_HISTORY, []), (MAX_HISTORY - 1, ["history"])])
+def test_only_a_full_history_may_drop_its_oldest_entry(feed: Feed, length: int, found: list[str]) -> None:
+    feed(PROFILED_JOBS, job(ledgerCount=length + 1, history=[entry(n + 1) for n in range(length)]))
+    feed(PROFILED_JOBS, job(ledgerCount=length + 1, history=[entry(n + 2) for n in range(length)]))
+    assert feed.found == found
 
 
 def test_a_child_created_a_second_time(feed: Feed) -> None:
