@@ -41,7 +41,7 @@ MODELS: dict[str, tuple[tuple[str, ...], int, int]] = {
     "bursts": (("HostBound",), 1, 30),
     "pageable_copies": (("HostBound", "InputBound"), 1, 36),
     "jax_elementwise": (("MemoryBandwidth",), 1, 22),
-    "jax_scan": (("Compute",), 1, 22),
+    "jax_scan": (("Compute",), 1, 36),
     "jax_flax_bf16": (("Compute",), 1, 36),
     "jax_host_loop": (("HostBound",), 1, 36),
     "jax_starved": (("InputBound", "HostBound"), 1, 22),
