@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from devcluster import cluster as clusters
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from tests.chaos import faults_cluster, faults_jobs, faults_operators
+from tests.chaos.components import Components
 from tests.chaos.context import Fault, FaultContext, NotApplicable
 from tests.chaos.environment import TENANTS, Environment, persistently
 from tests.chaos.invariants import Checker, Violation
@@ -74,8 +76,15 @@ class Campaign:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rightpool-chaos-"))
         self._prometheus = PrometheusProxy(environment.running.prometheus_url, seed)
         self._process_pool = ProcessPool(environment.kubeconfig, self.folder)
+        spec = environment.spec
         self.context = FaultContext(
-            environment, self._process_pool, self._prometheus, Checker(LIMIT_SECONDS), slots(jobs), random.Random(seed)
+            environment,
+            Components(spec.state, clusters.programs(spec, root=environment.running.with_node)),
+            self._process_pool,
+            self._prometheus,
+            Checker(LIMIT_SECONDS),
+            slots(jobs),
+            random.Random(seed),
         )
         self.report = Report(seed, jobs)
         self._stream: Stream | None = None
@@ -146,6 +155,8 @@ class Campaign:
             self._check()
             self.context.repair()
             self.report.replaced += self.context.replace_ended()
+            for name in self.context.components.start_ended():
+                self._say(f"{name} ended by itself and is started again")
             left = end - time.monotonic()
             if left <= 0:
                 return
@@ -249,7 +260,7 @@ class Campaign:
             pass
 
     def _end(self) -> None:
-        self.context.close()
+        self.context.components.close()
         try:
             for body in self.context.client.list_all(PROFILED_JOBS):
                 for entry in (body.get("status") or {}).get("history") or ():

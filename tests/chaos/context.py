@@ -5,23 +5,21 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from devcluster.processes import Identity, Supervisor
 from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
+from tests.chaos.components import Components
 from tests.chaos.environment import Environment
 from tests.chaos.invariants import Checker
 from tests.chaos.jobs import Slot, spec_of
 from tests.chaos.operators import ProcessPool, Replica
 from tests.chaos.prometheus_proxy import PrometheusProxy
-from tests.patience import PATIENCE
 
 Body = dict[str, Any]
 Repair = Callable[[], None]
@@ -53,17 +51,15 @@ class FaultContext:
     """The state of one campaign. One thread injects faults and runs the repairs that are due."""
 
     environment: Environment
+    components: Components
     process_pool: ProcessPool
     prometheus: PrometheusProxy
     checker: Checker
     slots: list[Slot]
     rng: random.Random
     replicas: dict[str, Replica] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)  # components of the control plane that are unavailable
     reserved: set[str] = field(default_factory=set)  # what a fault has exclusively until it is repaired
-    stopping: threading.Event = field(default_factory=threading.Event)
     _repairs: list[tuple[float, int, str, Repair]] = field(default_factory=list)
-    _background: list[threading.Thread] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _starts: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -92,21 +88,14 @@ class FaultContext:
     def can_act(self) -> bool:
         """Whether an operator has run undisturbed for as long as it takes to start and to become leader."""
         before = time.monotonic() - SETTLE_SECONDS
-        return not self.broken and any(r.can_act and r.since < before for r in self.replicas.values())
+        return not self.components.broken and any(r.can_act and r.since < before for r in self.replicas.values())
 
     # --- the control plane -------------------------------------------------------------------------------------------
 
     @property
     def offline(self) -> bool:
         """Whether the API server is unavailable: requests fail, and only after a timeout."""
-        return not self.broken.isdisjoint(("kube-apiserver", "etcd"))
-
-    def process(self, component: str) -> Identity:
-        """The process of a component of this campaign's cluster."""
-        record = Supervisor(self.environment.spec.state).record(component)
-        if record is None or not record.identity.alive():
-            raise NotApplicable(f"{component} does not run")
-        return record.identity
+        return not self.components.broken.isdisjoint(("kube-apiserver", "etcd"))
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
@@ -187,15 +176,3 @@ class FaultContext:
             except ClusterError:
                 self.repair_later(name, 1.0, repair)
                 time.sleep(0.1 if everything else 0.0)
-
-    def in_background(self, action: Callable[[], None]) -> None:
-        """Run something slow, such as the restart of a component, without delaying the next fault."""
-        self._background = [thread for thread in self._background if thread.is_alive()]
-        self._background.append(threading.Thread(target=action, daemon=True))
-        self._background[-1].start()
-
-    def close(self) -> None:
-        """Continue every process that is stopped."""
-        self.stopping.set()
-        for thread in self._background:
-            thread.join(PATIENCE)

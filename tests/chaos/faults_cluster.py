@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from typing import Any, Final
 
-from devcluster import cluster as clusters
-from devcluster import host, simulated
+from devcluster import simulated
 from devcluster.api import Api
-from devcluster.processes import Supervisor
+from devcluster.processes import Identity
 from rightpool.cluster.errors import AlreadyExists, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES
 from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
 from tests.chaos.environment import persistently
-from tests.patience import PATIENCE
 
 Body = dict[str, Any]
 POOLS: Final = {pool.name: pool for pool in (simulated.A100, simulated.A10G)}
 
 
 def _killed(component: str, group: str, weight: float) -> Fault:
-    """SIGKILL to a component, which is restarted at once."""
+    """SIGKILL to a component, which is started again at once."""
 
     def kill(context: FaultContext) -> None:
-        if context.broken:
-            raise NotApplicable("the control plane is broken already")
-        identity = context.process(component)
-        context.broken.add(component)
-        identity.signal(signal.SIGKILL)
-
-        def bring_back() -> None:
-            root = host.is_root()
-            supervisor = Supervisor(context.environment.spec.state)
-            wanted = clusters.programs(context.environment.spec, root=root)
-            program = next(program for program in wanted if program.name == component)
-            while identity.alive():
-                time.sleep(0.05)
-            supervisor.ensure(program)
-            supervisor.wait(program, seconds=PATIENCE)
-            context.broken.discard(component)
-
-        context.in_background(bring_back)
+        context.components.kill(component, _unbroken(context, component))
 
     return Fault(f"{component}-restarted", group, weight, kill)
 
@@ -50,22 +29,19 @@ def _frozen(component: str, group: str, weight: float, longest: float) -> Fault:
     """SIGSTOP for a while: connections are accepted and not answered."""
 
     def freeze(context: FaultContext) -> None:
-        if context.broken:
-            raise NotApplicable("the control plane is broken already")
-        identity, seconds = context.process(component), context.rng.uniform(1, longest)
-        context.broken.add(component)
-        identity.signal(signal.SIGSTOP)
-
-        def thaw() -> None:
-            try:
-                context.stopping.wait(seconds)
-            finally:
-                identity.signal(signal.SIGCONT)
-                context.broken.discard(component)
-
-        context.in_background(thaw)
+        context.components.freeze(component, _unbroken(context, component), context.rng.uniform(1, longest))
 
     return Fault(f"{component}-frozen", group, weight, freeze)
+
+
+def _unbroken(context: FaultContext, component: str) -> Identity:
+    """The process of a component, if nothing of the cluster is broken."""
+    if context.components.broken:
+        raise NotApplicable("the control plane is broken already")
+    identity = context.components.process(component)
+    if identity is None:
+        raise NotApplicable(f"{component} does not run")
+    return identity
 
 
 def _node(context: FaultContext) -> tuple[simulated.Pool, int]:
