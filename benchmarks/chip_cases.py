@@ -17,8 +17,8 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.chip_model import ChipModel, Comparison
 from rightpool.prediction.precision import peak
-from rightpool.prediction.published import SourcedComparison, learned
 from rightpool.prediction.step_model import StepModelPredictor
+from tools.fit.evidence import SourcedComparison, learned
 from tools.fit.throughput import Work
 
 RULES: dict[str, Callable[[float, float, float], float]] = {

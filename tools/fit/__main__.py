@@ -18,9 +18,9 @@ import jax
 
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.chip_data import write
-from rightpool.prediction.fit import fitted
-from rightpool.prediction.published import Evidence, SourcedComparison, learned
 from rightpool.prediction.scales import Scales
+from tools.fit.evidence import Evidence, SourcedComparison, learned
+from tools.fit.scales import fitted
 from tools.fit.scaling import FILES, scalings
 from tools.fit.sizes import fitted_sizes
 from tools.fit.throughput import FILE, published

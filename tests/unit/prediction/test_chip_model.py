@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from rightpool.api.estimate import Z80
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import load_catalog
-from rightpool.prediction import chip_model, published
+from rightpool.prediction import chip_model
 from rightpool.prediction.chip_data import read, shipped, write
 from rightpool.prediction.chip_model import ChipModel, Comparison
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.precision import HALF, SINGLE, UNKNOWN_PRECISION, class_of, lacks, observed_class
-from rightpool.prediction.published import Evidence, SourcedComparison, Spreads, covariance, learned
 from rightpool.prediction.scales import Scales
 from rightpool.prediction.spread import Misfit, fleet_spread
 from rightpool.prediction.transfer import Transfer, job_speeds
+from tools.fit import evidence as published_evidence
+from tools.fit.evidence import Evidence, SourcedComparison, Spreads, covariance, learned
 
 CATALOG = load_catalog()
 CHIPS = [CATALOG.get(key) for key in ("A100-SXM4-80GB", "H100-SXM5-80GB", "L4-24GB", "A10G-24GB", "T4-16GB")]
@@ -105,7 +106,7 @@ def test_the_shipped_model_is_what_it_is_written_as() -> None:
 
 def test_updating_is_what_conditioning_all_at_once_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """The information form, group by group, against the textbook formula over all rates, after as many turns."""
-    monkeypatch.setattr(published, "_TURNS", chip_model._TURNS - 1)
+    monkeypatch.setattr(published_evidence, "_TURNS", chip_model._TURNS - 1)
     made = fleet(np.random.default_rng(3), dict.fromkeys((chip.key for chip in CHIPS), 0.0), 12)
     scales = replace(SCALES, fleet_exponents=1e-9, fleet_chip=1e-9)
     model = ChipModel.prior(scales).updated(made)
@@ -219,7 +220,7 @@ def log_likelihood(evidence: Evidence, scales: Scales, spread: Floats) -> float:
 def test_the_fit_maximises_the_reference() -> None:
     import jax
 
-    from rightpool.prediction.fit import loss
+    from tools.fit.scales import loss
 
     made = fleet(np.random.default_rng(5), {chip.key: 0.1 for chip in CHIPS}, 20)
     evidence = Evidence.of([SourcedComparison(f"s{n % 2}", one) for n, one in enumerate(made)], SCALES)

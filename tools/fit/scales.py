@@ -1,4 +1,4 @@
-"""Fitting the scales by marginal likelihood, in JAX. `make fit` runs it; the operator never imports this module."""
+"""Fits the scales of the model of chips by marginal likelihood, in JAX."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 
 from rightpool.prediction.chip_model import ANYTHING, STATIC_RULE
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.published import Evidence, Spreads
 from rightpool.prediction.scales import Scales
+from tools.fit.evidence import Evidence, Spreads
 
 # Scales are about 0.1 before anything is known of them, within a factor of e.
 USUAL: Final = 0.1
