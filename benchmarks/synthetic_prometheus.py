@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool.profiles.sample import Field
 from rightpool.telemetry.sources import sidecar_series
-from rightpool.telemetry.sources.sidecar import GAUGES
+from rightpool.telemetry.sources.sidecar import GAUGES, Gauge
 from rightpool.telemetry.sources.source import Aggregate
 
 SCRAPE_INTERVAL: Final = 10.0
@@ -112,11 +112,19 @@ class FleetSeries:
     def _gauges(self, aggregate: Aggregate) -> list[Row]:
         """Of what a synthetic job has a reading of. A healthy one has no rows of faults."""
         found = [
-            (sidecar_series.labels_of(gauge), gauge.field)
+            (_labels_of(gauge), gauge.field)
             for gauge in GAUGES
             if gauge.aggregate is aggregate and not gauge.faults and gauge.field in self._steady[0]
         ]
         return [(_row_start(job, labels), job.number, field) for job in self._jobs for labels, field in found]
+
+
+def _labels_of(gauge: Gauge) -> Mapping[str, str]:
+    """The labels of its row beside those of the Revision."""
+    if len(gauge.among) > 1:
+        return {sidecar_series.FIELD: gauge.field.value}
+    [value] = gauge.among
+    return {"__name__": gauge.metric} | ({gauge.label: value} if value else {})
 
 
 def _row_start(job: SyntheticJob, labels: Mapping[str, str]) -> str:

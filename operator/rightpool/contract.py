@@ -195,7 +195,6 @@ TRACE_ALL: Final = "all"  # in place of a rank, in the annotation and in the req
 # States of a trace that a user asked for, as the sidecar answers.
 TRACE_CAPTURED: Final = "captured"
 TRACE_FAILED: Final = "failed"
-TRACE_STATES: Final = ("waiting", "capturing", "reading", TRACE_CAPTURED, TRACE_FAILED)
 
 # The event by which a trace of XLA says whose calls make the steps (the agent has the same name; a test compares them).
 TRACE_MARK: Final = "rightpool.step"

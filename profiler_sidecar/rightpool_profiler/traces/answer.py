@@ -75,7 +75,7 @@ class Answer:
     rank: int | None
     """The rank that is asked for; None for all of this pod."""
     state: str
-    """One of contract.TRACE_STATES: captured if there is the trace of one rank at least."""
+    """waiting, capturing, reading, captured or failed; captured if there is the trace of one rank at least."""
     reason: str = ""
     """Why it failed, in one CamelCase word; empty where it did not."""
     message: str = ""

@@ -34,7 +34,6 @@ _MORE_COLUMNS: Final = (
     Column("$/M DELIVERED", right=True),
 )
 _POOL_COLUMNS: Final = (*POOL_COLUMNS, Column("UNDONE IN A DAY", right=True))
-_NAME: Final = 1  # of job_columns and OFFER_COLUMNS
 
 SORTS: Final[Mapping[str, tuple[str, Callable[[Line], tuple[float, str, str]]]]] = {
     "NAMESPACE": ("namespace", lambda line: (0.0, line.namespace, line.name)),

@@ -73,14 +73,6 @@ def _several(gauge: Gauge) -> bool:
     return len(gauge.among) > 1
 
 
-def labels_of(gauge: Gauge) -> Mapping[str, str]:
-    """The labels of its row beside those of the Revision."""
-    if _several(gauge):
-        return {FIELD: gauge.field.value}
-    [value] = gauge.among
-    return {"__name__": gauge.metric} | ({gauge.label: value} if value else {})
-
-
 def _named_fields(fields: Iterable[Field]) -> dict[str, _ByValue]:
     return {field.value: (_NO_LABEL, {"": (field,)}) for field in fields}
 
