@@ -1,4 +1,4 @@
-"""What the operator is told from outside: one frozen object, built once at start-up and passed down."""
+"""The operator's settings: one frozen object, built once at start-up and passed down."""
 
 import os
 import socket

@@ -89,7 +89,7 @@ class Migration(Record):
     """What throughput counts: Samples or Steps. Absent: Samples."""
 
     predicted: Estimate | None = None
-    """Predicted throughput, units a second. What it was derived from is told until the old Revision is ended."""
+    """Predicted throughput, units a second. What it was derived from is kept until the old Revision is ended."""
 
     baseline: Quantity | None = None
     """Throughput before."""

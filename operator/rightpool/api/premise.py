@@ -15,7 +15,7 @@ from rightpool.api.units import Quantity
 
 
 class PremiseKind(StrEnum):
-    """What a prediction stands on. Part of the API: never renamed."""
+    """What a prediction rests on. Part of the API: never renamed."""
 
     MEASURED_NOW = "MeasuredNow"
     MEASURED_BEFORE = "MeasuredBefore"  # on that placement
@@ -40,7 +40,7 @@ class PremiseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Premise(Record):
-    """One thing that an Estimate stands on."""
+    """One thing that an Estimate rests on."""
 
     kind: PremiseKind
     """What it is."""
@@ -65,4 +65,4 @@ def _of_known_kinds(body: Any) -> Any:
 
 
 Premises = Annotated[tuple[Premise, ...], BeforeValidator(_of_known_kinds)]
-"""All that an Estimate stands on."""
+"""All that an Estimate rests on."""

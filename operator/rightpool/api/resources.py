@@ -35,7 +35,7 @@ class PrinterColumn:
     type: str = "string"
     """As OpenAPI names it: string, integer, number, boolean or date."""
     description: str = ""
-    """What `kubectl explain` and a reader of the CRD are told of it; empty for nothing."""
+    """The description in the CRD, which `kubectl explain` shows; empty for none."""
     wide: bool = False
     """Whether it needs `-o wide`."""
 

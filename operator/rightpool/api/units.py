@@ -2,7 +2,7 @@
 
 The API carries no floats: 0.1 has no exact binary form, and clients in other languages would round it differently. What
 is written loses digits once: reading it and writing it again gives the same text. Bounds hold on reading alone: a
-status is the operator's own to write, and whoever else did is told so by a condition.
+status is the operator's own to write, and a condition reports what another writer has made of it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     history                 as status.history, the newest last, each with its unit
     serving                 null without --requests-per-second and --p99. Else {requestsPerSecond, p99Limit, batch,
                             reason, message, candidates}: batch is of the measured program, and where it is not known,
-                            reason and message say why nothing can be told. candidates are the cheapest first, each
+                            reason and message say why nothing is known. candidates are the cheapest first, each
                             {pool, chips, replicas, capacity, servable, replicasNeeded, p50, p99, alone, probability,
                             costPerHour, costPerMillionRequests, verdict, message}. servable is requests a second of one
                             replica within the limit; p50, p99 and alone, a request by itself, are seconds; all are
@@ -92,7 +92,7 @@ _MEMORY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything that is told of one job."""
+    """Everything that is shown of one job."""
 
     stored: StoredJob
     """As it was read."""

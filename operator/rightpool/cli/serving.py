@@ -70,11 +70,11 @@ _COLUMNS: Final = (
 
 
 class ServingVerdict(StrEnum):
-    """Whether a placement would serve, or why that can't be told. Part of the documents, never renamed."""
+    """Whether a placement would serve, or why that is not known. Part of the documents, never renamed."""
 
     HOLDS = "Holds"
     RATE_UNKNOWN = "RateUnknown"  # nothing is measured, or no rate can be predicted there
-    STEPS_NOT_REQUESTS = "StepsNotRequests"  # measured in steps, and nobody tells how many samples one has
+    STEPS_NOT_REQUESTS = "StepsNotRequests"  # measured in steps, and it is not known how many samples one has
     BATCH_UNKNOWN = "BatchUnknown"  # neither the program nor its steps tell it
     RULED_OUT = "RuledOut"  # a gate of planning says that the job can't run there
     TOO_SLOW_ALONE = "TooSlowAlone"  # one request by itself takes longer than the limit, or may
@@ -160,7 +160,7 @@ class Serving:
     fixed: tuple[float, float] | None
     """Lowest and highest share of a step that is taken not to grow with its batch."""
     refusal: ServingVerdict | None
-    """Why nothing can be told of any placement; None where something can."""
+    """Why nothing is known of any placement; None where something is."""
     candidates: tuple[ServingCandidate, ...]
     """The cheapest that holds first."""
 

@@ -205,7 +205,7 @@ def _drawn(levels: Sequence[int], most: int) -> str:
 
 
 def _part(part: str, known: Set[str]) -> str:
-    """known: all parts that are told. Where no wait is told apart, idle time has no other reasons."""
+    """known: all parts that the trace has. Where no wait is told apart, idle time has no other reasons."""
     return "idle" if part == "Idle" and not known & _WAITS else _PARTS.get(part, part)
 
 

@@ -68,7 +68,7 @@ def _frames(connection: Any) -> Iterator[bytes]:
 
 
 def _raise_unstarted(data: bytes) -> None:
-    """Of the end of a command its exit status is told, too: that one has been started."""
+    """Raises where the command was not started. A command that has ended with an exit status was."""
     try:
         status = json.loads(data)
     except ValueError:

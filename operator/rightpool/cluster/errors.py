@@ -89,7 +89,7 @@ def error_from(status: int, body: bytes, retry_after: str | None = None) -> Clus
     details = _parse(body)
     message = str(details.get("message") or _text(body) or f"HTTP {status}")
     if message.startswith("<"):
-        message = f"HTTP {status} with a web page: that is no API server of Kubernetes, or a proxy before it"
+        message = f"HTTP {status} with a web page: no Kubernetes API server is at this address, or a proxy answers"
     reason = str(details.get("reason") or "")
     if reason == "AlreadyExists":
         return AlreadyExists(message, status=status, reason=reason)

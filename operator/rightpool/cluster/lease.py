@@ -19,9 +19,8 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unreachable
 from rightpool.cluster.resources import LEASES
 
-MARGIN: Final = (
-    0.2  # share of the duration, for clock drift and the time between a check and the request that it allows
-)
+# Share of the duration, for clock drift and the time between a check and the request that it allows.
+MARGIN: Final = 0.2
 ELIGIBLE_SECONDS: Final = 0.2  # between two checks whether this process is eligible; a check sends no request
 
 logger = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ def verdict(pool: str, calibration: Calibration | None, accelerator: str, chip: 
     if calibration is None and chip is not None and chip.doubts:
         return "False", Reason.POOL_UNCALIBRATED, uncalibrated(pool, chip)
     if calibration is None:
-        return "Unknown", Reason.NOT_MEASURED, f"nobody has measured its chips: `rightpool calibrate {pool}`"
+        return "Unknown", Reason.NOT_MEASURED, f"its chips were not measured: run `rightpool calibrate {pool}`"
     if calibration.accelerator != accelerator:
         message = (
             f"{calibration.accelerator} was measured, and spec.accelerator is {accelerator}: run "

@@ -26,7 +26,7 @@ _HALF: Final = ("bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRate:
-    """A rate that nobody has named."""
+    """A rate of a chip that neither the catalog nor the pool has."""
 
     value: float
     """Units a second, above 0."""

@@ -1,4 +1,4 @@
-"""Likeness: what has changed about a job, for whoever keeps something that was made from it.
+"""Likeness: what has changed about a job, for code that keeps something that was made from it.
 
 The user's spec, the persisted state and what the cluster shows count as they are; measurements are made anew in every
 cycle and count by what they say.

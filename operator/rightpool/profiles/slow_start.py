@@ -1,8 +1,8 @@
 """Slow starts: how long a job is slower after each start than it is from then on.
 
 A loader that reads its first epoch from a cold cache, or a program that tunes itself, does so anew wherever it starts.
-Where it went is not to blame for that. A start is looked at once, when two hours of windows have passed since: its
-first windows are a slow start if each is slower than all that follow, and their mean is so by far. Of 300 series of
+That says nothing of the place where it went. A start is looked at once, when two hours of windows have passed since:
+its first windows are a slow start if each is slower than all that follow, and their mean is so by far. Of 300 series of
 each kind of noise that the benchmark of decisions has, 9% are taken for one where noise lasts for half an hour or an
 hour, else at most 1%. What that leads to: a verdict that comes so many windows later, and a restart that is taken to
 cost more work.

@@ -1,4 +1,4 @@
-"""Candidates in words: the numbers that decisions rest on, for somebody who is tired."""
+"""Candidates in words: where they are, their throughput, cost and verdict."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

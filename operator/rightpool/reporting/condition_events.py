@@ -12,7 +12,7 @@ from typing import Final
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, find_condition
 from rightpool.reporting.events import Event, condition_text
 
-# What the figures rest on is not a fault; a measurement that is void is told by Calibrated.
+# What the figures rest on is not a fault; the condition Calibrated reports a void measurement.
 _SILENT: Final = frozenset({PoolConditionType.FIGURES_VERIFIED.value})
 # Unknown where somebody has to act.
 _UNREADABLE: Final = frozenset({Reason.CALIBRATION_UNREADABLE.value})

@@ -1,4 +1,4 @@
-"""A status that can't be so in words."""
+"""A status that contradicts itself, in words."""
 
 from __future__ import annotations
 

@@ -124,8 +124,8 @@ def _no_pool_fits(job: Job, assessment: Assessment, evidence: NoPoolFits) -> str
     """No pool can take the job."""
     allowed, there = job.spec.placement.pools.allow, evidence.known
     if allowed and there and not set(allowed) & set(there):
-        absent = f"placement.pools.allow names {some(allowed)}, and no such pool is there"
-        return f"no pool can take the job: {absent}: there are {some(there)}"
+        absent = f"placement.pools.allow names {some(allowed)}, and there are only {some(there)}"
+        return f"no pool can take the job: {absent}"
     return f"no pool can take the job: {by_pool(assessment.candidates)}"
 
 

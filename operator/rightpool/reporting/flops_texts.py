@@ -1,4 +1,4 @@
-"""Why the model FLOPs utilization of a job is not known, or can't be what it is computed to be, in words."""
+"""Why the model FLOPs utilization of a job is not known, or is impossible as computed, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS: Final = {
     FlopsGap.SAMPLES_UNSEEN: "samples are not seen: set spec.progress.samplesPerStep to the samples of a step",
     FlopsGap.FLOPS_UNKNOWN: "FLOPs of a sample are not known: set spec.progress.flopsPerSample",
     FlopsGap.PRECISION_UNKNOWN: "the program's precision is not known",
-    FlopsGap.PEAK_UNKNOWN: "no FLOP/s of its chips in {precision}",
+    FlopsGap.PEAK_UNKNOWN: "the FLOP/s of its chips in {precision} are not known",
 }
 
 
@@ -28,7 +28,7 @@ def unknown_flops_text(job: Job, current: Candidate | None) -> str:
 
 
 def peak_exceeded_text(job: Job, found: PeakExceeded) -> str:
-    """What can't be so, and which fields may be wrong."""
+    """What contradicts itself, and which fields may be wrong."""
     profile = job.observed.profile
     counted = "the FLOPs that the profiler counts for a step are wrong: set "
     if profile is not None and profile.unit is WorkUnit.STEPS:

@@ -1,4 +1,4 @@
-"""How numbers are said in messages: few digits, with their unit, for a reader who did not ask for them."""
+"""How numbers are written in messages: few digits, with their unit."""
 
 from collections.abc import Collection
 from difflib import get_close_matches

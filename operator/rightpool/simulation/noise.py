@@ -90,7 +90,7 @@ def sequence(draw: np.random.Generator, count: int, step: float) -> Floats:
 
 
 def neighbour(draw: np.random.Generator, count: int, step: float) -> Floats:
-    """Somebody on the same nodes takes 25% for an hour or so, and comes back after two or so."""
+    """Another workload on the same nodes takes 25% for an hour or so, and comes back after two or so."""
     factors = np.ones(count)
     at, there = 0, bool(draw.random() < 1.0 / 3.0)
     while at < count:

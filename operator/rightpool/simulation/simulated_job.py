@@ -22,7 +22,7 @@ BATCH = 256.0
 
 @dataclass(slots=True)
 class Truth:
-    """What nobody sees: amounts since the simulation began."""
+    """What the operator can't see: amounts since the simulation began."""
 
     done: float = 0.0
     """Samples that count."""

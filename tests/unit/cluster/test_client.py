@@ -110,7 +110,7 @@ def test_a_web_page_is_no_message() -> None:
     page = b"\n<!DOCTYPE html>\n<html><body>" + b"not here " * 100
     error = error_from(404, page)
     assert isinstance(error, NotFound)
-    assert error.message == "HTTP 404 with a web page: that is no API server of Kubernetes, or a proxy before it"
+    assert error.message == "HTTP 404 with a web page: no Kubernetes API server is at this address, or a proxy answers"
     assert error_from(404, b"404 page not found\n").message == "404 page not found"
 
 

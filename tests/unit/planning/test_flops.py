@@ -76,7 +76,7 @@ def test_steps_count_by_the_flops_of_a_step() -> None:
     [
         (job(), "spec.progress.flopsPerSample"),
         (job(ModelTraits(), progress=QUARTER), "precision is not known"),
-        (job(ModelTraits(precision="fp64"), progress=QUARTER), "no FLOP/s of its chips in fp64"),
+        (job(ModelTraits(precision="fp64"), progress=QUARTER), "the FLOP/s of its chips in fp64 are not known"),
         (changed(job(progress=QUARTER), profile=None), "was not measured"),
     ],
 )

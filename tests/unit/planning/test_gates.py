@@ -109,7 +109,7 @@ def test_a_selector_names_what_is_missing() -> None:
 def test_pools_that_are_allowed_and_not_there_are_named_with_those_that_are() -> None:
     decision, text = decision_and_text(judged(fresh(made=spec(placement={"pools": {"allow": ["h100", "A100"]}}))))
     assert decision.reason is Reason.NO_FEASIBLE_POOL
-    assert "placement.pools.allow names h100, A100, and no such pool is there: there are a100, a10g" in text
+    assert "placement.pools.allow names h100, A100, and there are only a100, a10g" in text
     one = judged(fresh(made=spec(placement={"pools": {"allow": ["h100", "a10g"]}}))).decision
     assert one.target is not None and one.target.pool == "a10g"
 

@@ -146,7 +146,7 @@ def _require_admission(client: ClusterClient, namespace: str, name: str, state: 
     try:
         conditions = (client.get(JOBS, name, namespace).get("status") or {}).get("conditions")
     except NotFound:
-        raise CliError(f"somebody has deleted Job {name}") from None
+        raise CliError(f"Job {name} was deleted before it had ended") from None
     except Forbidden:
         return
     failed = _first(conditions, "type", "Failed")

@@ -52,7 +52,7 @@ class Bar:
 
 
 def bars(drawn: Sequence[Stretch], now: float) -> list[Bar]:
-    """The stretches over time, as high as they are fast. Those in another unit than the newest one are told alone."""
+    """The stretches over time, as high as they are fast. Those in another unit than the newest one are unknown."""
     if not drawn:
         return []
     begin, end = drawn[0].start, drawn[-1].end

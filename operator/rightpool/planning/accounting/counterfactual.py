@@ -12,8 +12,8 @@ A job is moved rather when it was measured too slow than too fast, and some minu
   differ by themselves, of which one is of another place, and by how likely the promise is kept (`Promise`). They are
   weighed again when more is known of the former. A move that is measured too low is undone and one that is measured too
   high is kept, so that what is believed too easily makes `saved` too large.
-- An hour or two lie between the middles of the two spans. How the rate drifts is told by the hours that follow: of a
-  job whose sequence grows r₁ is lower wherever it runs.
+- An hour or two lie between the middles of the two spans. How the rate drifts follows from the hours after the move: of
+  a job whose sequence grows r₁ is lower wherever it runs.
 - A fault that throttles chips says nothing of their pool. r₀ is taken since it was repaired, else it is what healthy
   chips were predicted to do or what was measured before the fault.
 - The mean of 1/r₀ is larger than 1 over the mean of r₀; speed is enlarged by as much as two such spans differ.

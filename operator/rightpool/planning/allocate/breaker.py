@@ -34,8 +34,8 @@ CLOCK_SKEW_SECONDS: Final = 60.0
 FEWEST_OF_POOL: Final = 2
 FEWEST_OF_FLEET: Final = 4
 SEVERAL: Final = 2
-# When one move may try again: after this long, and twice as long after each trial that fails. So a pool that is mended
-# is not shunned for longer than it was bad, and one that stays bad harms fewer and fewer jobs.
+# When one move may try again: after this long, and twice as long after each trial that fails. So a pool that is
+# repaired is avoided no longer than it was bad, and one that stays bad harms fewer and fewer jobs.
 FIRST_TRIAL_SECONDS: Final = 3600.0
 LONGEST_TRIAL_SECONDS: Final = 7.0 * DAY
 # How many moves may be under way where none has delivered yet. As many of one tenant as make a pattern: fewer would
@@ -148,7 +148,7 @@ class Breaker:
         self._under_way.append(move)
 
     def _paced(self, move: Going) -> Unproven | None:
-        """That others try the pool first. A policy that lets all moves fail does not want to know."""
+        """That others try the pool first. Not where the policy lets all moves fail."""
         if (move.pool, move.size) in self._proven or self._policy.max_rolled_back_share >= 1:
             return None
         trying = [at for at in self._under_way if at.pool == move.pool and (at.pool, at.size) not in self._proven]
@@ -318,7 +318,7 @@ def _undone(entry: LedgerEntry) -> bool | None:
 
 
 def _seen(finished_at: float, now: float) -> bool:
-    """What is still to come nobody has seen, and it would hold all others back until then."""
+    """Whether it is over by now. One that ends later is an error of a clock, and would hold all others back."""
     return finished_at <= now + CLOCK_SKEW_SECONDS
 
 

@@ -1,10 +1,10 @@
 """Greedy admission: jobs are served one after another, as long as pools have room and the fleet's limits allow.
 
 First migrations that were decided before and wait to begin, the oldest first; then first starts, oldest first; what
-users demand; then moves, the largest saving first. Whoever is not admitted holds, for a reason.
+users demand; then moves, the largest saving first. Jobs that are not admitted hold, each for a reason.
 
 A start that finds no room for longer than the policy's startDeadline has nodes kept free for it, the oldest of each
-pool, until it fits: whoever comes after it gets what is left beside them (EASY backfill, with ends of jobs unknown).
+pool, until it fits: later jobs get what is left beside them (EASY backfill, with ends of jobs unknown).
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class _Admission:
         )
 
     def _kept(self, key: JobKey, assessment: Assessment) -> Assessment:
-        """The very object of the last cycle where nothing of it has changed: whoever reads it sees that at once."""
+        """The very object of the last cycle where nothing of it has changed, so that readers need not compare it."""
         before = self._before(key, assessment)
         return before if before is not None and before.decision == assessment.decision else assessment
 

@@ -52,7 +52,7 @@ CHUNK: Final = 2_000
 def evaluate(fleet: Fleet, predictor: Predictor, jobs: Iterable[Job] | None = None) -> dict[JobKey, Evaluated]:
     """Every job's part. jobs: those that are asked about; all of the fleet by default.
 
-    A job that can't be evaluated keeps no other from it: that is a defect, and is told where the job is looked at.
+    A job that can't be evaluated keeps no other from it: that is a defect, which the job's own decision reports.
     """
     asked = list(fleet.jobs.values() if jobs is None else jobs)
     batch = EvaluationBatch(len(asked))

@@ -28,7 +28,7 @@ _PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILE
 
 
 def ran_last(job: Job) -> Placement | None:
-    """Where a job worked that was to go back and could not start there: slow is better than nowhere. None otherwise."""
+    """Where a job ran last that could not start on its way back: slow is better than not at all. None otherwise."""
     last = job.state.history[-1] if job.state.history else None
     if last is None or last.outcome is not Outcome.FAILED or last.reason != Reason.START_DEADLINE_EXCEEDED:
         return None
@@ -64,7 +64,7 @@ def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
 
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
-    are chained. With age they are trusted less, since pools change: one that was throttled is not shunned for ever.
+    are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
     What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such.
     """
     revision = job.state.revision

@@ -78,7 +78,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     # nobody gains by forging one.
     earlier = [r.revision for r in job.observed.revisions.values() if r.earlier]
     if job.state.revision is None:
-        # A mistake in the template is told at once, and not when there are chips for it.
+        # A mistake in the template is reported at once, and not when there are chips for it.
         checks = (*_template_checked(job, None), *_variants_checked(job))
         return (*(EndRevision(number) for number in sorted(earlier)), *checks)
     wanted: list[Command] = []
@@ -132,7 +132,7 @@ def _template_checked(job: Job, target: Revision | None) -> list[Command]:
 
 
 def _variants_checked(job: Job) -> list[Command]:
-    """A mistake in a variant is told at once, and not when the job is to move there."""
+    """A mistake in a variant is reported at once, and not when the job is to move there."""
     return [CheckVariants()] if job.variants and not job.observed.variants_checked else []
 
 

@@ -154,7 +154,7 @@ def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Wor
 
 def _leaving(job: Job, migration: Migration, now: float) -> Job:
     """The old Revision is ended. What it did until now is what the move will be judged by: a decision may have waited
-    for days. What the promise was derived from was told until now, and nothing goes by it."""
+    for days. What the promise was derived from is not needed any more."""
     if migration.predicted is not None:
         migration = replace(migration, predicted=replace(migration.predicted, basis=()))
     healthy, before = migration.healthy_baseline, migration.baseline

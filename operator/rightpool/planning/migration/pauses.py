@@ -10,7 +10,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.pause import Pause
 from rightpool.planning.job import Job
 
-# What the clock of a job's node may be behind the operator's. A save's time is told by the former.
+# What the clock of a job's node may be behind the operator's. Saves are dated by the former.
 CLOCK_SKEW_SECONDS: Final = 5.0
 
 

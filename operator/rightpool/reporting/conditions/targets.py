@@ -104,7 +104,7 @@ def targets_met(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.BUDGET_AT_RISK, message)
     missed = None if current is None or current.rejection is None else _TARGET_MISSED.get(current.rejection.reason)
     if current is not None and missed is not None:
-        # Not surely enough to be told as a fact.
+        # Not certain enough to be stated as a fact.
         open_yet = missed in (Reason.DEADLINE_AT_RISK, Reason.BUDGET_AT_RISK)
         return Statement("Unknown" if open_yet else "False", missed, verdict_text(current))
     hourly = None if job.state.revision is None else job.state.revision.cost_per_hour

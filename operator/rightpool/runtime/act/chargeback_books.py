@@ -291,8 +291,8 @@ def _job_figures(
 
 
 def _regression(job: Job, profile: Profile) -> float | None:
-    """Samples a second of a chip ÷ those before the last edit. Of steps nothing is told: an edit may change how many
-    samples a step has, and nobody sees whether it did."""
+    """Samples a second of a chip ÷ those before the last edit. None where steps are counted: an edit may change
+    how many samples a step has, which is not seen."""
     rate, before = profile.throughput, _before_edit(job)
     if rate is None or not rate.value or before is None or profile.unit is not WorkUnit.SAMPLES:
         return None

@@ -1,4 +1,4 @@
-"""Asks the API server, by dry runs, whether it would take children of a spec: a mistake is told at once."""
+"""Asks the API server, by dry runs, whether it would take children of a spec: a mistake is reported at once."""
 
 from __future__ import annotations
 

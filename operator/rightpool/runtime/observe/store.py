@@ -261,7 +261,7 @@ class Store:
             self._news.add(key)
 
     def take_news(self) -> set[JobKey]:
-        """The ProfiledJobs of which a child or a pod has changed, or of which was told, since this was asked last."""
+        """The ProfiledJobs of which a child or a pod has changed, or that `tell` named, since this was asked last."""
         with self._lock:
             news, self._news = self._news, set()
             return news
