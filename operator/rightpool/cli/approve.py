@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any, Final
+from typing import Any
 
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, stored_job
-from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.job import JobKey
 from rightpool.reporting.rejection_texts import place
-
-MERGE_CONTENT: Final = "application/merge-patch+json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

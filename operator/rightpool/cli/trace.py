@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
-from rightpool.cli.approve import MERGE_CONTENT
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.jobs import add_job_argument, job_key, stored_job
 from rightpool.cli.number_range import whole_number
@@ -27,7 +26,7 @@ from rightpool.cli.table import Page
 from rightpool.cli.trace_files import check_output, fetch, fetch_all, fetch_xspaces
 from rightpool.cli.trace_summary import show, show_ranks, traced_roof
 from rightpool.cli.view import ClusterView
-from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL

@@ -29,6 +29,7 @@ CONNECT_TIMEOUT: Final = 5.0
 JSON_CONTENT: Final = "application/json"
 TEXT_CONTENT: Final = "text/plain, */*"
 APPLY_CONTENT: Final = "application/apply-patch+yaml"
+MERGE_CONTENT: Final = "application/merge-patch+json"
 
 Body = dict[str, Any]
 P = ParamSpec("P")

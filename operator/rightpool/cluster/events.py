@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Unavailable
 from rightpool.cluster.resources import EVENTS
 from rightpool.contract import MANAGED_BY
@@ -37,7 +37,6 @@ REPEAT_AFTER: Final = 3600.0  # as long as API servers keep Events
 COUNT_SECONDS: Final = 300.0  # between two requests that only count
 RESEND_SECONDS: Final = 600.0
 WAITING_LIMIT: Final = 500
-MERGE_CONTENT: Final = "application/merge-patch+json"
 
 logger = logging.getLogger(__name__)
 

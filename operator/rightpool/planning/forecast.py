@@ -10,8 +10,8 @@ from rightpool.api.units import LAST_MOMENT
 from rightpool.api.value_object import value_object
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job
+from rightpool.prediction.cost import HOUR
 
-HOUR: Final = 3600.0
 SURE: Final = 0.8
 """Probability from which on a target is said to be missed in the end."""
 

@@ -35,12 +35,6 @@ class Health:
         with self._lock:
             self._progress_at = self._clock()
 
-    @property
-    def age(self) -> float | None:
-        """Seconds since the planner's last progress; None before the first."""
-        with self._lock:
-            return None if self._progress_at is None else self._clock() - self._progress_at
-
     def problem(self) -> str | None:
         """Why the process has to be restarted; None if it has not."""
         with self._lock:

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from rightpool.prediction.columns import Floats
+from rightpool.prediction.cost import HOUR
 
 NoiseProcess = Callable[[np.random.Generator, int, float], Floats]
 """Factors of `count` readings that are `step` seconds apart."""
 
 MINUTE: Final = 60.0
-HOUR: Final = 3600.0
 SPREAD: Final = 0.20
 LEAST: Final = 0.05
 

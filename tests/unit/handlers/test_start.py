@@ -221,8 +221,8 @@ async def test_liveness_lets_an_operator_be_whose_api_server_is_away(
     monkeypatch.setattr(health, "TIMEOUTS", 0)
     server.refuse = STARTS[away]
     async with run() as running:
-        age = running.operator._health
-        await eventually(lambda: age.age is not None, "the first attempt has failed")
+        watchdog = running.operator._health
+        await eventually(lambda: watchdog._progress_at is not None, "the first attempt has failed")
         asked = len(server.requests)
         await eventually(lambda: len(server.requests) > asked + 6, "it asks again")
         assert await running.probe("/healthz") == (200, "ok")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceMemory, TraceSpread
@@ -16,11 +15,9 @@ from rightpool.cli.timeline import Stretch, rate_now, stretches
 from rightpool.cli.trace_summary import traced_memory
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
+from rightpool.prediction.cost import HOUR, MILLION
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.rejection_texts import short_place
-
-_MILLION: Final = 1e6
-_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +142,7 @@ def offers_of(
     for kind, each in rows:
         rate, cost = each.throughput, each.cost_per_million
         if rate is not None and cost is not None and rate.median > 0.0 and each.useful > 0.0:
-            found.append((kind, each, _MILLION / (rate.median * each.useful) / _HOUR, cost.median))
+            found.append((kind, each, MILLION / (rate.median * each.useful) / HOUR, cost.median))
     found.sort(key=lambda row: (row[2], row[3]))
     offers = []
     cheapest = float("inf")

@@ -25,6 +25,7 @@ from rightpool.api.variation import Variation
 from rightpool.planning.accounting.accounting import accounted, finished
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.intent import Intent
+from rightpool.planning.evaluate.readiness import COMPLETED
 from rightpool.planning.job import Job
 from rightpool.planning.migration.arrival import arrive, size_to_measure, with_size_measured
 from rightpool.planning.migration.beginning import with_decision
@@ -40,7 +41,6 @@ from rightpool.profiles.steadiness import worth_keeping
 if TYPE_CHECKING:
     from rightpool.planning.evaluate.assessment import Assessment
 
-COMPLETED = "Completed"
 FAILED = "Failed"
 
 # What time alone does not take a step further, and an account without a counterfactual.

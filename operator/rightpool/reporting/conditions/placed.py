@@ -10,10 +10,10 @@ from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
 from rightpool.planning.contradiction import contradiction
+from rightpool.planning.evaluate.readiness import COMPLETED
 from rightpool.planning.foreign_pod import foreign_pod
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash, RevisionState
-from rightpool.planning.migration.transitions import COMPLETED
 from rightpool.planning.unended import UNENDED_SECONDS, first_to_end, unended
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.contradiction_texts import contradiction_text
