@@ -64,15 +64,15 @@ class Event:
     warning: bool = False
     """Whether a user should see to it."""
     subject: str = ""
-    """What the statement is about, for who would not make it twice in a short time. Empty: its words."""
+    """What the statement is about: one about the same is not repeated within a short time. Empty: its words."""
 
 
 @dataclass(slots=True)
-class Announcer:
-    """Remembers by uid what was said to be wrong. Different jobs may be announced from different threads."""
+class JobEvents:
+    """Makes Events of jobs, and remembers by uid what was said to be wrong. Threads may make those of other jobs."""
 
     _wrong: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Condition type → reason that was announced."""
+    """Condition type → reason that an Event was made of."""
 
     def events(
         self,
@@ -100,8 +100,8 @@ class Announcer:
         if old.state.revision is None and new.state.revision is not None:
             wrong.pop(ConditionType.PLACED, None)  # the start says that the wait is over
         for condition in after:
-            announced = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
-            if announced and condition.status != "Unknown":
+            shown = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
+            if shown and condition.status != "Unknown":
                 yield from _statement(regarding, new, find_condition(before, condition.type), condition, wrong)
 
     def forget(self, uids: Collection[str]) -> None:

@@ -34,7 +34,7 @@ from rightpool.planning.evaluate.closed_pools import closed_pools
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey, Observed
 from rightpool.planning.migration.commands import Command, commands
-from rightpool.reporting.events import Announcer, Event
+from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
@@ -115,7 +115,7 @@ class Planner:
         self._thread: threading.Thread | None = None
         self._stepper = Stepper()
         self._timer = PhaseTimer()
-        self._announcer = Announcer()
+        self._job_events = JobEvents()
         self._busy: dict[str, Future[None]] = {}
         self._known: set[str] = set()
         self._metrics_recorder = MetricsRecorder(parts.metrics)
@@ -410,7 +410,7 @@ class Planner:
         parts.metrics.status_writes.labels("written").inc()
         parts.store.assume(PROFILED_JOBS, answer)
         before, after = step.draft.before, step.draft.conditions
-        for event in self._announcer.events(step.stored.regarding, step.before, step.after, before, after):
+        for event in self._job_events.events(step.stored.regarding, step.before, step.after, before, after):
             parts.recorder.post(event)
         self._metrics_recorder.ended(step.before, step.after)
         return parts.store.job(key)
@@ -425,6 +425,6 @@ class Planner:
         if gone:
             self._refused.forget(gone)
             self._stepper.forget(gone)
-            self._announcer.forget(gone)
+            self._job_events.forget(gone)
             self._parts.executor.forget(gone)
             self._metrics_recorder.forget(gone)

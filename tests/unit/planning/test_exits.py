@@ -20,7 +20,7 @@ from rightpool.planning.unended import UNENDED_SECONDS
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.migrating import migrating
 from rightpool.reporting.conditions.placed import placed
-from rightpool.reporting.events import Announcer
+from rightpool.reporting.events import JobEvents
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, moved, on_a100
@@ -213,7 +213,7 @@ def test_pods_that_do_not_end_are_told_with_the_remedy() -> None:
     assert message in moving.message
     before = (Condition("Placed", "True", Reason.RUNNING.value),)
     after = (Condition("Placed", "False", reason, message),)
-    events = list(Announcer().events({}, job, job, before, after))
+    events = list(JobEvents().events({}, job, job, before, after))
     assert [(event.reason, event.warning) for event in events] == [("PodsNotEnding", True)]
     wait(world, 10 * HOUR)
     assert world.created == [1], "one writer"

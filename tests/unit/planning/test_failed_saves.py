@@ -18,7 +18,7 @@ from rightpool.planning.evaluate.intent import Intent
 from rightpool.planning.job import Job
 from rightpool.planning.migration.revision import Crash
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.events import Announcer, Event
+from rightpool.reporting.events import Event, JobEvents
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.world import A10G, A100, ALLOWED, World, candidate, decide, moved, on_a100, spec
 
@@ -35,13 +35,13 @@ def failing(**overrides: object) -> World:
 
 def left(world: World, cycles: int = 40) -> list[Event]:
     """So many cycles, and their Events."""
-    states, announcer = [world.job], Announcer()
+    states, job_events = [world.job], JobEvents()
     for _ in range(cycles):
         world.live()
         world.cycle()
         world.check()
         states.append(world.job)
-    return [event for old, new in pairwise(states) for event in announcer.events({}, old, new, (), ())]
+    return [event for old, new in pairwise(states) for event in job_events.events({}, old, new, (), ())]
 
 
 def test_a_move_is_given_up_where_the_program_fails_in_its_save() -> None:

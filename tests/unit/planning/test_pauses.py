@@ -8,7 +8,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.planning.migration.transitions import advance
-from rightpool.reporting.events import Announcer, Event
+from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import moved, on_a100, spec
 
@@ -57,15 +57,15 @@ def test_a_program_that_fails_in_the_save_is_stopped_at_once_and_it_is_said() ->
     world.fails = True
     working = world.job.spec
     world.job = replace(world.job, spec=spec(suspend=True, checkpoint={"timeout": "600s"}))
-    announced: list[Event] = []
+    made: list[Event] = []
     for _ in range(4):
         after = advance(world.observed(), None, world.policy, world.now, MigrationTexts())
-        announced += Announcer().events({}, world.job, after, (), ())
+        made += JobEvents().events({}, world.job, after, (), ())
         world.settle(1)
     pause = world.job.state.pause
     assert pause is not None and (pause.stopping, pause.unsaved) == (True, Reason.SAVE_FAILED)
     assert world.children[1].pods == 0
-    events = [one for one in announced if one.warning]
+    events = [one for one in made if one.warning]
     assert [one.reason for one in events] == ["SaveFailed"]
     assert "exited with 1 (Error): OSError: [Errno 28] No space left on device" in events[0].note
     assert "stopped without that save" in events[0].note and "spec.checkpoint.path has room" in events[0].note

@@ -14,7 +14,7 @@ from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState
 from rightpool.planning.job import Job
-from rightpool.reporting.events import Announcer
+from rightpool.reporting.events import JobEvents
 from rightpool.reporting.stored_job import read_job
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.makers import profiled_job
@@ -49,10 +49,10 @@ def events_of(
     new: Job,
     before: tuple[Condition, ...] = (),
     after: tuple[Condition, ...] = (),
-    announcer: Announcer | None = None,
+    job_events: JobEvents | None = None,
 ) -> list[tuple[str, bool]]:
-    announcer = announcer or Announcer()
-    return [(event.reason, event.warning) for event in announcer.events({}, old, new, before, after)]
+    job_events = job_events or JobEvents()
+    return [(event.reason, event.warning) for event in job_events.events({}, old, new, before, after)]
 
 
 def condition(kind: str, status: str, reason: str = "Some") -> Condition:
@@ -69,11 +69,11 @@ def test_a_start_and_each_phase_are_told_once() -> None:
 
 def test_what_the_user_wished_for_is_no_warning_and_its_end_is_told() -> None:
     runs, stopped = condition("Placed", "True", "Running"), condition("Placed", "False", "Suspended")
-    announcer = Announcer()
-    assert events_of(job(), job(), (runs,), (condition("Placed", "False", "Stopping"),), announcer) == []
-    assert events_of(job(), job(), (runs,), (stopped,), announcer) == [("Suspended", False)]
-    assert events_of(job(), job(), (stopped,), (condition("Placed", "False", "Starting"),), announcer) == []
-    assert events_of(job(), job(), (stopped,), (runs,), announcer) == [("Running", False)], "a resume is told"
+    job_events = JobEvents()
+    assert events_of(job(), job(), (runs,), (condition("Placed", "False", "Stopping"),), job_events) == []
+    assert events_of(job(), job(), (runs,), (stopped,), job_events) == [("Suspended", False)]
+    assert events_of(job(), job(), (stopped,), (condition("Placed", "False", "Starting"),), job_events) == []
+    assert events_of(job(), job(), (stopped,), (runs,), job_events) == [("Running", False)], "a resume is told"
 
 
 def test_a_job_that_has_to_wait_first_and_then_runs_quietly_makes_three_events() -> None:
@@ -81,18 +81,18 @@ def test_a_job_that_has_to_wait_first_and_then_runs_quietly_makes_three_events()
         condition("Placed", status, reason)
         for status, reason in (("False", "WaitingForCapacity"), ("False", "Starting"), ("True", "Running"))
     )
-    idle, announcer = condition("Efficient", "False", "ChipIdle"), Announcer()
+    idle, job_events = condition("Efficient", "False", "ChipIdle"), JobEvents()
     made = [
-        *events_of(job(), job(), (), (waits,), announcer),
-        *events_of(job(), job(revision=REF), (waits,), (starts,), announcer),
-        *events_of(job(revision=REF), job(revision=REF), (starts,), (runs,), announcer),
-        *events_of(job(revision=REF), job(revision=REF), (runs,), (runs, idle), announcer),
+        *events_of(job(), job(), (), (waits,), job_events),
+        *events_of(job(), job(revision=REF), (waits,), (starts,), job_events),
+        *events_of(job(revision=REF), job(revision=REF), (starts,), (runs,), job_events),
+        *events_of(job(revision=REF), job(revision=REF), (runs,), (runs, idle), job_events),
     ]
     assert made == [("WaitingForCapacity", True), ("Starting", False), ("ChipIdle", True)]
     assert events_of(job(), job(revision=REF), (waits,), (starts,)) == [("Starting", False)], "also a new process"
     lost = condition("Placed", "False", "Starting")
-    assert events_of(job(revision=REF), job(revision=REF), (runs,), (lost,), announcer) == [("PodsLost", True)]
-    assert events_of(job(revision=REF), job(revision=REF), (lost,), (runs,), announcer) == [("Running", False)]
+    assert events_of(job(revision=REF), job(revision=REF), (runs,), (lost,), job_events) == [("PodsLost", True)]
+    assert events_of(job(revision=REF), job(revision=REF), (lost,), (runs,), job_events) == [("Running", False)]
 
 
 def test_a_rollback_is_a_warning_and_so_is_its_end() -> None:
@@ -107,13 +107,13 @@ def test_a_rollback_is_a_warning_and_so_is_its_end() -> None:
 
 def test_what_is_wrong_is_told_once_whatever_is_unknown_in_between() -> None:
     good, bad = condition("CostEfficient", "True", "Cheapest"), condition("CostEfficient", "False", "OverBudget")
-    unknown, announcer = condition("CostEfficient", "Unknown"), Announcer()
-    assert events_of(job(), job(), (), (good,), announcer) == []
-    assert events_of(job(), job(), (good,), (bad,), announcer) == [("OverBudget", True)]
-    assert events_of(job(), job(), (bad,), (unknown,), announcer) == []
-    assert events_of(job(), job(), (unknown,), (bad,), announcer) == []
-    assert events_of(job(), job(), (bad,), (good,), announcer) == [], "of alternatives only the bad news is news"
-    assert events_of(job(), job(), (good,), (bad,), announcer) == [("OverBudget", True)]
+    unknown, job_events = condition("CostEfficient", "Unknown"), JobEvents()
+    assert events_of(job(), job(), (), (good,), job_events) == []
+    assert events_of(job(), job(), (good,), (bad,), job_events) == [("OverBudget", True)]
+    assert events_of(job(), job(), (bad,), (unknown,), job_events) == []
+    assert events_of(job(), job(), (unknown,), (bad,), job_events) == []
+    assert events_of(job(), job(), (bad,), (good,), job_events) == [], "of alternatives only the bad news is news"
+    assert events_of(job(), job(), (good,), (bad,), job_events) == [("OverBudget", True)]
 
 
 def test_a_new_process_repeats_nothing_that_is_stored() -> None:
@@ -125,41 +125,41 @@ def test_a_new_process_repeats_nothing_that_is_stored() -> None:
 
 
 def test_what_is_mended_is_told() -> None:
-    worse, announcer = condition("Degraded", "True", "Straggler"), Announcer()
-    assert events_of(job(), job(), (), (condition("Degraded", "False", "Healthy"),), announcer) == []
-    assert events_of(job(), job(), (), (worse,), announcer) == [("Straggler", True)]
-    assert events_of(job(), job(), (worse,), (condition("Degraded", "False", "Healthy"),), announcer) == [
+    worse, job_events = condition("Degraded", "True", "Straggler"), JobEvents()
+    assert events_of(job(), job(), (), (condition("Degraded", "False", "Healthy"),), job_events) == []
+    assert events_of(job(), job(), (), (worse,), job_events) == [("Straggler", True)]
+    assert events_of(job(), job(), (worse,), (condition("Degraded", "False", "Healthy"),), job_events) == [
         ("Healthy", False)
     ]
 
 
 def test_another_reason_for_not_running_is_another_statement() -> None:
-    starting, announcer = condition("Placed", "False", "Starting"), Announcer()
-    assert events_of(job(), job(), (), (starting,), announcer) == []
+    starting, job_events = condition("Placed", "False", "Starting"), JobEvents()
+    assert events_of(job(), job(), (), (starting,), job_events) == []
     crashing = condition("Placed", "False", "CrashLoop")
-    assert events_of(job(), job(), (starting,), (crashing,), announcer) == [("CrashLoop", True)]
-    assert events_of(job(), job(), (crashing,), (starting,), announcer) == []
-    assert events_of(job(), job(), (starting,), (crashing,), announcer) == []
+    assert events_of(job(), job(), (starting,), (crashing,), job_events) == [("CrashLoop", True)]
+    assert events_of(job(), job(), (crashing,), (starting,), job_events) == []
+    assert events_of(job(), job(), (starting,), (crashing,), job_events) == []
     runs = condition("Placed", "True", "Running")
-    assert events_of(job(), job(), (crashing,), (runs,), announcer) == [("Running", False)]
+    assert events_of(job(), job(), (crashing,), (runs,), job_events) == [("Running", False)]
 
 
 def test_a_pod_that_is_lost_is_told_and_so_is_its_return() -> None:
-    runs, fewer, announcer = (
+    runs, fewer, job_events = (
         condition("Placed", "True", "Running"),
         condition("Placed", "False", "Starting"),
-        Announcer(),
+        JobEvents(),
     )
-    assert events_of(job(), job(), (runs,), (fewer,), announcer) == [("PodsLost", True)]
-    assert events_of(job(), job(), (fewer,), (fewer,), announcer) == []
-    assert events_of(job(), job(), (fewer,), (runs,), announcer) == [("Running", False)]
+    assert events_of(job(), job(), (runs,), (fewer,), job_events) == [("PodsLost", True)]
+    assert events_of(job(), job(), (fewer,), (fewer,), job_events) == []
+    assert events_of(job(), job(), (fewer,), (runs,), job_events) == [("Running", False)]
     draining = replace(MOVE, phase=Phase.DRAINING)
     moving = job(revision=REF, migration=draining)
     assert events_of(moving, moving, (runs,), (fewer,)) == [], "a move's pods end as it says"
 
 
 def test_a_verified_move_makes_at_most_five_events() -> None:
-    announcer, announced = Announcer(), []
+    job_events, announced = JobEvents(), []
     better = condition("CostEfficient", "False", "CheaperPoolMeetsTargets")
     states = [job(revision=REF), *(job(revision=REF, migration=replace(MOVE, phase=phase)) for phase in Phase)]
     entry = replace(ENTRY, outcome=Outcome.VERIFIED, reason="Delivered")
@@ -173,7 +173,7 @@ def test_a_verified_move_makes_at_most_five_events() -> None:
             better if moving else condition("CostEfficient", "True", "Cheapest"),
             condition("Verified", "Unknown" if moving else "True", "Delivered"),
         )
-        announced += events_of(old, new, before, after, announcer)
+        announced += events_of(old, new, before, after, job_events)
         before = after
     assert announced == [
         ("CheaperPoolMeetsTargets", False),
@@ -202,15 +202,15 @@ def test_a_rescue_has_an_event_when_it_is_asked_for_and_one_for_what_came_of_it(
     assert events_of(job(rescue=asked), job(rescue=unsaved)) == [("NotSaved", True)]
     assert events_of(job(rescue=saved), job(rescue=replace(saved, pods=1))) == []
     assert events_of(job(rescue=saved), job()) == []
-    (event,) = Announcer().events({}, job(), job(rescue=asked), (), ())
+    (event,) = JobEvents().events({}, job(), job(rescue=asked), (), ())
     assert event.note == "2 pods are about to be lost (node gpu-7 is drained): the program is asked to save"
 
 
 def test_a_lost_pod_and_a_resume_have_an_event() -> None:
-    announcer, runs = Announcer(), condition("Placed", "True", "Running")
+    job_events, runs = JobEvents(), condition("Placed", "True", "Running")
     lost, off = condition("Placed", "False", "Starting"), condition("Placed", "False", "Suspended")
     steps = [(runs, lost), (lost, runs), (runs, off), (off, lost), (lost, runs)]
-    announced = [events_of(job(), job(), (before,), (after,), announcer) for before, after in steps]
+    announced = [events_of(job(), job(), (before,), (after,), job_events) for before, after in steps]
     assert announced == [[("PodsLost", True)], [("Running", False)], [("Suspended", False)], [], [("Running", False)]]
 
 
@@ -224,7 +224,7 @@ def test_a_trace_has_an_event_when_it_is_over() -> None:
     assert events_of(job(trace=waiting), job(trace=failed)) == [("NoSteps", True)]
     assert events_of(job(), job(trace=failed)) == [("NoSteps", True)], "refused at once"
     every = replace(taken, rank=None, ranks=TraceRanks(captured=7, failed=1, pods=2))
-    (event,) = Announcer().events({}, job(trace=waiting), job(trace=every), (), ())
+    (event,) = JobEvents().events({}, job(trace=waiting), job(trace=every), (), ())
     assert "of all ranks was taken (7 captured, 1 failed)" in event.note
     again = replace(failed, id="again", since=1.9e9)
     assert events_of(job(trace=failed), job(trace=again)) == [("NoSteps", True)]
