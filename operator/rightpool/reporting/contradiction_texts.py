@@ -12,12 +12,15 @@ from rightpool.planning.contradiction import (
     UnplacedRevision,
     UnreadableStatus,
 )
+from rightpool.planning.job import Job
+from rightpool.workloads.kinds.registry import kind_name
+from rightpool.workloads.names import child_name
 
 _UNDO_MIGRATION: Final = "put back the status as it was, or remove status.migration"
 
 
-def contradiction_text(found: Contradiction, job: str) -> str:
-    """The field that is wrong and the remedy. job: the name of the ProfiledJob."""
+def contradiction_text(found: Contradiction, job: Job) -> str:
+    """The field that is wrong and the remedy."""
     match found:
         case UnreadableStatus():
             return found.problem
@@ -38,5 +41,6 @@ def contradiction_text(found: Contradiction, job: str) -> str:
             runs = f"r{found.revision}"
             return (
                 f"status.placement.revision is {named} and {runs} runs: put back the status that names {runs}, or "
-                f"delete its Job {job}-{runs} to have the job started anew"
+                f"delete its {kind_name(job.spec.workload)} {child_name(job.key.name, found.revision)} to have the job "
+                "started anew"
             )

@@ -88,7 +88,7 @@ def _over(job: Job, assessment: Assessment, decision: Decision) -> str:
 
 def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str:
     wrong = contradiction(job)
-    return "" if wrong is None else contradiction_text(wrong, job.key.name)
+    return "" if wrong is None else contradiction_text(wrong, job)
 
 
 def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> str:

@@ -11,8 +11,6 @@ from rightpool.hardware.pool import Pool
 MASTER_PORT: Final = 29500  # the default of torch.distributed
 JAX_PORT: Final = 8476  # the default of jax.distributed on TPU pods
 
-_INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-
 
 def host_of(child: str, subdomain: str, namespace: str, index: int) -> str:
     """The host name of one pod. The resolver adds the cluster's domain, which need not be cluster.local."""
@@ -23,11 +21,11 @@ def _value(name: str, value: object) -> dict[str, Any]:
     return {"name": name, "value": str(value)}
 
 
-def _index(name: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": _INDEX}}}
+def _index(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
-def _torch(placement: Placement, leader: str) -> list[dict[str, Any]]:
+def _torch(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
     """Variables for PyTorch.
 
     PET_* are defaults of `torchrun`'s arguments. The others are for programs with one process per pod; torchrun
@@ -36,26 +34,26 @@ def _torch(placement: Placement, leader: str) -> list[dict[str, Any]]:
     return [
         _value("PET_NNODES", placement.replicas),
         _value("PET_NPROC_PER_NODE", placement.chips_per_replica),
-        _index("PET_NODE_RANK"),
+        _index("PET_NODE_RANK", index),
         _value("PET_MASTER_ADDR", leader),
         _value("PET_MASTER_PORT", MASTER_PORT),
         _value("MASTER_ADDR", leader),
         _value("MASTER_PORT", MASTER_PORT),
         _value("WORLD_SIZE", placement.replicas),
-        _index("RANK"),
+        _index("RANK", index),
     ]
 
 
-def _jax(placement: Placement, leader: str) -> list[dict[str, Any]]:
+def _jax(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
     """Variables for JAX with one process per pod. JAX reads the address; programs read the other two."""
     return [
         _value("JAX_COORDINATOR_ADDRESS", f"{leader}:{JAX_PORT}"),
         _value("JAX_NUM_PROCESSES", placement.replicas),
-        _index("JAX_PROCESS_ID"),
+        _index("JAX_PROCESS_ID", index),
     ]
 
 
-def _slice(placement: Placement, pool: Pool, hosts: list[str]) -> list[dict[str, Any]]:
+def _slice(placement: Placement, pool: Pool, hosts: list[str], index: str) -> list[dict[str, Any]]:
     """Variables for the vendor's runtime on a slice of several nodes.
 
     A Job of several slices gets none, because it has no variable that numbers the pods within a slice.
@@ -63,17 +61,18 @@ def _slice(placement: Placement, pool: Pool, hosts: list[str]) -> list[dict[str,
     names = pool.accelerator.vendor.slice_variables
     if names is None or placement.replicas < 2 or placement.replicas != pool.hosts_per_slice:
         return []
-    return [_index(names.host_index), _value(names.host_names, ",".join(hosts))]
+    return [_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
 
 
 def rendezvous_env(
-    placement: Placement, pool: Pool, *, child: str, subdomain: str, namespace: str
+    placement: Placement, pool: Pool, *, child: str, subdomain: str, namespace: str, index: str
 ) -> list[dict[str, Any]]:
-    """The variables of the chip container. `subdomain` is the Service that gives the pods host names.
+    """The variables of the chip container. `subdomain` is the Service that gives the pods host names, `index`
+    the path of the field that numbers a pod, from 0.
 
     They are the same for one pod as for many, so that a program that was scaled down to one still starts; one pod is
     its own leader, and needs no Service for that.
     """
-    hosts = [host_of(child, subdomain, namespace, index) for index in range(placement.replicas)]
+    hosts = [host_of(child, subdomain, namespace, number) for number in range(placement.replicas)]
     leader = hosts[0] if placement.replicas > 1 else "127.0.0.1"
-    return [*_torch(placement, leader), *_jax(placement, leader), *_slice(placement, pool, hosts)]
+    return [*_torch(placement, leader, index), *_jax(placement, leader, index), *_slice(placement, pool, hosts, index)]

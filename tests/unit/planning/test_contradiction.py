@@ -68,7 +68,7 @@ FORGED: dict[str, Callable[[Job], Job]] = {
 def test_what_runs_is_left_as_it_is_and_the_word_names_field_and_remedy(forge: Callable[[Job], Job]) -> None:
     job = forge(running())
     wrong = contradiction(job)
-    assert wrong is not None and contradiction_text(wrong, job.key.name).startswith("status.")
+    assert wrong is not None and contradiction_text(wrong, job).startswith("status.")
     assert commands(job) == ()
     for later in (NOW, NOW + 1e6):
         assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later, MigrationTexts()) is job

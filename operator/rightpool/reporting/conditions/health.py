@@ -12,6 +12,7 @@ from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.reporting.wording import dollars
+from rightpool.workloads.kinds.registry import kind_name
 
 _FAULTS: Final = {Bottleneck.STRAGGLER: Reason.STRAGGLER, Bottleneck.UNHEALTHY: Reason.UNHEALTHY}
 
@@ -56,13 +57,13 @@ def _refused_variant(job: Job) -> Statement | None:
 
 
 def completed(job: Job, context: Context) -> Statement | None:
-    return (
-        Statement("True", Reason.JOB_COMPLETED, "the child Job succeeded") if job.state.finished == COMPLETED else None
-    )
+    if job.state.finished != COMPLETED:
+        return None
+    return Statement("True", Reason.JOB_COMPLETED, f"the child {kind_name(job.spec.workload)} succeeded")
 
 
 def failed(job: Job, context: Context) -> Statement | None:
     if job.state.finished != FAILED:
         return None
     failure = None if job.child is None else job.child.failure
-    return Statement("True", Reason.JOB_FAILED, failure or "the child Job failed")
+    return Statement("True", Reason.JOB_FAILED, failure or f"the child {kind_name(job.spec.workload)} failed")

@@ -20,6 +20,7 @@ from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 from rightpool.reporting.wording import chips, dollars, how_many, instant, span
+from rightpool.workloads.kinds.registry import kind_name
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
@@ -28,10 +29,10 @@ CRASH_SECONDS: Final = 900.0
 SILENT_SECONDS: Final = 3600.0
 
 _SILENT: Final = (
-    "the reason is not known. Check `kubectl describe` of its Job and pods, whether a readinessProbe fails, and "
+    "the reason is not known. Check `kubectl describe` of its {kind} and pods, whether a readinessProbe fails, and "
     "whether Kubernetes' controllers and scheduler run"
 )
-_SOON: Final = "the result follows in a moment. If not, check whether Kubernetes' Job controller runs"
+_SOON: Final = "the result follows in a moment. If not, check whether Kubernetes' {kind} controller runs"
 
 
 def placed(job: Job, context: Context) -> Statement:
@@ -39,7 +40,7 @@ def placed(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.INVALID_SPEC, f"{job.invalid}; nothing is done until it is corrected")
     wrong = contradiction(job) if job.state.finished is None and not job.deleting else None
     if wrong is not None:
-        text = contradiction_text(wrong, job.key.name)
+        text = contradiction_text(wrong, job)
         return Statement("Unknown", Reason.INVALID_STATUS, f"{text}. What runs is left as it is until then")
     if job.state.finished is not None:
         reason = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
@@ -66,7 +67,8 @@ def placed(job: Job, context: Context) -> Statement:
         message = f"{place}: queue {job.spec.queue_name} has not admitted it{again} yet"
         return Statement("False", Reason.WAITING_FOR_QUOTA, message)
     if state.finishing:
-        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; {_SOON}")
+        soon = _SOON.format(kind=kind_name(job.spec.workload))
+        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; {soon}")
     earlier = sorted(revision.revision for revision in job.observed.revisions.values() if revision.earlier)
     if earlier:
         message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
@@ -92,8 +94,9 @@ def placed(job: Job, context: Context) -> Statement:
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
     began = _began(job.state.revision, state)
     if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
+        silent = _SILENT.format(kind=kind_name(job.spec.workload))
         return Statement(
-            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {_SILENT}"
+            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {silent}"
         )
     return Statement("False", Reason.STARTING, f"{place}: {running}")
 

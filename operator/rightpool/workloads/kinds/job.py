@@ -23,6 +23,8 @@ from rightpool.workloads.template import chip_container_of, pod_spec, set_defaul
 # failures of each pod.
 _RESTARTS: Final = 6
 
+_INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
 
 class JobKind:
     """Training and other work that ends."""
@@ -121,7 +123,9 @@ def _connect(template: dict[str, Any], chip_container: str | None, owner: Owner,
     child, spec = child_name(owner.name, ref.revision), pod_spec(template)
     spec.setdefault("restartPolicy", "Never")
     subdomain = spec.setdefault("subdomain", service_name(child))
-    variables = rendezvous_env(ref.placement, pool, child=child, subdomain=subdomain, namespace=owner.namespace)
+    variables = rendezvous_env(
+        ref.placement, pool, child=child, subdomain=subdomain, namespace=owner.namespace, index=_INDEX
+    )
     set_default_env(chip_container_of(template, chip_container), variables)
 
 

@@ -19,6 +19,11 @@ def kind_of(workload: Workload) -> Kind:
     return KINDS[workload.field]
 
 
+def kind_name(workload: Workload) -> str:
+    """What Kubernetes calls the child that this workload becomes, such as Job."""
+    return kind_of(workload).resource.kind
+
+
 def child_resources() -> tuple[Resource, ...]:
     """The API resources of all kinds."""
     return tuple(kind.resource for kind in KINDS.values())

@@ -22,7 +22,11 @@ from rightpool.cluster.resources import PODS, SERVICES, WORKLOADS
 from rightpool.contract import LABEL_JOB
 from rightpool.handlers.feeds import register_feeds
 from rightpool.hardware.pool import Pool
+from rightpool.planning.contradiction import UnplacedRevision
 from rightpool.planning.job import Job
+from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.conditions.health import completed, failed
+from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.runtime.observe.relist import Relister
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState
@@ -191,6 +195,18 @@ def test_its_pods_are_told_from_those_of_an_earlier_one(world: World) -> None:
 def test_it_is_ended(world: World) -> None:
     started(world)
     assert world.run(persist(world, migration(world, Phase.DRAINING))) == ["delete bert-r1"]
+
+
+def test_it_is_named_in_messages(world: World) -> None:
+    started(world)
+    job = world.read()
+    context = Context(None, None, True, 1.8e9)
+    ended = job.with_state(replace(job.state, finished="Completed"))
+    assert [found.message for found in (completed(ended, context), failed(ended, context)) if found] == [
+        "the child Widget succeeded"
+    ]
+    text = contradiction_text(UnplacedRevision(1, None), job)
+    assert text.endswith("delete its Widget bert-r1 to have the job started anew")
 
 
 def test_it_is_listed_and_watched(world: World) -> None:
