@@ -45,12 +45,12 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     findings.ChipsUnused: (
         "start one process for each chip, such as by torchrun --nproc-per-node, or ask for fewer chips"
     ),
-    findings.BusyTimeUnknown: "give the profiler chip counters (NVML or DCGM)",
+    findings.BusyTimeUnknown: "give the profiler counters of the chips (NVIDIA: NVML or DCGM)",
     findings.WaitsForInput: "more loader workers, faster storage, or cheaper chips",
     findings.ComputesNothing: "keep data on the chip; larger batches",
-    findings.NothingCounted: "give the profiler DCGM or GPM counters",
+    findings.NothingCounted: "give the profiler counters of units and memory (NVIDIA: DCGM or GPM)",
     findings.CommunicationUnknown: _TRACE,
-    findings.LaunchesUnknown: "give the profiler the activity of compute units (DCGM or GPM)",
+    findings.LaunchesUnknown: "give the profiler the activity of compute units (NVIDIA: DCGM or GPM)",
     findings.KernelsSparse: "larger batches, CUDA graphs or compilation, or a part of a chip",
     findings.NoRoofNear: f"{_TRACE}, and look for gaps and many small kernels",
     findings.KernelsWait: "profile the longest kernels (ncu): they wait within the chip",
@@ -95,7 +95,7 @@ def lever_text(finding: findings.Finding) -> str:
             )
         case findings.OneRoofCounted():
             missing = "the matrix units" if finding.roofs.matrix is None else "memory bandwidth"
-            return f"give the profiler a counter of {missing} (DCGM or GPM)"
+            return f"give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
         case findings.ArithmeticNear():
             if not finding.roofs.by_pipe:
                 return "lower precision, or a chip with more FLOP/s per dollar"

@@ -43,7 +43,7 @@ class Series:
 def parse(page: str) -> list[Series]:
     """The contract's series of a page. A page that was cut off, or that has a wrong line of ours, raises BadPage."""
     if page and not page.endswith("\n"):
-        raise BadPage("the page does not end with a line")
+        raise BadPage("the page was cut off: its last line has no end")
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Series] = {}
     foreign = False
     count = 0

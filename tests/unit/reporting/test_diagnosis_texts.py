@@ -45,7 +45,7 @@ def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
 )
 def test_the_counter_that_is_missing_is_named(roofs: findings.Roofs, missing: str) -> None:
     assert diagnosis_text(findings.OneRoofCounted(roofs)).endswith(
-        f"What helps: give the profiler a counter of {missing} (DCGM or GPM)"
+        f"What helps: give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
     )
 
 

@@ -62,7 +62,7 @@ def read_answer(text: str) -> PodTrace:
     try:
         return _answer(from_json(text))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise RequestFailed(f"the answer is no trace's: {error}"[:_LONGEST_MESSAGE]) from None
+        raise RequestFailed(f"the answer can't be read as one about a trace: {error}"[:_LONGEST_MESSAGE]) from None
 
 
 def _answer(body: Any) -> PodTrace:
