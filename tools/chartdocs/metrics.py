@@ -27,7 +27,7 @@ is there at 0 from the start, so that `increase()` sees the first one.
 """
 _JOBS: Final = """
 ## Jobs
-At port 9464 (`rightpool`) of each pod of a ProfiledJob. Whose series these are is said by who scrapes, from the pod's
+At port 9464 (`rightpool`) of each pod of a ProfiledJob. Prometheus adds whose series these are, from the pod's
 metadata: `namespace`, `pod`, `profiledjob` and `revision`, as the chart's PodMonitor does. Those of chips have `chip`.
 [metrics.schema.json](metrics.schema.json) says which labels and values each can have.
 """

@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in lines:
             print(f"{directory / line}", file=sys.stderr)
         if lines:
-            print(f"To mend it: python -m rightpool.api.crd {directory}", file=sys.stderr)
+            print(f"To update them: python -m rightpool.api.crd {directory}", file=sys.stderr)
         return 1 if lines else 0
     directory.mkdir(parents=True, exist_ok=True)
     for resource in RESOURCES:

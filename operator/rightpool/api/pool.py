@@ -322,7 +322,7 @@ class AcceleratorPoolStatus(ApiModel):
     another one between them was taken back within five minutes."""
 
     calibration: Calibration | None = None
-    """What its chips were measured to do. It stands before the catalog and spec.chip."""
+    """What its chips were measured to do. It overrides the catalog and spec.chip."""
 
     conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
     """Ready, PriceKnown, FiguresVerified, Calibrated, Trusted."""

@@ -210,7 +210,7 @@ def _overlap_problems(overlaps: Mapping[tuple[str, ...], Sequence[str]]) -> list
 
 
 def _values_problems(name: str, spec: AcceleratorPoolSpec, catalog: Catalog) -> Iterator[Problem]:
-    """What of the chart's values would concern the pool, and can't be used. What the pool says itself stands before."""
+    """What of the chart's values would concern the pool, and can't be used. What the pool says itself overrides it."""
     for problem in catalog.problems:
         if problem.accelerator not in ("", spec.accelerator):
             continue

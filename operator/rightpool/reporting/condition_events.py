@@ -1,4 +1,4 @@
-"""What of the conditions of a pool, or of the policy, is worth an Event: what turns bad, and what is mended.
+"""What of the conditions of a pool, or of the policy, is worth an Event: what turns bad, and what is good again.
 
 Made from the conditions that are stored and those that replace them, so that the object is the memory: a new process
 repeats nothing, and neither does another operator that writes the same object.

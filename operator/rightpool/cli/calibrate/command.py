@@ -1,7 +1,7 @@
 """`rightpool calibrate POOL`: measure what the chips of a pool can do, by a Job on one of its nodes.
 
 The Job takes the chips of one node for about a minute, and needs an image with PyTorch or JAX. What was measured is
-written into the status of the AcceleratorPool; from then on it stands before the catalog and spec.chip, unless it is
+written into the status of the AcceleratorPool; from then on it overrides the catalog and spec.chip, unless it is
 implausible.
 
 With `-o json` or `-o yaml`, one object:
