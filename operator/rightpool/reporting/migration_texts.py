@@ -72,8 +72,8 @@ class MigrationTexts:
         match setback:
             case NotRunning():
                 return _not_running(setback)
-            case NeverStarted(hindrance):
-                return f"the job did not start there: {hindrance or _UNKNOWN}"
+            case NeverStarted(cause):
+                return f"the job did not start there: {cause or _UNKNOWN}"
             case ProgramFailed(failure):
                 return failure or _FAILED
             case FailedWhenSaving():
@@ -129,7 +129,7 @@ class MigrationTexts:
 
 
 def _not_running(setback: NotRunning) -> str:
-    why = setback.hindrance or _UNKNOWN
+    why = setback.cause or _UNKNOWN
     if setback.queue is not None:
         why = f"queue {setback.queue} has not admitted it"
     text = f"not running after {span(setback.deadline)}: {why}"

@@ -87,7 +87,7 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         if leaving.all_running(migration.moving.placement.replicas):
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
         if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
-            why = words.setback(NeverStarted(leaving.hindrance))
+            why = words.setback(NeverStarted(leaving.why_not_running))
             job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, now, message=why)
     failed = _failed_since_asked(leaving, migration)
     nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)

@@ -134,7 +134,7 @@ class RevisionState:
         return self.failed or (self.crash is not None and self.crash.at > at)
 
     @property
-    def hindrance(self) -> str | None:
+    def why_not_running(self) -> str | None:
         """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""
         return self.blocked or (None if self.crash is None else str(self.crash))
 

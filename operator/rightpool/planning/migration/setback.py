@@ -14,7 +14,7 @@ class NotRunning:
     deadline: float
     """Seconds that the policy gives a start."""
 
-    hindrance: str | None
+    cause: str | None
     """Why, by its pods; None where they do not say."""
 
     queue: str | None
@@ -31,7 +31,7 @@ class NotRunning:
 class NeverStarted:
     """The job is started elsewhere, since its pods never all ran."""
 
-    hindrance: str | None
+    cause: str | None
     """Why, by its pods; None where they do not say."""
 
 
