@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from rightpool.reporting import packed_status
-from rightpool.reporting.packed_status import LONG, packed, unpacked
+from rightpool.reporting.packed_status import LONGER, MOST, packed, unpacked
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -24,7 +24,7 @@ STATUSES = st.dictionaries(st.text(), VALUES)
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing was packed in it yet."""
-    monkeypatch.setattr(packed_status, "_COMMON", [])
+    monkeypatch.setattr(packed_status, "_COMMON", [b""])
     yield
 
 
@@ -41,9 +41,27 @@ def test_every_status_is_read_as_it_was_kept(statuses: list[dict[str, Any]]) -> 
 
 def test_what_statuses_have_in_common_is_kept_once() -> None:
     short, first, second = packed({"number": 0}), packed(long(1)), packed(long(2))
-    assert len(to_json(long(1))) >= LONG
     assert len(second) < len(zlib.compress(to_json(long(2)), 1)) / 3
     assert [unpacked(one)["number"] for one in (short, first, second)] == [0, 1, 2]
+
+
+def test_what_longer_statuses_have_in_common_is_kept_once_too() -> None:
+    def measured(number: int) -> dict[str, Any]:
+        return {**long(number), "profile": [f"of {place} readings the median is {place}.25" for place in range(60)]}
+
+    assert len(to_json(measured(2))) > LONGER * len(to_json(long(1)))
+    first, second, third, fourth = (packed(one) for one in (long(1), measured(2), measured(3), long(4)))
+    for status, kept in ((measured(3), third), (long(4), fourth)):
+        assert len(kept) < len(zlib.compress(to_json(status), 1)) / 3
+    assert [unpacked(one)["number"] for one in (first, second, third, fourth)] == [1, 2, 3, 4]
+
+
+def test_ever_longer_statuses_are_told_apart() -> None:
+    statuses = [{"conditions": "x" * int(LONGER**power)} for power in range(70)]
+    assert len(to_json(statuses[-1])) > 1.5e6, "longer than what the API server stores"
+    kept = [packed(status) for status in statuses]
+    assert [unpacked(one) for one in kept] == statuses
+    assert len(packed_status._COMMON[-1]) <= MOST
 
 
 def test_equal_statuses_are_kept_alike() -> None:
