@@ -11,6 +11,7 @@ import math
 import re
 from datetime import timedelta
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -148,13 +149,15 @@ def _format(value: Decimal | float, significant: int, places_at_least: int, plac
 
 def format_money(amount: Decimal | float) -> str:
     """Dollars with cents; below one dollar three significant digits: 8.048 → "8.05", 0.001234 → "0.00123"."""
+    if isinstance(amount, float) and 1.0 <= abs(amount) < _LONGEST_FLOAT:
+        return f"{amount:.2f}"
     return _format(amount, 3, 2, 2)
 
 
 def format_cents(amount: Decimal | float) -> str:
     """Dollars to the cent, for a column: 12.304 → "12.30", -0.000001 → "0.00"."""
-    cents = round(Decimal(amount), 2)
-    return str(abs(cents) if cents == 0 else cents)
+    text = f"{amount:.2f}"
+    return "0.00" if text == "-0.00" else text
 
 
 def format_ratio(ratio: Decimal | float, digits: int = 2) -> str:
@@ -173,6 +176,7 @@ def format_quantity(quantity: Decimal | float, digits: int = 3) -> str:
     return _format(quantity, digits, 0)
 
 
+@lru_cache(maxsize=256)  # the windows of a fleet have few lengths
 def format_duration(duration: timedelta) -> str:
     """The shortest exact form: 90 s → "1m30s", 1.5 s → "1s500ms", 0 → "0s". Finer than a millisecond is dropped."""
     milliseconds = duration // timedelta(milliseconds=1)

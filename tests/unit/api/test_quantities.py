@@ -220,3 +220,10 @@ EDGES = st.sampled_from([0.0, -0.0, 1e-4, 9.9999995e-5, 0.1, 0.0999999, 999999.5
 def test_the_short_way_to_a_text_gives_the_same_one(number: float, digits: int) -> None:
     assert format_quantity(number, digits) == _format(number, digits, 0)
     assert format_ratio(number) == _format(number, 2, 2)
+    assert format_money(number) == _format(number, 3, 2, 2)
+
+
+@given(st.floats(-1e20, 1e20) | numbers | EDGES)
+def test_cents_are_those_of_the_exact_value(number: float) -> None:
+    exact = round(Decimal(number), 2)
+    assert format_cents(number) == str(abs(exact) if exact == 0 else exact)
