@@ -101,7 +101,7 @@ class JobEvents:
             wrong.pop(ConditionType.PLACED, None)  # the start says that the wait is over
         for condition in after:
             shown = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
-            if shown and condition.status != "Unknown":
+            if shown and condition.status != "Unknown" and (_bad(condition) or condition.type in wrong):
                 yield from _statement(regarding, new, find_condition(before, condition.type), condition, wrong)
 
     def forget(self, uids: Collection[str]) -> None:

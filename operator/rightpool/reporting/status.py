@@ -202,25 +202,29 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         return None
     shown = FIELDS if throttling(profile) == NOT_THROTTLED else {**FIELDS, **FAULTS}
     readings = profile.readings
-    values: dict[str, Any] = {name: readings[field].value for name, field in shown.items() if field in readings}
+    values: dict[str, Any] = {}
+    derived = []
+    for name, field in shown.items():
+        reading = readings.get(field)
+        if reading is not None:
+            values[name] = reading.value
+            if reading.quality is Quality.DERIVED and name in FIELDS:
+                derived.append(field.value)
     memory = values.pop("memory_used_bytes", None)
+    joules = profile.joules_per_unit
     current = None if assessment is None else assessment.current
     return ProfileStatus(
         window=format_duration(timedelta(seconds=profile.window)),
         measured_at=math.floor(profile.newest),
         memory_used_bytes=None if memory is None else int(memory),
-        joules_per_sample=profile.joules_per_unit if profile.unit is WorkUnit.SAMPLES else None,
-        joules_per_step=profile.joules_per_unit if profile.unit is WorkUnit.STEPS else None,
+        joules_per_sample=joules if profile.unit is WorkUnit.SAMPLES else None,
+        joules_per_step=joules if profile.unit is WorkUnit.STEPS else None,
         scaling_efficiency=None if current is None else current.scaling_efficiency,
         model_flops_utilization=None if current is None else current.flops_utilization,
         bottleneck=None if job.observed.diagnosis is None else job.observed.diagnosis.bottleneck.value,
         model=_model(profile.traits),
         quality=_quality(profile),
-        derived=tuple(
-            field.value
-            for field in FIELDS.values()
-            if (reading := readings.get(field)) is not None and reading.quality is Quality.DERIVED
-        ),
+        derived=tuple(derived),
         **values,
     )
 

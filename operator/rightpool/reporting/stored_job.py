@@ -161,7 +161,7 @@ def read_job(
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
-        selecting=selecting_keys(job),
+        selecting=previous.selecting if previous is not None and spec is previous.job.spec else selecting_keys(job),
         kept=kept,
     )
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -119,6 +120,7 @@ class Planner:
         self._busy: dict[str, Future[None]] = {}
         self._known: set[str] = set()
         self._metrics_recorder = MetricsRecorder(parts.metrics)
+        self._writes = cache(parts.metrics.status_writes.labels)  # finding a series takes longer than counting
         self._leading_since: float | None = None
         self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
@@ -407,7 +409,7 @@ class Planner:
             parts.recorder.post(Event(step.stored.regarding, "StatusRefused", "Observe", note, warning=True))
             return None
         self._refused.forget((uid,))
-        parts.metrics.status_writes.labels("written").inc()
+        self._writes("written").inc()
         parts.store.assume(PROFILED_JOBS, answer)
         before, after = step.draft.before, step.draft.conditions
         for event in self._job_events.events(step.stored.regarding, step.before, step.after, before, after):
@@ -416,7 +418,7 @@ class Planner:
         return parts.store.job(key)
 
     def _not_written(self, step: Step, result: str, message: str, level: int) -> None:
-        self._parts.metrics.status_writes.labels(result).inc()
+        self._writes(result).inc()
         logger.log(level, "status not written: %s", message, extra={"job": str(step.before.key)})
 
     def _forget(self, uids: set[str]) -> None:

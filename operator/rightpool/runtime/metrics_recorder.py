@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from rightpool.api.action import Action
@@ -25,6 +26,7 @@ class MetricsRecorder:
 
     def __init__(self, metrics: OperatorMetrics) -> None:
         self._metrics = metrics
+        self._decisions = cache(metrics.decisions.labels)  # finding a series takes longer than counting
         self._decided: dict[str, tuple[str, str]] = {}
         self._offers: dict[str, float] = {}  # dollars an hour, by uid
 
@@ -39,7 +41,7 @@ class MetricsRecorder:
         verdict = (decision.action.value, str(decision.reason))
         if self._decided.get(job.uid) != verdict:
             self._decided[job.uid] = verdict
-            self._metrics.decisions.labels(*verdict).inc()
+            self._decisions(*verdict).inc()
             if logger.isEnabledFor(logging.INFO):
                 extra = {
                     "job": str(job.key),
