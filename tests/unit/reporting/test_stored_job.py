@@ -159,6 +159,19 @@ def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:
     assert read_job(forged(history=[ENTRY])).job.unreadable is None
 
 
+def test_the_labels_to_select_nodes_by_are_those_of_the_spec_as_it_is() -> None:
+    body = profiled_job()
+    before = read_job(body)
+    pod = body["spec"]["workload"]["job"]["template"]["spec"]
+    pod["nodeSelector"] = {"zone": "a"}
+    body["metadata"]["generation"] += 1
+    edited = read_job(body, before)
+    assert (before.selecting, edited.selecting) == (frozenset(), {"zone"})
+    assert read_job(body, edited, own=True).selecting == {"zone"}
+    broken = {**body, "metadata": {**body["metadata"], "generation": 9}, "spec": {"workload": 3}}
+    assert read_job(broken, edited).selecting == read_job(broken, read_job(broken)).selecting == frozenset()
+
+
 def test_specs_share_their_equal_parts_and_keep_what_their_users_wrote() -> None:
     body, other = profiled_job(), profiled_job()
     other["spec"]["workload"]["job"]["template"]["metadata"] = {"labels": {"of": "another"}}
