@@ -56,7 +56,8 @@ def _print(report: Report) -> None:
     migrations = ", ".join(f"{count} {outcome}" for outcome, count in sorted(report.migrations.items()))
     settled = "never" if report.settled_after is None else f"{report.settled_after:.0f} s after the last fault"
     print(f"\nseed {report.seed}, {report.jobs} jobs, {report.total} faults in {report.seconds:.0f} s")
-    print(f"{report.events} events of the API server checked, {report.replaced} operators replaced")
+    able = f"an operator led undisturbed for {report.able_seconds:.0f} s"
+    print(f"{report.events} events of the API server checked, {report.replaced} operators replaced; {able}")
     print(f"outcomes in the remaining ledgers: {migrations or 'none'}; settled {settled}")
     print(f"violations: {len(report.violations)}")
     for violation in report.violations:

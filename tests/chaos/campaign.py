@@ -17,9 +17,10 @@ from rightpool.contract import LABEL_JOB
 from tests.chaos import faults_cluster, faults_jobs, faults_operators
 from tests.chaos.components import Components
 from tests.chaos.context import Fault, FaultContext, NotApplicable
-from tests.chaos.environment import TENANTS, Environment, persistently
+from tests.chaos.environment import SYSTEM, TENANTS, Environment, persistently
 from tests.chaos.invariants import Checker, Violation
 from tests.chaos.jobs import slots
+from tests.chaos.leadership import Leadership
 from tests.chaos.operators import ProcessPool
 from tests.chaos.prometheus_proxy import PrometheusProxy
 from tests.chaos.stream import Stream
@@ -47,6 +48,8 @@ class Report:
     relists: int = 0
     replaced: int = 0
     seconds: float = 0.0
+    able_seconds: float = 0.0
+    """In which an operator led undisturbed: the limit of what may last counts these."""
     settled_after: float | None = None
     violations: list[Violation] = field(default_factory=list)
     migrations: Counter[str] = field(default_factory=Counter)
@@ -82,6 +85,7 @@ class Campaign:
             Components(spec.state, clusters.programs(spec, root=environment.running.with_node)),
             self._process_pool,
             self._prometheus,
+            Leadership(),
             Checker(LIMIT_SECONDS),
             slots(jobs),
             random.Random(seed),
@@ -98,6 +102,7 @@ class Campaign:
         context = self.context
         self._clear()
         self._stream = Stream(context.environment.kubeconfig)
+        context.leadership.follow(context.environment.kubeconfig, faults_operators.LEASE, SYSTEM)
         try:
             context.replace_ended()
             for slot in context.slots:
@@ -168,7 +173,9 @@ class Campaign:
         for event in self._stream.take():
             checker.observe(event)
         now = time.monotonic()
-        checker.tick(min(now - self._checked_at, LONGEST_TICK) if self.context.can_act else 0.0)
+        able = min(now - self._checked_at, LONGEST_TICK) if self.context.can_act else 0.0
+        self.report.able_seconds += able
+        checker.tick(able)
         self._checked_at = now
         for violation in checker.violations[self._reported :]:
             self._say(f"VIOLATION {time.strftime('%H:%M:%S')} {violation}")
@@ -261,6 +268,7 @@ class Campaign:
 
     def _end(self) -> None:
         self.context.components.close()
+        self.context.leadership.stop()
         try:
             for body in self.context.client.list_all(PROFILED_JOBS):
                 for entry in (body.get("status") or {}).get("history") or ():

@@ -18,6 +18,7 @@ from tests.chaos.components import Components
 from tests.chaos.environment import Environment
 from tests.chaos.invariants import Checker
 from tests.chaos.jobs import Slot, spec_of
+from tests.chaos.leadership import Leadership
 from tests.chaos.operators import ProcessPool, Replica
 from tests.chaos.prometheus_proxy import PrometheusProxy
 
@@ -54,6 +55,7 @@ class FaultContext:
     components: Components
     process_pool: ProcessPool
     prometheus: PrometheusProxy
+    leadership: Leadership
     checker: Checker
     slots: list[Slot]
     rng: random.Random
@@ -86,9 +88,15 @@ class FaultContext:
 
     @property
     def can_act(self) -> bool:
-        """Whether an operator has run undisturbed for as long as it takes to start and to become leader."""
-        before = time.monotonic() - SETTLE_SECONDS
-        return not self.components.broken and any(r.can_act and r.since < before for r in self.replicas.values())
+        """Whether an operator has led undisturbed for longer than its first cycles take."""
+        if self.components.broken:
+            return False
+        now = time.monotonic()
+        return any(
+            replica.can_act
+            and min(now - replica.since, self.leadership.seconds(replica.identity, now)) > SETTLE_SECONDS
+            for replica in self.replicas.values()
+        )
 
     # --- the control plane -------------------------------------------------------------------------------------------
 
