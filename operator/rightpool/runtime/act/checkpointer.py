@@ -58,6 +58,7 @@ class Checkpointer:
         if problems:
             name, problem = min(problems.items())
             summary = f"{len(problems)} of {len(addresses)} pods did not take the request ({name}: {problem})"
-            logger.info("checkpoint %s: %s", command.id, summary, extra={"job": str(job.key)})
+            if self._requests.get(job.uid) != (command.id, summary):
+                logger.info("checkpoint %s: %s", command.id, summary, extra={"job": str(job.key)})
         self._requests[job.uid] = (command.id, summary)
         return not problems

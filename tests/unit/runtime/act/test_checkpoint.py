@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Phase
 from rightpool.api.rescue import Rescue
@@ -29,6 +31,18 @@ def test_every_pod_is_asked_for_a_checkpoint_and_missing_responses_are_reported(
     world.sidecars.problems = {}
     world.run(job)
     assert world.executor.checkpoint_error(job) is None
+
+
+def test_what_pods_answer_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """They are asked again in each cycle, until the program saves or its time is over."""
+    caplog.set_level("INFO", logger="rightpool.runtime.act.checkpointer")
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, child()))
+    world.store.observe(PODS, "ADDED", pod())
+    job = world.persist(migration(world, Phase.CHECKPOINTING))
+    for problem in ("HTTP 409", "HTTP 409", "HTTP 503"):
+        world.sidecars.problems = {"pod-1": problem}
+        world.run(job)
+    assert [record.getMessage().rpartition(": ")[2] for record in caplog.records] == ["HTTP 409)", "HTTP 503)"]
 
 
 def test_a_program_that_saves_by_itself_is_not_asked(world: World) -> None:
