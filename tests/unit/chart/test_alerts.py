@@ -129,6 +129,14 @@ def test_only_values_that_exist(label: str, values: Any) -> None:
     assert used <= {str(value) for value in values}
 
 
+def test_runbooks_name_only_reasons_that_exist() -> None:
+    named = {
+        name for rule in rules().values() for name in re.findall(r"\breason=(\w+)", rule["annotations"]["runbook"])
+    }
+    assert named
+    assert named <= {reason.value for reason in Reason}
+
+
 def test_the_rule_object_carries_them_unchanged(helm: Helm) -> None:
     """`{{ $labels }}` is Prometheus' template, not Helm's."""
     rendered = one(helm.render({"prometheusRule": {"enabled": True}}), "PrometheusRule")
