@@ -40,6 +40,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"catalog": {"prices": {"X2": {"perChipHour": 2.5}}}}, "perChipHour"),
     ({"log": {"format": True}}, "format"),
     ({"prometheus": {"scrapeInterval": "10s"}}, "scrapeInterval"),
+    ({"prometheus": {"scrapeInterval": 2.5}}, "scrapeInterval"),  # a PodMonitor takes no 2.5s
     ({"podAnnotations": {"a": 1}}, "podAnnotations"),
     ({"watchNamespaces": "research"}, "watchNamespaces"),
     ({"dashboards": {"enabled": "yes"}}, "enabled"),
@@ -61,6 +62,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"image": {"digest": "sha256:short"}}, "digest"),
     ({"image": {"tag": "a tag"}}, "tag"),
     ({"image": {"pullPolicy": "always"}}, "pullPolicy"),
+    ({"image": {"repository": "registry.example.com:5000/operator:1.0"}}, "repository"),
+    ({"image": {"repository": ""}}, "repository"),
+    ({"sidecar": {"image": {"repository": "registry.example.com/profiler@sha256:0123"}}}, "repository"),
+    ({"prometheus": {"url": "http://prometheus:9090 "}}, "url"),
     ({"prometheus": {"url": "prometheus:9090"}}, "url"),
     ({"prometheusRule": {"runbookUrl": "docs.example.com"}}, "runbookUrl"),
     ({"watchNamespaces": ["Research"]}, "watchNamespaces"),
@@ -75,6 +80,11 @@ def test_a_wrong_value_is_refused_by_name(values: dict[str, Any], about: str) ->
     errors = list(JUDGE.iter_errors(values))
     assert len(errors) >= 1
     assert all(about in f"{error.json_path} {error.message}" for error in errors), errors
+
+
+@pytest.mark.parametrize("name", ["operator", "rightpool/operator", "registry.example.com:5000/team_a/r-p/operator"])
+def test_a_registry_may_have_a_port(name: str) -> None:
+    assert list(JUDGE.iter_errors({"image": {"repository": name}, "sidecar": {"image": {"repository": name}}})) == []
 
 
 def test_helm_judges_by_it(helm: Helm) -> None:
