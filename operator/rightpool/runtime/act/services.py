@@ -8,7 +8,7 @@ from typing import Any
 
 from rightpool.api.conditions import Reason
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import NotFound
+from rightpool.cluster.errors import Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import SERVICES
 from rightpool.planning.job import Job
 from rightpool.planning.migration.commands import EnsureRevision
@@ -54,7 +54,11 @@ class ChildServices:
         manifest = self._children.service(job, command.ref, child)
         if manifest is not None:
             self._fence.leader()
-            service = create_or_get(self._client, SERVICES, manifest)
+            try:
+                service = create_or_get(self._client, SERVICES, manifest)
+            except (Invalid, Forbidden) as error:
+                self._refusals.add(job, command.ref.revision, Reason.INVALID_TEMPLATE, error.message)
+                return False
             if controlled_by(meta(service), child.kind.resource, child.name):
                 self._end_leftover(job, service, child)
             elif controller_of(meta(service)) != child.uid:

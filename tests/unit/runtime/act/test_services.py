@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from rightpool.api.conditions import Reason
-from rightpool.api.kubernetes import JOBS
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
+from rightpool.cluster.errors import Forbidden
 from rightpool.cluster.resources import SERVICES
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, child
@@ -62,6 +65,27 @@ def test_a_foreign_service_of_that_name_is_not_changed(world: World) -> None:
     refusal = world.executor.refusal(world.read())
     assert refusal is not None and refusal.reason is Reason.NAME_TAKEN and "Service bert-r1" in refusal.message
     del world.cluster.objects[SERVICES, "bert-r1"]
+    world.clock = 61.0
+    assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
+    assert world.executor.refusal(world.read()) is None
+
+
+def test_a_service_that_is_refused_is_told_and_tried_again(world: World) -> None:
+    """Such as by a quota of Services."""
+    gang(world)
+    create, quota = world.cluster.create, "services is forbidden: exceeded quota: few"
+
+    def store(resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False) -> Body:
+        if resource is SERVICES:
+            raise Forbidden(quota)
+        return create(resource, body, dry_run=dry_run, strict=strict)
+
+    world.cluster.create = store  # type: ignore[method-assign]
+    assert world.run(world.persist()) == ["create bert-r1 suspend=True"], "without one it is not started"
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and (refusal.reason, refusal.message) == (Reason.INVALID_TEMPLATE, quota)
+    world.cluster.create = create  # type: ignore[method-assign]
+    assert world.run(world.read()) == []
     world.clock = 61.0
     assert world.run(world.read()) == ["create Service bert-r1", "apply bert-r1 {'suspend': False}"]
     assert world.executor.refusal(world.read()) is None
