@@ -43,6 +43,7 @@ from rightpool.runtime.observe.facts import ChildFacts, child_facts
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
 # Bytes of an object; etcd stores 1.5 MiB by default, including the fields that the API server adds.
@@ -181,7 +182,8 @@ class Executor:
         try:
             created = self._create(job, kind, manifest)
         except (Invalid, Forbidden) as error:
-            message = with_variant(job, command.ref.vendor, self._not_stored(kind, manifest, error.message))
+            message = by_name(self._not_stored(kind, manifest, error.message), manifest)
+            message = with_variant(job, command.ref.vendor, message)
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         if created is None:
             taken = name_taken_text(kind.resource, str(manifest["metadata"]["name"]))

@@ -22,6 +22,7 @@ from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
 REQUESTS_PER_CYCLE: Final = 20
@@ -199,7 +200,7 @@ class TemplateChecks:
         try:
             self._client.create(kind_of(job.spec.workload).resource, manifest, dry_run=True, strict=True)
         except Invalid as error:
-            return error.message
+            return by_name(error.message, manifest)
         except (AlreadyExists, Forbidden):
             pass
         return None

@@ -33,6 +33,26 @@ def test_a_rejection_is_reported_and_not_retried_in_every_cycle(world: World) ->
     assert world.executor.refusal(job) is None
 
 
+def test_a_field_that_is_refused_is_named_as_the_user_knows_it(world: World) -> None:
+    """The operator's own variables come first in the child."""
+    env = [{"name": "LR", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    template = {"spec": {"containers": [{"name": "trainer", "image": "x", "env": env}]}}
+    job = world.persist(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})
+    refused: list[str] = []
+
+    def store(resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False) -> Body:
+        names = [variable["name"] for variable in body["spec"]["template"]["spec"]["containers"][0]["env"]]
+        refused.append(f"spec.template.spec.containers[0].env[{names.index('LR')}].valueFrom: may not be specified")
+        raise Invalid(refused[-1])
+
+    world.cluster.create = store  # type: ignore[method-assign]
+    world.run(job)
+    assert "env[0]" not in refused[-1], "the child has others before it"
+    refusal = world.executor.refusal(job)
+    assert refusal is not None
+    assert refusal.message == "spec.template.spec.containers[0].env[LR].valueFrom: may not be specified"
+
+
 def test_a_child_that_is_too_large_is_reported(world: World) -> None:
     """The API server reports an error of its own retry. A dry run succeeds, because it stores nothing."""
     create = world.cluster.create
