@@ -347,9 +347,10 @@ def test_columns_of_what_the_job_does_are_of_now() -> None:
 
 
 def test_who_is_stopped_says_how_many_pods_still_hold_chips() -> None:
+    ending = RevisionState(1, exists=True, deleting=True, active=1, running=1)
     for job, why in (
         (running(made=spec(suspend=True)), "spec.suspend"),
-        (replace(running(), deleting=True), "being deleted"),
+        (changed(running(), deleting=True, revisions={1: ending}), "being deleted"),
     ):
         condition = condition_of(ConditionType.PLACED, job)
         assert (condition.status, condition.reason) == ("False", Reason.STOPPING)

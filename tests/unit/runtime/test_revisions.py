@@ -83,6 +83,16 @@ def test_a_node_that_does_not_set_up_volumes_or_network_is_an_obstacle(
         assert "volumes and network" in state.blocked
 
 
+def test_a_pod_that_its_node_did_not_take_says_why() -> None:
+    """It has no container that ended."""
+    refused = {"reason": "UnexpectedAdmissionError", "message": "Allocate failed: no healthy devices"}
+    state = seen(pod(uid="pod-2", phase="Failed", ready=False, status=refused), pod(phase="Pending", ready=False))
+    assert state.pod_fault == "UnexpectedAdmissionError: Allocate failed: no healthy devices"
+    assert state.crash is None and state.failure is None
+    assert seen(pod(uid="pod-2", owner="somebody", phase="Failed", ready=False, status=refused)).pod_fault is None
+    assert seen(pod(uid="pod-2", phase="Failed", ready=False)).pod_fault is None
+
+
 def test_which_pod_was_to_be_gone_first() -> None:
     later = pod(uid="pod-2", metadata={"name": "late", "deletionTimestamp": "2027-01-15T08:10:00Z"})
     first = pod(uid="pod-3", metadata={"name": "first", "deletionTimestamp": SINCE})

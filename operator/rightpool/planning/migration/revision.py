@@ -99,6 +99,9 @@ class RevisionState:
     failure: str | None = None
     """Why it failed."""
 
+    pod_fault: str | None = None
+    """Why the last one of its pods failed that Kubernetes ended or its node did not take."""
+
     crash: Crash | None = None
     """How its program failed last; None where it has not, and where the child has ended."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import floor, inf
 from typing import Final
 
@@ -21,12 +22,15 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 from rightpool.reporting.wording import chips, dollars, how_many, instant, span
 from rightpool.workloads.kinds.registry import kind_name
+from rightpool.workloads.names import child_name
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
 CRASH_SECONDS: Final = 900.0
 # A start that takes longer, and says nothing, will not end by itself. Large images and checkpoints take less.
 SILENT_SECONDS: Final = 3600.0
+# Kubernetes makes the pods of a Job within a second or so; where it tries again, after ten and twenty.
+ABSENT_SECONDS: Final = 30.0
 
 _SILENT: Final = (
     "the reason is not known. Check `kubectl describe` of its {kind} and pods, whether a readinessProbe fails, and "
@@ -93,12 +97,13 @@ def placed(job: Job, context: Context) -> Statement:
         return Statement("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
     began = _began(job.state.revision, state)
+    why = "; ".join(_hindrances(job, state, absent=context.now - began > ABSENT_SECONDS))
     if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
         silent = _SILENT.format(kind=kind_name(job.spec.workload))
         return Statement(
-            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {silent}"
+            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {why or silent}"
         )
-    return Statement("False", Reason.STARTING, f"{place}: {running}")
+    return Statement("False", Reason.STARTING, f"{place}: {running}{f'; {why}' if why else ''}")
 
 
 def placed_until(job: Job, now: float) -> float:
@@ -107,12 +112,32 @@ def placed_until(job: Job, now: float) -> float:
     moments = [] if first is None else [first.since + UNENDED_SECONDS]
     if revision is not None and state is not None:
         moments += [] if state.crash is None else [state.crash.at + CRASH_SECONDS]
-        moments += [] if revision.since is not None else [_began(revision, state) + SILENT_SECONDS]
+        began = _began(revision, state)
+        moments += [began + ABSENT_SECONDS]
+        moments += [] if revision.since is not None else [began + SILENT_SECONDS]
     return min((moment for moment in moments if moment >= now), default=inf)
 
 
 def _began(revision: Revision, state: RevisionState) -> float:
     return state.started_at or revision.created_at
+
+
+def _hindrances(job: Job, state: RevisionState, *, absent: bool) -> Iterator[str]:
+    """What Kubernetes says of pods that have ended, and where it says why there are none: in Events alone.
+
+    absent: whether pods that are not there should be.
+    """
+    assert job.state.revision is not None
+    if state.pod_fault is not None:
+        yield f"a pod has failed: {state.pod_fault}"
+    missing = job.state.revision.placement.replicas - state.active - state.completed
+    if absent and missing > 0 and state.exists and not (state.suspended or state.deleting):
+        kind = kind_name(job.spec.workload).lower()
+        yield (
+            f"{how_many(missing, 'pod')} {'does' if missing == 1 else 'do'} not exist. If that stays, "
+            f"`kubectl describe {kind} {child_name(job.key.name, state.revision)}` says why: often a ResourceQuota, a "
+            "LimitRange, Pod Security, or a ServiceAccount, PriorityClass or RuntimeClass that does not exist"
+        )
 
 
 def _all_run(job: Job) -> bool:
@@ -130,6 +155,17 @@ def _stopped(job: Job, context: Context) -> Statement:
     if pause is not None and not pause.stopping and not job.deleting:
         timeout = span(job.spec.checkpoint.timeout.total_seconds())
         return Statement("False", Reason.STOPPING, f"{why}; the program was asked to save, and has {timeout} for it")
+    staying = (
+        each for each in job.observed.revisions.values() if each.exists and not (each.deleting or each.suspended)
+    )
+    kept = sum(state.active for state in staying)
+    if job.deleting and kept:
+        stay = "1 pod runs on and holds its" if kept == 1 else f"{kept} pods run on and hold their"
+        return Statement(
+            "False",
+            Reason.STOPPING,
+            f"{why}, and {stay} chips until then: metadata.finalizers of the ProfiledJob name who holds that up",
+        )
     ending = sum(revision.active for revision in job.observed.revisions.values())
     if ending:
         still = (

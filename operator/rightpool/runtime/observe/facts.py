@@ -93,6 +93,9 @@ class PodFacts:
     failure: str | None
     """How its container ended, or why else it failed."""
 
+    fault: str | None = None
+    """Why it failed, where no container is to blame: its node did not take it, or Kubernetes ended it."""
+
     succeeded: bool = False
     """Whether all its containers have ended well."""
 
@@ -225,6 +228,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         blocked=blocked,
         unschedulable_since=None if done or spec.get("nodeName") else _unschedulable_since(status),
         failure=_failure(status) if phase == "Failed" else None,
+        fault=_fault(status) if phase == "Failed" else None,
         succeeded=phase == "Succeeded",
         bound_at=None if done else _bound_at(status),
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
@@ -400,6 +404,10 @@ def _failure(status: Mapping[str, Any]) -> str | None:
     if ended is not None:
         output = f": {ended.output}" if ended.output else ""
         return f"container {ended.container} exited with {ended.exit_code} ({ended.reason}){output}"
+    return _fault(status)
+
+
+def _fault(status: Mapping[str, Any]) -> str | None:
     reason = status.get("reason")
     return None if reason is None else f"{reason}: {status.get('message', '')}".strip(": ")
 

@@ -92,6 +92,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         unschedulable_since=min((since for since in unscheduled if since is not None), default=None),
         nodes=nodes,
         failure=_cut(failure),
+        pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.uid), None)),
         earlier=earlier,
         foreign_pod=foreign,
         ending=ending,

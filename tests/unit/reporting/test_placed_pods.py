@@ -1,0 +1,67 @@
+"""Placed: pods that Kubernetes does not make, does not take, or does not end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.conditions import ConditionType, Reason
+from rightpool.planning.migration.revision import RevisionState
+from rightpool.reporting.conditions.placed import ABSENT_SECONDS, SILENT_SECONDS, placed_until
+from tests.unit.planning.jobs import NOW, changed, running
+from tests.unit.reporting.test_conditions import condition_of
+
+
+def test_pods_that_kubernetes_does_not_make_are_told_with_where_it_says_why() -> None:
+    """A quota, Pod Security, or a ServiceAccount that does not exist: the Job's Events alone say so."""
+    job = running()
+    young = RevisionState(1, exists=True, started_at=NOW - ABSENT_SECONDS + 1.0)
+    text = condition_of(ConditionType.PLACED, changed(job, revisions={1: young})).message
+    assert text.endswith("0 of 1 pods run")
+    assert placed_until(changed(job, revisions={1: young}), NOW) == NOW + 1.0
+
+    old = replace(young, started_at=NOW - ABSENT_SECONDS - 1.0)
+    condition = condition_of(ConditionType.PLACED, changed(job, revisions={1: old}))
+    assert (condition.status, condition.reason) == ("False", "Starting")
+    assert "0 of 1 pods run; 1 pod does not exist. If that stays, `kubectl describe job job-r1`" in condition.message
+    for word in ("ResourceQuota", "LimitRange", "Pod Security", "ServiceAccount", "PriorityClass", "RuntimeClass"):
+        assert word in condition.message
+
+    for other in (replace(old, active=1), replace(old, suspended=True), replace(old, deleting=True)):
+        text = condition_of(ConditionType.PLACED, changed(job, revisions={1: other})).message
+        assert "does not exist" not in text
+
+
+def test_a_pod_that_its_node_did_not_take_is_told() -> None:
+    fault = "UnexpectedAdmissionError: Allocate failed: no healthy devices"
+    state = RevisionState(1, exists=True, active=1, pod_fault=fault, started_at=NOW - 2 * ABSENT_SECONDS)
+    condition = condition_of(ConditionType.PLACED, changed(running(), revisions={1: state}))
+    assert condition.reason == "Starting"
+    assert condition.message.endswith(f"0 of 1 pods run; a pod has failed: {fault}")
+
+    unmade = changed(running(), revisions={1: replace(state, active=0)})
+    assert f"a pod has failed: {fault}; 1 pod does not exist" in condition_of(ConditionType.PLACED, unmade).message
+
+
+def test_after_an_hour_pods_that_do_not_exist_are_no_unknown_reason() -> None:
+    job = running()
+    ref = replace(job.state.revision, since=None, created_at=NOW - 2 * SILENT_SECONDS)
+    absent = RevisionState(1, exists=True, started_at=NOW - 2 * SILENT_SECONDS)
+    never_ran = changed(job, revision=ref, revisions={1: absent})
+    condition = condition_of(ConditionType.PLACED, never_ran)
+    assert condition.reason == "StartDeadlineExceeded"
+    assert "`kubectl describe job job-r1`" in condition.message and "is not known" not in condition.message
+    there = changed(job, revision=ref, revisions={1: replace(absent, active=1)})
+    assert "is not known" in condition_of(ConditionType.PLACED, there).message
+
+
+def test_a_deletion_that_a_finalizer_holds_up_does_not_say_that_pods_end() -> None:
+    """Kubernetes ends the child once the ProfiledJob is gone, or is deleted in the foreground."""
+    held = changed(running(), deleting=True)
+    condition = condition_of(ConditionType.PLACED, held)
+    assert (condition.status, condition.reason) == ("False", Reason.STOPPING)
+    assert "1 pod runs on and holds its chips" in condition.message and "metadata.finalizers" in condition.message
+    assert "still ending" not in condition.message
+
+    suspended = RevisionState(1, exists=True, suspended=True, active=1)
+    ends = changed(running(), deleting=True, revisions={1: suspended})
+    assert "1 pod is still ending" in condition_of(ConditionType.PLACED, ends).message
