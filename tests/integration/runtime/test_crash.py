@@ -18,6 +18,7 @@ pytestmark = pytest.mark.cluster
 TRACE = (
     "Traceback (most recent call last):\n  File \"train.py\", line 1\nModuleNotFoundError: No module named 'torch'\n"
 )
+CONTAINER = {"name": "trainer", "image": "example.com/trainer:1"}
 
 
 def events(fleet: Fleet, name: str) -> list[Body]:
@@ -118,6 +119,21 @@ def test_a_typo_in_the_template_is_refused_by_name(
     )  # type: ignore[assignment]
     assert f'{field}"' in refused["message"]
     assert not fleet.pods("typo")
+
+
+def test_a_refused_variable_is_named_and_pods_that_are_not_made_are_told(start: Start, fleet: Fleet) -> None:
+    leads(start, fleet)
+    both = {"name": "LR", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    fleet.create("absent", template={"spec": {"serviceAccountName": "nobody", "containers": [CONTAINER]}})
+    fleet.create("both", template={"spec": {"containers": [{**CONTAINER, "env": [both]}]}})
+
+    def says(name: str, reason: str, words: str) -> bool:
+        placed = fleet.condition(name, "Placed")
+        return placed.get("reason") == reason and words in placed["message"]
+
+    eventually(lambda: says("both", "InvalidTemplate", "containers[0].env[LR].valueFrom"), "the variable by its name")
+    eventually(lambda: says("absent", "Starting", "`kubectl describe job absent-r1`"), "where Kubernetes says why")
+    assert not fleet.pods("absent")
 
 
 def test_a_typo_is_told_while_no_pool_can_take_the_job(start: Start, fleet: Fleet) -> None:
