@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rightpool.api.conditions import ConditionType, Reason
 from rightpool.planning.migration.revision import RevisionState
-from rightpool.reporting.conditions.placed import ABSENT_SECONDS, SILENT_SECONDS, placed_until
+from rightpool.reporting.conditions.placed import LATE_SECONDS, SILENT_SECONDS, placed_until
 from tests.unit.planning.jobs import NOW, changed, running
 from tests.unit.reporting.test_conditions import condition_of
 
@@ -14,12 +14,12 @@ from tests.unit.reporting.test_conditions import condition_of
 def test_pods_that_kubernetes_does_not_make_are_told_with_where_it_says_why() -> None:
     """A quota, Pod Security, or a ServiceAccount that does not exist: the Job's Events alone say so."""
     job = running()
-    young = RevisionState(1, exists=True, started_at=NOW - ABSENT_SECONDS + 1.0)
+    young = RevisionState(1, exists=True, started_at=NOW - LATE_SECONDS + 1.0)
     text = condition_of(ConditionType.PLACED, changed(job, revisions={1: young})).message
     assert text.endswith("0 of 1 pods run")
     assert placed_until(changed(job, revisions={1: young}), NOW) == NOW + 1.0
 
-    old = replace(young, started_at=NOW - ABSENT_SECONDS - 1.0)
+    old = replace(young, started_at=NOW - LATE_SECONDS - 1.0)
     condition = condition_of(ConditionType.PLACED, changed(job, revisions={1: old}))
     assert (condition.status, condition.reason) == ("False", "Starting")
     assert "0 of 1 pods run; 1 pod does not exist. If that stays, `kubectl describe job job-r1`" in condition.message
@@ -33,7 +33,7 @@ def test_pods_that_kubernetes_does_not_make_are_told_with_where_it_says_why() ->
 
 def test_a_pod_that_its_node_did_not_take_is_told() -> None:
     fault = "UnexpectedAdmissionError: Allocate failed: no healthy devices"
-    state = RevisionState(1, exists=True, active=1, pod_fault=fault, started_at=NOW - 2 * ABSENT_SECONDS)
+    state = RevisionState(1, exists=True, active=1, pod_fault=fault, started_at=NOW - 2 * LATE_SECONDS)
     condition = condition_of(ConditionType.PLACED, changed(running(), revisions={1: state}))
     assert condition.reason == "Starting"
     assert condition.message.endswith(f"0 of 1 pods run; a pod has failed: {fault}")
@@ -52,6 +52,16 @@ def test_after_an_hour_pods_that_do_not_exist_are_no_unknown_reason() -> None:
     assert "`kubectl describe job job-r1`" in condition.message and "is not known" not in condition.message
     there = changed(job, revision=ref, revisions={1: replace(absent, active=1)})
     assert "is not known" in condition_of(ConditionType.PLACED, there).message
+
+
+def test_containers_that_do_not_become_ready_are_told_after_a_while() -> None:
+    words = "containers with unready status: [trainer]"
+    young = RevisionState(1, exists=True, active=1, unready=words, started_at=NOW - LATE_SECONDS + 1.0)
+    text = condition_of(ConditionType.PLACED, changed(running(), revisions={1: young})).message
+    assert text.endswith("0 of 1 pods run")
+    old = changed(running(), revisions={1: replace(young, started_at=NOW - LATE_SECONDS - 1.0)})
+    look = "`kubectl describe pod -l rightpool.dev/profiledjob=job`"
+    assert condition_of(ConditionType.PLACED, old).message.endswith(f"0 of 1 pods run; {words}; see {look}")
 
 
 def test_a_deletion_that_a_finalizer_holds_up_does_not_say_that_pods_end() -> None:

@@ -93,6 +93,19 @@ def test_a_pod_that_its_node_did_not_take_says_why() -> None:
     assert seen(pod(uid="pod-2", phase="Failed", ready=False)).pod_fault is None
 
 
+def test_containers_that_are_not_ready_are_named() -> None:
+    initial = {"type": "Initialized", "status": "False", "message": "containers with incomplete status: [fetch]"}
+    waiting_for = {"type": "ContainersReady", "status": "False", "message": "containers with unready status: [trainer]"}
+
+    def of(*conditions: Body) -> RevisionState:
+        return seen(pod(ready=False, status={"conditions": list(conditions)}))
+
+    assert of(waiting_for, initial).unready == "containers with incomplete status: [fetch]"
+    assert of(waiting_for, {**initial, "status": "True"}).unready == "containers with unready status: [trainer]"
+    assert of({**waiting_for, "message": ""}).unready is None
+    assert seen(pod()).unready is None
+
+
 def test_which_pod_was_to_be_gone_first() -> None:
     later = pod(uid="pod-2", metadata={"name": "late", "deletionTimestamp": "2027-01-15T08:10:00Z"})
     first = pod(uid="pod-3", metadata={"name": "first", "deletionTimestamp": SINCE})

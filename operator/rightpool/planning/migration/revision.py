@@ -102,6 +102,9 @@ class RevisionState:
     pod_fault: str | None = None
     """Why the last one of its pods failed that Kubernetes ended or its node did not take."""
 
+    unready: str | None = None
+    """What Kubernetes says of containers of its pods that are not ready, such as whose readinessProbe fails."""
+
     crash: Crash | None = None
     """How its program failed last; None where it has not, and where the child has ended."""
 

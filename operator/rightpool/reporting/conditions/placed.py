@@ -10,6 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
+from rightpool.contract import LABEL_JOB
 from rightpool.planning.contradiction import contradiction
 from rightpool.planning.evaluate.readiness import COMPLETED
 from rightpool.planning.foreign_pod import foreign_pod
@@ -30,7 +31,7 @@ CRASH_SECONDS: Final = 900.0
 # A start that takes longer, and says nothing, will not end by itself. Large images and checkpoints take less.
 SILENT_SECONDS: Final = 3600.0
 # Kubernetes makes the pods of a Job within a second or so; where it tries again, after ten and twenty.
-ABSENT_SECONDS: Final = 30.0
+LATE_SECONDS: Final = 30.0
 
 _SILENT: Final = (
     "the reason is not known. Check `kubectl describe` of its {kind} and pods, whether a readinessProbe fails, and "
@@ -97,7 +98,7 @@ def placed(job: Job, context: Context) -> Statement:
         return Statement("False", reason, f"{place}: {state.blocked}")
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
     began = _began(job.state.revision, state)
-    why = "; ".join(_hindrances(job, state, absent=context.now - began > ABSENT_SECONDS))
+    why = "; ".join(_causes(job, state, late=context.now - began > LATE_SECONDS))
     if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
         silent = _SILENT.format(kind=kind_name(job.spec.workload))
         return Statement(
@@ -113,7 +114,7 @@ def placed_until(job: Job, now: float) -> float:
     if revision is not None and state is not None:
         moments += [] if state.crash is None else [state.crash.at + CRASH_SECONDS]
         began = _began(revision, state)
-        moments += [began + ABSENT_SECONDS]
+        moments += [began + LATE_SECONDS]
         moments += [] if revision.since is not None else [began + SILENT_SECONDS]
     return min((moment for moment in moments if moment >= now), default=inf)
 
@@ -122,16 +123,19 @@ def _began(revision: Revision, state: RevisionState) -> float:
     return state.started_at or revision.created_at
 
 
-def _hindrances(job: Job, state: RevisionState, *, absent: bool) -> Iterator[str]:
-    """What Kubernetes says of pods that have ended, and where it says why there are none: in Events alone.
+def _causes(job: Job, state: RevisionState, *, late: bool) -> Iterator[str]:
+    """What Kubernetes says of pods that have ended or do not become ready, and where it says why there are none: in
+    Events alone.
 
-    absent: whether pods that are not there should be.
+    late: whether pods should be there, and most of them ready.
     """
     assert job.state.revision is not None
     if state.pod_fault is not None:
         yield f"a pod has failed: {state.pod_fault}"
     missing = job.state.revision.placement.replicas - state.active - state.completed
-    if absent and missing > 0 and state.exists and not (state.suspended or state.deleting):
+    if late and state.unready is not None:
+        yield f"{state.unready}; see `kubectl describe pod -l {LABEL_JOB}={job.key.name}`"
+    if late and missing > 0 and state.exists and not (state.suspended or state.deleting):
         kind = kind_name(job.spec.workload).lower()
         yield (
             f"{how_many(missing, 'pod')} {'does' if missing == 1 else 'do'} not exist. If that stays, "
@@ -164,7 +168,7 @@ def _stopped(job: Job, context: Context) -> Statement:
         return Statement(
             "False",
             Reason.STOPPING,
-            f"{why}, and {stay} chips until then: metadata.finalizers of the ProfiledJob name who holds that up",
+            f"{why}, and {stay} chips until then: metadata.finalizers of the ProfiledJob name what holds that up",
         )
     ending = sum(revision.active for revision in job.observed.revisions.values())
     if ending:

@@ -96,6 +96,9 @@ class PodFacts:
     fault: str | None = None
     """Why it failed, where no container is to blame: its node did not take it, or Kubernetes ended it."""
 
+    unready: str | None = None
+    """Kubernetes' words about containers that are not ready."""
+
     succeeded: bool = False
     """Whether all its containers have ended well."""
 
@@ -229,6 +232,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         unschedulable_since=None if done or spec.get("nodeName") else _unschedulable_since(status),
         failure=_failure(status) if phase == "Failed" else None,
         fault=_fault(status) if phase == "Failed" else None,
+        unready=None if done else _unready(status),
         succeeded=phase == "Succeeded",
         bound_at=None if done else _bound_at(status),
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
@@ -321,6 +325,16 @@ def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         for toleration in spec.get("tolerations") or ()
         if (toleration.get("effect") or "NoExecute") == "NoExecute" and toleration.get("tolerationSeconds") is None
     )
+
+
+def _unready(status: Mapping[str, Any]) -> str | None:
+    """Init containers that have not ended come first: no other container runs before."""
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    for kind in ("Initialized", "ContainersReady"):
+        condition = conditions.get(kind) or {}
+        if condition.get("status") == "False" and condition.get("message"):
+            return str(condition["message"])
+    return None
 
 
 def _bound_at(status: Mapping[str, Any]) -> float | None:

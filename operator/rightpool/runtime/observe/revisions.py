@@ -93,6 +93,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         nodes=nodes,
         failure=_cut(failure),
         pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.uid), None)),
+        unready=_cut(next((pod.unready for pod in own if pod.unready and not pod.deleting), None)),
         earlier=earlier,
         foreign_pod=foreign,
         ending=ending,
