@@ -158,7 +158,7 @@ class Lane:
         folder.chmod(0o777)
         document = self._machine.job(case, folder)
         kubectl.apply([document])
-        watcher = Watcher(kubectl, NAMESPACE, case.name, self._progress.say)
+        watcher = Watcher(self._stage.kubeconfig, NAMESPACE, case.name, self._progress.say)
         job = watcher.until("it runs", lambda j: j.condition("Placed").get("status") == "True", PLACED_SECONDS)
         if case.deadline:
             job = watcher.until("it is measured", lambda j: rate_of(j) > 0, MOVE_SECONDS)
