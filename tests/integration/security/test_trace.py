@@ -185,6 +185,7 @@ def _job(release: Release, name: str, program: str, replicas: int) -> dict[str, 
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-c", program],
         "env": [{"name": "PYTHONPATH", "value": str(_PACKAGES)}],
+        "resources": {"limits": {"cpu": "500m"}},  # one of the pair computes all the time
         "volumeMounts": [{"name": "packages", "mountPath": str(_PACKAGES), "readOnly": True}],
     }
     volume = {"name": "packages", "hostPath": {"path": str(_PACKAGES)}}
