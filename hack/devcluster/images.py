@@ -120,7 +120,8 @@ def ensure_pause(cluster: Cluster) -> bool:
 def base_rootfs(progress: Progress | None = None) -> oci.Layer:
     """Debian with Python and certificates, stripped, as the lowest layer of an image. Cached per user."""
     folder = cache_home() / "images"
-    key = hashlib.sha256(repr((SUITE, PACKAGES, _STRIPPED, _STRIPPED_PROGRAMS, _STRIPPED_LIBRARIES)).encode())
+    made_of = (SUITE, PACKAGES, _STRIPPED, _STRIPPED_PROGRAMS, _STRIPPED_LIBRARIES, "byte code of sources at time 0")
+    key = hashlib.sha256(repr(made_of).encode())
     stem = f"base-{SUITE}-{key.hexdigest()[:12]}"
     blob, diff_id = folder / f"{stem}.tar.gz", folder / f"{stem}.diff-id"
     if not diff_id.exists():

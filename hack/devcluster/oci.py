@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
+from devcluster import bytecode
 from devcluster.spec import DevclusterError
 
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
@@ -74,7 +75,7 @@ def layer_from_tar(source: Path | IO[bytes], keep: Callable[[tarfile.TarInfo], b
 def layer_from_files(files: Mapping[str, bytes | Path], *, executable: Iterable[str] = ()) -> Layer:
     """A layer from contents, or from files and folders on disk, by path in the image.
 
-    Files from disk keep their permission to execute, and all belong to root. Python's byte code is left out, because it
+    Files from disk keep their permission to execute, and all belong to root. Python's byte code is left out where it
     contains the time of its source.
     """
     runnable = set(executable)
@@ -84,7 +85,7 @@ def layer_from_files(files: Mapping[str, bytes | Path], *, executable: Iterable[
             _add(entries, _regular(target, len(source), target in runnable), io.BytesIO(source))
         elif source.is_dir():
             for path in sorted(source.rglob("*")):
-                if "__pycache__" not in path.parts:
+                if "__pycache__" not in path.parts or (path.is_file() and bytecode.lasting(path)):
                     _add_path(entries, f"{target}/{path.relative_to(source).as_posix()}", path)
         else:
             _add_path(entries, target, source, force_executable=target in runnable)
@@ -134,12 +135,17 @@ def _regular(target: str, size: int, executable: bool) -> tarfile.TarInfo:
 
 
 def _layer(entries: Iterable[tuple[tarfile.TarInfo, IO[bytes] | None]]) -> Layer:
-    """Write entries sorted by name; hard links last, because their targets must come first."""
+    """Write entries sorted by name; hard links last, because their targets must come first.
+
+    Byte code is valid for sources of that time, and is made so.
+    """
     raw = io.BytesIO()
     ordered = sorted(entries, key=lambda pair: (pair[0].islnk(), pair[0].name))
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for entry, content in ordered:
             entry.mtime, entry.uname, entry.gname, entry.pax_headers = 0, "", "", {}
+            if content is not None and entry.name.endswith(".pyc"):
+                content = io.BytesIO(bytecode.timeless(content.read()))
             archive.addfile(entry, content)
     data = raw.getvalue()
     return Layer(_gzip(data), _sha256(data))

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from devcluster import images, locks, oci, sbom
+from devcluster import bytecode, images, locks, oci, sbom
 from devcluster.progress import Progress
 from devcluster.spec import DevclusterError, cache_home
 
@@ -72,18 +72,23 @@ def _python_files(folder: Path, target: str) -> dict[str, bytes | Path]:
     return {f"{target}/{p.relative_to(folder).as_posix()}": p for p in files}
 
 
+def _compiled(files: dict[str, bytes | Path]) -> dict[str, bytes | Path]:
+    """The files, and the byte code of those that are modules."""
+    sources = {name.lstrip("/"): source for name, source in files.items() if isinstance(source, Path)}
+    return files | {f"/{name}": code for name, code in bytecode.of(sources, "/").items()}
+
+
 def _operator_files() -> dict[str, bytes | Path]:
-    return _python_files(ROOT / "operator" / "rightpool", "/app/rightpool")
+    return _compiled(_python_files(ROOT / "operator" / "rightpool", "/app/rightpool"))
 
 
 def _profiler_files() -> dict[str, bytes | Path]:
     files = _python_files(ROOT / "profiler_sidecar" / "rightpool_profiler", "/app/rightpool_profiler")
-    files |= _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
     contract = ROOT / "operator" / "rightpool"
     files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
     # The agent runs in the user's Python without the sidecar's packages, so NVML's single file is installed beside it.
     files["/app/pynvml.py"] = _packages(PROFILER_LOCK) / "pynvml.py"
-    return files
+    return _compiled(files) | _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
 
 
 def _training_files() -> dict[str, bytes | Path]:
@@ -143,8 +148,9 @@ RECIPES: Final = (
 
 
 def _packages(lock: Path) -> Path:
-    """The packages of a lock, installed for the image's Python, cached by the lock's content."""
-    key = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    """The packages of a lock, installed and compiled for the image's Python, cached by the lock's content."""
+    compiled = f"{sys.implementation.cache_tag} without {bytecode.UNCOMPILED}"
+    key = hashlib.sha256(lock.read_bytes() + compiled.encode()).hexdigest()[:16]
     target = cache_home() / "images" / f"packages-{key}"
     with locks.held(target.with_name(f".{target.name}.lock")):
         if not target.is_dir():
@@ -175,6 +181,7 @@ def _install(lock: Path, target: Path) -> None:
         elif path.is_file() and path.suffix in _UNUSED_SUFFIXES:
             path.unlink()
     (scratch / ".lock").unlink(missing_ok=True)
+    bytecode.add(scratch, PACKAGES_DIR)
     scratch.chmod(0o755)
     scratch.rename(target)
 
