@@ -20,7 +20,7 @@ from devcluster.progress import Progress
 from devcluster.spec import STORIES as STORIES_CLUSTER
 
 REAL = "research"
-QUARTER = {"default": {"cpu": "250m"}, "type": "Container"}
+SHARE = {"default": {"cpu": "150m"}, "type": "Container"}
 """Of a core, for each container of the real programs. They get it at any time, and what is measured does not swing with
 what else the machine does: without a limit, a verdict took a quarter of an hour beside the other tests."""
 
@@ -66,8 +66,8 @@ def story_results(stage: Stage) -> StoryResults:
             {
                 "apiVersion": "v1",
                 "kind": "LimitRange",
-                "metadata": {"name": "quarter", "namespace": REAL},
-                "spec": {"limits": [QUARTER]},
+                "metadata": {"name": "share", "namespace": REAL},
+                "spec": {"limits": [SHARE]},
             },
         ]
     )
