@@ -161,15 +161,16 @@ def test_a_fleet_is_evaluated_as_each_of_its_jobs_by_itself(whole: Fleet) -> Non
 
 
 def test_an_evaluation_of_which_little_is_kept_is_given_up() -> None:
-    """It is in memory as a whole while one job is kept from it."""
+    """It is in memory as a whole while one job is kept from it: two fleets of eight jobs at most are held."""
     jobs = [running(name=f"job-{number}") for number in range(8)]
     first = plan(fleet(jobs))
-    few = [*jobs[:4], *(shaken(job, 0.1) for job in jobs[4:])]
+    few = [jobs[0], *(shaken(job, 0.1) for job in jobs[1:])]
     second = plan(fleet(few, now=NOW + 10), first)
-    assert second.reused == 4
-    fewer = [*jobs[:3], shaken(jobs[3], 0.1), *few[4:]]
+    assert second.reused == 1, "of eight jobs, and seven anew"
+    fewer = [few[0], *(shaken(job, 0.1) for job in few[1:7]), few[7]]
     third = plan(fleet(fewer, now=NOW + 20), second)
-    assert third.reused == 4, "three of eight would have held all eight"
+    assert third.reused == 1, "one of eight and one of seven, with six anew, would have held 21"
+    assert third.evaluated[few[7].key] is second.evaluated[few[7].key]
     assert third.assessments == plan(fleet(fewer, now=NOW + 20)).assessments
 
 

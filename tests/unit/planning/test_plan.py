@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -278,6 +278,31 @@ def test_no_evaluation_gets_old() -> None:
     until = NOW + 1.5 * LONGEST_SECONDS
     assert plan(fleet([measured(1000.0)], now=NOW + 0.4 * LONGEST_SECONDS), first).reused == 1
     assert plan(fleet([measured(1000.0)], now=until), first).reused == 0
+
+
+def test_evaluations_end_one_by_one() -> None:
+    """Those of a start end at different times; when half have ended, the other half is still good."""
+    jobs = [running(name=f"job-{number}", uid=f"uid-{number}") for number in range(20)]
+    first = plan(fleet(jobs))
+    ends = sorted(evaluated.until for evaluated in first.evaluated.values())
+    made, reused = first, []
+    for end in ends[8:16]:
+        made = plan(fleet(jobs, now=end), made)
+        reused.append(sum(each is first.evaluated[key] for key, each in made.evaluated.items()))
+    assert reused == list(range(11, 3, -1))
+
+
+@given(changing=st.lists(st.sets(st.integers(1, 5)), min_size=1, max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_no_more_than_two_fleets_are_in_memory(changing: list[set[int]]) -> None:
+    """An evaluation is held whole for one of its jobs, and the first job here never changes."""
+    jobs = [running(name=f"job-{number}", uid=f"uid-{number}") for number in range(6)]
+    made = plan(fleet(jobs))
+    for cycle, numbers in enumerate(changing, start=1):
+        jobs = [shaken(job, 0.1) if number in numbers else job for number, job in enumerate(jobs)]
+        made = plan(fleet(jobs, now=NOW + cycle), made)
+        held = {each.evaluation.batch for each in made.evaluated.values()}
+        assert sum(batch.size for batch in held) <= 12
 
 
 def test_machines_and_policies_matter() -> None:

@@ -15,20 +15,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocation, Allocator
 from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.evaluate.evaluation import Evaluated
+from rightpool.planning.evaluate.evaluation import Evaluated, EvaluationBatch
 from rightpool.planning.fleet import Fleet
 from rightpool.planning.job import Job, JobKey
 from rightpool.planning.likeness import unchanged
 from rightpool.prediction.predictor import Predictor
 
-# An evaluation is held whole while one job is kept from it. Once fewer than this share of its jobs are, these are
-# evaluated anew, so that a fleet is never in memory more than about twice.
-LEAST_KEPT = 0.5
+# An evaluation is held whole while one job is kept from it. So many fleets of jobs are held at most: beyond that, the
+# evaluations with the smallest share of their jobs left are made anew.
+MOST_HELD: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,22 @@ def _kept(fleet: Fleet, old: Plan) -> dict[JobKey, Evaluated]:
             and (job is old.jobs.get(key) or unchanged(before.job, job))
         ):
             kept[key] = before
-    held = Counter(id(before.evaluation.batch) for before in kept.values())
-    return {
-        key: before
-        for key, before in kept.items()
-        if held[id(before.evaluation.batch)] >= LEAST_KEPT * before.evaluation.batch.size
-    }
+    left = Counter(before.evaluation.batch for before in kept.values())
+    dropped = _dropped(left, len(fleet.jobs))
+    return {key: before for key, before in kept.items() if before.evaluation.batch not in dropped} if dropped else kept
+
+
+def _dropped(left: Mapping[EvaluationBatch, int], jobs: int) -> set[EvaluationBatch]:
+    """The batches to make anew, so that those held in a fleet of so many jobs are not too many. left: jobs kept from
+    each."""
+    held = sum(batch.size for batch in left) + jobs - sum(left.values())
+    dropped: set[EvaluationBatch] = set()
+    for batch in sorted(left, key=lambda batch: left[batch] / batch.size):
+        if held <= MOST_HELD * jobs:
+            break
+        dropped.add(batch)
+        held -= batch.size - left[batch]
+    return dropped
 
 
 def _context(fleet: Fleet, predictor: Predictor) -> tuple[object, ...]:

@@ -48,7 +48,7 @@ NOTHING = UnmeasuredOptions(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationBatch:
-    """Evaluations that were made for one plan. They are renewed together."""
+    """Evaluations that were made for one plan."""
 
     size: int
     """How many jobs they are of."""
