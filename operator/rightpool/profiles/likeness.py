@@ -7,8 +7,10 @@ computed, compared or written again. This is the only place where readings are c
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from rightpool.profiles.packed_readings import PackedReadings
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import PER_STEP, Field
 
@@ -36,21 +38,35 @@ def alike(one: Profile | None, other: Profile | None) -> bool:
         or one.traits != other.traits
     ):
         return False
-    fields = (one.readings.keys() | other.readings.keys()) - _COUNTERS
-    return all(_near(one.readings.get(field), other.readings.get(field)) for field in fields)
+    return _near(one.readings, other.readings)
 
 
-def _near(one: Reading | None, other: Reading | None) -> bool:
-    if one == other:
-        return True
-    if one is None or other is None:
-        return False
-    tolerance = max(SAME_READING * abs(other.value), SAME_RATIO if abs(other.value) <= 1.0 else 0.0)
-    return (
-        abs(one.value - other.value) <= tolerance
-        and abs(one.low - other.low) <= 2.0 * tolerance
-        and abs(one.high - other.high) <= 2.0 * tolerance
-    )
+def _near(one: Mapping[Field, Reading], other: Mapping[Field, Reading]) -> bool:
+    compared = 0
+    for field, value, low, high in _rows(other):
+        if field in _COUNTERS:
+            continue
+        reading = one.get(field)
+        if reading is None:
+            return False
+        now, least, most, _ = reading
+        size = abs(value)
+        tolerance = SAME_READING * size
+        if size <= 1.0 and tolerance < SAME_RATIO:
+            tolerance = SAME_RATIO
+        twice = 2.0 * tolerance
+        if not (
+            -tolerance <= now - value <= tolerance and -twice <= least - low <= twice and -twice <= most - high <= twice
+        ):
+            return False
+        compared += 1
+    return compared == sum(field not in _COUNTERS for field in one)
+
+
+def _rows(readings: Mapping[Field, Reading]) -> Iterable[tuple[Field, float, float, float]]:
+    if isinstance(readings, PackedReadings):
+        return readings.rows()
+    return ((field, one.value, one.low, one.high) for field, one in readings.items())
 
 
 def expected_range(profile: Profile) -> dict[Field, tuple[float, float]]:

@@ -53,6 +53,11 @@ class PackedReadings(Mapping[Field, Reading]):
         numbers, quality = self._numbers, _QUALITIES[self._derived >> place & 1]
         return Reading(numbers[place], numbers[place + 1], numbers[place + 2], quality)
 
+    def rows(self) -> Iterator[tuple[Field, float, float, float]]:
+        """Each field with its value, low and high: what is compared for every job needs no Reading."""
+        numbers = self._numbers.tolist()
+        return zip(self._places, numbers[::_NUMBERS], numbers[1::_NUMBERS], numbers[2::_NUMBERS], strict=True)
+
     def __contains__(self, field: object) -> bool:
         return field in self._places
 

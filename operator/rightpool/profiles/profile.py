@@ -14,7 +14,7 @@ from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.profiles.consistency import Inconsistency, inconsistencies
 from rightpool.profiles.sample import PER_STEP, Field, Quality, RevisionKey
-from rightpool.profiles.statistics import quantile, stationary_from
+from rightpool.profiles.statistics import stationary_from, tenths
 from rightpool.profiles.window import Window
 
 # Optimizer steps that are always warm-up: compilation, allocator growth, cuDNN's search for algorithms.
@@ -261,15 +261,14 @@ def _readings(samples: Window, start: int, expected_pods: int) -> dict[Field, Re
         if values[0] == values[-1]:  # many never change: sizes, limits, states, counters of faults
             readings[name] = Reading(newest, newest, newest, quality)
             continue
+        low, value, high = tenths(values)
         if name in _STATE:
             value = newest
         elif name in _PEAK:
             value = values[-1]
         elif name in _SUMS:
             value = min(max(sum(values) / len(values), values[0]), values[-1])  # a rounded sum may lie outside
-        else:
-            value = quantile(values, 0.5)
-        readings[name] = Reading(value, quantile(values, 0.1), quantile(values, 0.9), quality)
+        readings[name] = Reading(value, low, high, quality)
     readings.update(_per_step(readings))
     return readings
 

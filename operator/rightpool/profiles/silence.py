@@ -38,6 +38,8 @@ def doubt_of_pauses(rates: Sequence[float]) -> float:
     """Standard deviation of the log of a longer mean against that of these windows, by how often they pause: programs
     pause at intervals, so that their number is known to one. 0 where there was none, or nothing but."""
     silent = _silent(rates)
+    if True not in silent:
+        return 0.0
     pauses = sum(now and not before for before, now in pairwise([False, *silent]))
     works = len(silent) - sum(silent)
     return sum(silent) / works / pauses if pauses and works else 0.0

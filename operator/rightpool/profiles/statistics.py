@@ -34,6 +34,22 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return min(low + (high - low) * part, high)
 
 
+def tenths(ordered: Sequence[float]) -> tuple[float, float, float]:
+    """The quantiles 0.1, 0.5 and 0.9, as `quantile` has them, which takes twice as long for them one by one."""
+    (a, b, first), (c, d, second), (e, f, third) = _tenths(len(ordered))
+    low, middle, high = ordered[a], ordered[c], ordered[e]
+    return (
+        min(low + (ordered[b] - low) * first, ordered[b]),
+        min(middle + (ordered[d] - middle) * second, ordered[d]),
+        min(high + (ordered[f] - high) * third, ordered[f]),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _tenths(count: int) -> tuple[tuple[int, int, float], ...]:
+    return tuple(_between(count, share) for share in (0.1, 0.5, 0.9))
+
+
 @lru_cache(maxsize=1024)
 def _between(count: int, share: float) -> tuple[int, int, float]:
     """Indexes of the two of `count` ordered values around a quantile, and its relative distance from the first."""

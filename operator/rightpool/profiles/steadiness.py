@@ -254,4 +254,4 @@ def _added(span: SpanDifference | None, length: int, difference: float) -> SpanD
     if span is None:
         return SpanDifference(length, 1.0, difference**2)
     pairs = min(span.pairs + 1.0, REMEMBERED)
-    return replace(span, pairs=pairs, variance=span.variance + (difference**2 - span.variance) / pairs)
+    return SpanDifference(length, pairs, span.variance + (difference**2 - span.variance) / pairs)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.profiles.likeness import SAME_READING, alike, expected_range
+from rightpool.profiles.likeness import SAME_RATIO, SAME_READING, alike, expected_range
+from rightpool.profiles.packed_readings import PackedReadings
 from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profile
 from rightpool.profiles.sample import Field, Quality, Sample
 from tests.unit.profiles.windows import KEY, profile, window
@@ -41,6 +42,29 @@ BASE = profile(2, samples_per_second=1000.0, chip_busy=0.7, steps=100.0)
 def test_alike(other: Profile | None, same: bool) -> None:
     assert alike(BASE, other) is same
     assert alike(other, BASE) is same
+
+
+def near(one: Reading | None, other: Reading | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    tolerance = max(SAME_READING * abs(other.value), SAME_RATIO if abs(other.value) <= 1.0 else 0.0)
+    differences = [abs(one.value - other.value), abs(one.low - other.low) / 2, abs(one.high - other.high) / 2]
+    return max(differences) <= tolerance
+
+
+LEVELS = st.sampled_from([0.0, 0.4, 0.405, 0.42, 0.9, 1.0, 1.01, 1.02, 1.03, 50.0, 50.9, 51.1, 53.0])
+READINGS = st.builds(Reading, LEVELS, LEVELS, LEVELS, st.sampled_from(Quality))
+FIELDS = st.sampled_from([Field.CHIP_BUSY, Field.POWER, Field.STEPS, Field.CHECKPOINT_TIMESTAMP])
+
+
+@given(st.dictionaries(FIELDS, READINGS), st.dictionaries(FIELDS, READINGS), st.booleans())
+def test_profiles_are_alike_where_each_reading_is(
+    one: dict[Field, Reading], other: dict[Field, Reading], packed: bool
+) -> None:
+    """All but the counters, and each field of either."""
+    before = replace(BASE, readings=PackedReadings(other) if packed else other)
+    expected = all(near(one.get(field), other.get(field)) for field in (Field.CHIP_BUSY, Field.POWER))
+    assert alike(replace(BASE, readings=one), before) is expected
 
 
 def test_absent_profiles_are_alike() -> None:

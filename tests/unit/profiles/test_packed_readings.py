@@ -21,6 +21,7 @@ def test_they_are_the_mapping_that_they_were_made_of(readings: dict[Field, Readi
     packed = PackedReadings(readings)
     assert packed == readings
     assert list(packed.items()) == list(readings.items())
+    assert list(packed.rows()) == [(field, *reading[:3]) for field, reading in readings.items()]
     for field in Field:
         assert packed.get(field) == readings.get(field)
         assert packed.get(field, 1) == readings.get(field, 1)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.profiles.statistics import fell, median, quantile, stationary_from
+from rightpool.profiles.statistics import fell, median, quantile, stationary_from, tenths
 
 finite = st.floats(-1e12, 1e12)
 
@@ -19,6 +19,12 @@ finite = st.floats(-1e12, 1e12)
 @given(st.lists(finite, min_size=1, max_size=50), st.floats(0, 1))
 def test_quantiles_stay_inside(values: list[float], share: float) -> None:
     assert min(values) <= quantile(sorted(values), share) <= max(values)
+
+
+@given(st.lists(finite, min_size=1, max_size=50))
+def test_tenths_are_the_quantiles(values: list[float]) -> None:
+    ordered = sorted(values)
+    assert tenths(ordered) == tuple(quantile(ordered, share) for share in (0.1, 0.5, 0.9))
 
 
 @given(st.lists(finite, min_size=1, max_size=50))
