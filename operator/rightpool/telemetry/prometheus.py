@@ -70,10 +70,11 @@ class PrometheusReader:
                 if not answered:
                     # The first query stands for all: where it fails, the others would only wait as long each.
                     return TelemetryReading({}, tuple(cycle.failures), up=False)
-            found.append(collector.readings())
+            if readings := collector.readings():
+                found.append(readings)
         samples = {}
         for target in targets:
-            own = [reading for readings in found if (reading := readings.get(target.key)) is not None]
+            own = [reading for one in found if (reading := one.get(target.key)) is not None]
             sample = sample_of(own, self._horizon)
             if sample is not None:
                 samples[target.key] = sample

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rightpool.api.traits import ModelTraits
-from rightpool.profiles.sample import SMALLEST, Field, Sample, measurable
+from rightpool.profiles.sample import LARGEST, SMALLEST, Field, Sample, measurable
 from rightpool.telemetry.sources.source import SourceReading
 
 _RATIOS: Final = frozenset(
@@ -80,7 +80,9 @@ def sample_of(readings: Iterable[SourceReading], span: float = 0.0) -> Sample | 
 def _admissible(values: Mapping[Field, float]) -> Mapping[Field, float]:
     """The admissible ones; the very same mapping where these are all, as they mostly are."""
     for field, value in values.items():
-        if not SMALLEST <= value <= 1.0 and admissible(field, value) != value:
+        # Nearly all are; a call for each would be most of the time.
+        usual = SMALLEST <= value <= 1.0 or (1.0 < value <= LARGEST and field not in _RATIOS)
+        if not usual and admissible(field, value) != value:
             break
     else:
         return values
