@@ -77,6 +77,8 @@ class RevisionWindow:
     """Completes readings of a program that counts steps alone."""
     job: Job | None = None
     """Whose spec and state `count` knows."""
+    leaves: bool = False
+    """Whether its migration may begin now."""
     saved: float | None = None
     """Unix seconds of the newest save that a sample of the window tells of."""
     asked_at: float | None = None
@@ -135,12 +137,12 @@ class RevisionWindow:
             self.count.steps_suffice = job.spec.counts_samples is None
             self._resize(job)
             self.job, self.passes_at = job, self._passes_at(job)
+            migration = job.state.migration
+            self.leaves = migration is not None and migration.phase is Phase.PLANNED and not job.awaits_approval
         outdated = self._outdated(job, accelerator, now)
         if outdated:
             self._build(job, accelerator, now)
-        migration = job.state.migration
-        begins = migration is not None and migration.phase is Phase.PLANNED and not job.awaits_approval
-        last = self._last_rate(job, now) if begins else None
+        last = self._last_rate(job, now) if self.leaves else None
         known = self.shown.checkpoint_at, self.shown.track, self.shown.last_rate
         if not outdated and known == (self.saved, self.track, last):
             return self.shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from threading import Semaphore
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from benchmarks.fleet import snapshot
 from rightpool.planning import revision_window
-from rightpool.planning.job import Job
+from rightpool.planning.job import NOT_OBSERVED, Job
 from rightpool.planning.revision_window import KEPT_WINDOWS, REBUILD_SECONDS
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
@@ -171,3 +172,26 @@ def test_readings_older_than_the_window_are_dropped(watched: Watched) -> None:
     [feed] = watched.windows._feeds.values()
     assert profile.window < (len(feed.window.window) - 1) * INTERVAL <= KEPT_WINDOWS * profile.window
     assert profile.complete
+
+
+def test_what_a_job_says_anew_counts_at_once(watched: Watched) -> None:
+    """How often it is read, and which Revision it is."""
+    profiling = watched.job.spec.profiling.model_copy(update={"interval": timedelta(seconds=30.0)})
+    watched.job = changed(watched.job, spec=watched.job.spec.model_copy(update={"profiling": profiling}))
+    [feed] = watched.windows._feeds.values()
+    began, reads = watched.now, set()
+    for _ in range(6):
+        watched.read(1000.0)
+        reads.add(feed.requested_at)
+    assert reads == {began, began + 30.0, began + 60.0}
+    revision = watched.job.state.revision
+    assert revision is not None
+    moved = changed(watched.job, revision=replace(revision, revision=2))
+    assert watched.windows.of(moved, watched.accelerator, watched.now) == NOT_OBSERVED
+    watched.now += 30.0
+    watched.windows.refresh([moved], _pods, watched.now)
+    [feed] = watched.windows._feeds.values()
+    assert (feed.window.key.revision, feed.requested_at) == (2, watched.now)
+    assert watched.windows.of(watched.job, watched.accelerator, watched.now) == NOT_OBSERVED
+    watched.windows.refresh([], _pods, watched.now)
+    assert not watched.windows._feeds

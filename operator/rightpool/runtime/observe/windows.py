@@ -35,6 +35,10 @@ class _Feed:
     """A window, and what it is filled from."""
 
     window: RevisionWindow
+    job: Job
+    """Whose Revision and interval these are."""
+    interval: float
+    """Seconds between two reads."""
     requested_at: float = -math.inf
     """When its last read was requested."""
     target: Target | None = None
@@ -42,11 +46,11 @@ class _Feed:
     pods: Sequence[PodFacts] = ()
     """What the target was made of."""
 
-    def target_of(self, pods: Sequence[PodFacts], interval: float) -> Target | None:
+    def target_of(self, pods: Sequence[PodFacts]) -> Target | None:
         """The pods with addresses."""
-        if pods is not self.pods or (self.target is not None and self.target.interval != interval):
+        if pods is not self.pods or (self.target is not None and self.target.interval != self.interval):
             addresses = tuple((pod.name, pod.ip) for pod in pods if pod.ip and not pod.done)
-            self.target = Target(self.window.key, addresses, interval) if addresses else None
+            self.target = Target(self.window.key, addresses, self.interval) if addresses else None
             self.pods = pods
         return self.target
 
@@ -79,23 +83,23 @@ class RevisionWindows:
         requested: dict[RevisionKey, str] = {}
         alive: set[str] = set()
         for job in jobs:
-            number = observed_revision(job)
-            if number is None:
-                continue
+            feed = self._feeds.get(job.uid)
+            if feed is None or feed.job is not job:
+                number = observed_revision(job)
+                if number is None:
+                    continue
+                feed = self._feed(job, number)
             alive.add(job.uid)
-            feed = self._feed(job, number)
-            interval = job.spec.profiling.interval.total_seconds()
-            if job.state.migration is not None and job.state.migration.phase is Phase.CHECKPOINTING:
-                interval = min(interval, CHECKPOINT_INTERVAL)
-            if self._reading is not None or now - feed.requested_at < EARLY * interval:
+            if self._reading is not None or now - feed.requested_at < EARLY * feed.interval:
                 continue
-            target = feed.target_of(pods(job, number), interval)
+            target = feed.target_of(pods(job, feed.window.key.revision))
             if target is not None:
                 feed.requested_at = now
                 targets.append(target)
                 requested[feed.window.key] = job.uid
-        for uid in self._feeds.keys() - alive:
-            del self._feeds[uid]
+        if len(self._feeds) > len(alive):
+            for uid in self._feeds.keys() - alive:
+                del self._feeds[uid]
         if targets:
             self._requested, self._requested_at = requested, now
             self._reading = self._thread.submit(self.reader.read, targets, now)
@@ -104,16 +108,20 @@ class RevisionWindows:
     def of(self, job: Job, accelerator: Accelerator | None, now: float) -> Observed:
         """What the samples of a job show; what the cluster shows is left out. `accelerator`: that of its pool, None if
         unknown."""
-        number = observed_revision(job)
         feed = self._feeds.get(job.uid)
-        if feed is None or number is None or feed.window.key.revision != number:
+        if feed is None or (feed.job is not job and feed.window.key.revision != observed_revision(job)):
             return NOT_OBSERVED
         return feed.window.observe(job, accelerator, now)
 
     def _feed(self, job: Job, number: int) -> _Feed:
+        """That of the job as it is now."""
+        interval = job.spec.profiling.interval.total_seconds()
+        if job.state.migration is not None and job.state.migration.phase is Phase.CHECKPOINTING:
+            interval = min(interval, CHECKPOINT_INTERVAL)
         feed = self._feeds.get(job.uid)
         if feed is None or feed.window.key != (*job.key, number):
-            feed = self._feeds[job.uid] = _Feed(RevisionWindow.of(job, number))
+            feed = self._feeds[job.uid] = _Feed(RevisionWindow.of(job, number), job, interval)
+        feed.job, feed.interval = job, interval
         return feed
 
     def _collect(self, timeout: float) -> None:
