@@ -18,6 +18,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from rightpool.api.quantities import format_quantity, format_ratio
 
+HOUR: Final = 3600.0
+DAY: Final = 24.0 * HOUR
+
 MAX_COUNT: Final = 10**9
 """Beyond what counts in a status can be."""
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rightpool.api.choices import Batch
+from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.prediction.columns import floats
-from rightpool.prediction.cost import HOUR, MILLION
+from rightpool.prediction.cost import MILLION
 from rightpool.prediction.serving import Ends, Server, fixed_shares
 from rightpool.prediction.step_shares import step_shares
 from rightpool.profiles.profile import Profile

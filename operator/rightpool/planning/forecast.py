@@ -6,11 +6,10 @@ import math
 from typing import Final
 
 from rightpool.api.estimate import Estimate
-from rightpool.api.units import LAST_MOMENT
+from rightpool.api.units import HOUR, LAST_MOMENT
 from rightpool.api.value_object import value_object
 from rightpool.planning.accounting.progress import work_done
 from rightpool.planning.job import Job
-from rightpool.prediction.cost import HOUR
 
 SURE: Final = 0.8
 """Probability from which on a target is said to be missed in the end."""

@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 
 from rightpool.api.estimate import Estimate
+from rightpool.api.units import HOUR
 from rightpool.prediction.columns import Floats, cumulative_normal
 
 MILLION: Final = 1_000_000.0
-HOUR: Final = 3600.0
 
 
 def cost_per_million(throughput: Estimate, dollars_per_hour: float) -> Estimate:

@@ -125,7 +125,7 @@ def rejection_text(rejection: kinds.Rejection) -> str:
                 f"needs {gibibytes(rejection.needed)} a chip ({origin}) and 5% to spare, and chips of {rejection.pool} "
                 f"have {gibibytes(rejection.size)}"
             )
-        case kinds.MemoryMayNotDo():
+        case kinds.MemoryMayNotSuffice():
             return (
                 f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to "
                 f"{gibibytes(rejection.worst)} (set elasticity.state to say what is split over the chips), and chips "

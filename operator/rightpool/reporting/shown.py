@@ -10,7 +10,7 @@ from rightpool.planning.evaluate.assessment import Assessment
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.forecast import SURE, forecast
 from rightpool.planning.job import Job
-from rightpool.reporting.write_policy import Evidence
+from rightpool.reporting.write_policy import ShownValues
 
 Verdicts = tuple[object, ...]
 """What conditions and recommendation are chosen by."""
@@ -49,7 +49,7 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     return poor, unknown, impossible, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
 
 
-def evidence_of(assessment: Assessment | None) -> Evidence:
+def shown_values(assessment: Assessment | None) -> ShownValues:
     """The alternative that the messages compare with: what would be taken, else the best of the others. And how well
     the job scales where it is."""
     if assessment is None or assessment.evaluated is None or not assessment.evaluated.measured:
@@ -57,18 +57,18 @@ def evidence_of(assessment: Assessment | None) -> Evidence:
     candidate, current = assessment.decision.candidate or assessment.first, assessment.current
     if candidate is None or candidate.throughput is None:
         return {}
-    evidence: dict[str, float | str] = {
+    shown: dict[str, float | str] = {
         "pool": candidate.placement.pool,
         "chips": str(candidate.placement.chips),
         "throughput": candidate.throughput.median,
         "unit": candidate.unit.value,
     }
     if candidate.cost_per_hour is not None:
-        evidence["costPerHour"] = candidate.cost_per_hour
+        shown["costPerHour"] = candidate.cost_per_hour
     if candidate.saving is not None:
-        evidence["savings"] = candidate.saving
+        shown["savings"] = candidate.saving
     if current is not None and current.scaling_efficiency is not None:
-        evidence["scalingEfficiency"] = current.scaling_efficiency
+        shown["scalingEfficiency"] = current.scaling_efficiency
     if current is not None and current.flops_utilization is not None:
-        evidence["modelFlopsUtilization"] = current.flops_utilization
-    return evidence
+        shown["modelFlopsUtilization"] = current.flops_utilization
+    return shown

@@ -41,10 +41,10 @@ from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import carried_over, still_applies
 from rightpool.reporting.rejection_texts import short_place
-from rightpool.reporting.shown import evidence_of
+from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import share
-from rightpool.reporting.write_policy import Evidence
+from rightpool.reporting.write_policy import ShownValues
 
 # Fields of ProfileStatus, in the order in which people are shown them → what they are a reading of.
 FIELDS: Final[Mapping[str, Field]] = {
@@ -83,7 +83,7 @@ class StatusDraft:
     conditions: tuple[Condition, ...]
     """As in the body."""
 
-    evidence: Evidence
+    shown: ShownValues
     """What its messages are made of."""
 
 
@@ -126,7 +126,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         recommendation=recommendation,
         columns=columns,
     )
-    return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, evidence_of(context.assessment))
+    return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, shown_values(context.assessment))
 
 
 def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:

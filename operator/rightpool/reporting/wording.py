@@ -5,10 +5,8 @@ from difflib import get_close_matches
 from math import floor
 from typing import Final
 
-from rightpool.api.units import write_unix_time
+from rightpool.api.units import DAY, HOUR, write_unix_time
 
-HOUR = 3600.0
-DAY = 86_400.0
 _PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 

@@ -56,7 +56,7 @@ _SILENT: Final = frozenset(
 Body = Mapping[str, Any]
 """A status in wire form."""
 
-Evidence = Mapping[str, float | str]
+ShownValues = Mapping[str, float | str]
 """Numbers and words that the messages of a status are made of, and that the status has in no field of their own; empty
 where nothing is measured to compare with."""
 
@@ -79,7 +79,7 @@ class _Written:
     at: float
     """Unix seconds of the last write; where none is known of, of the first look."""
 
-    evidence: Evidence
+    shown: ShownValues
     """Of the stored status."""
 
 
@@ -111,35 +111,35 @@ class WritePolicy:
         """A write that only informs was made by who does not ask whether to."""
         self._left -= 1
 
-    def wait(self, uid: str, stored: Body, made: Body, evidence: Evidence, now: float) -> float | None:
+    def wait(self, uid: str, stored: Body, made: Body, shown: ShownValues, now: float) -> float | None:
         """Seconds until the status that was made is written, 0 for now; None where it says nothing new.
 
         What is written now counts as written.
         """
-        known = self._written.setdefault(uid, _Written(ALLOWANCE, now, evidence))
-        known.evidence = known.evidence or evidence
+        known = self._written.setdefault(uid, _Written(ALLOWANCE, now, shown))
+        known.shown = known.shown or shown
         if _state(stored) != _state(made):
-            self._written[uid] = _Written(ALLOWANCE, now, evidence)
+            self._written[uid] = _Written(ALLOWANCE, now, shown)
             return 0.0
-        wait = self._inform(known, stored, made, evidence, now)
+        wait = self._inform(known, stored, made, shown, now)
         if wait is None or wait > 0.0:
             return wait
         if self.exhausted:
             return NEXT_CYCLE
         self._left -= 1
-        self._written[uid] = _Written(max(self._allowance(known, now) - 1.0, 0.0), now, evidence)
+        self._written[uid] = _Written(max(self._allowance(known, now) - 1.0, 0.0), now, shown)
         return 0.0
 
-    def moved(self, uid: str, evidence: Evidence) -> bool:
-        """Whether this evidence differs from that of the stored status by more than its tolerances."""
+    def moved(self, uid: str, shown: ShownValues) -> bool:
+        """Whether this shown differs from that of the stored status by more than its tolerances."""
         known = self._written.get(uid)
-        return known is None or _moved(known.evidence, evidence) is not _Change.NONE
+        return known is None or _moved(known.shown, shown) is not _Change.NONE
 
-    def _inform(self, known: _Written, stored: Body, made: Body, evidence: Evidence, now: float) -> float | None:
+    def _inform(self, known: _Written, stored: Body, made: Body, shown: ShownValues, now: float) -> float | None:
         """The same of what is no state, as far as the job alone is concerned."""
         age, change = now - known.at, _change(stored, made)
-        if evidence:
-            change = max(change, _moved(known.evidence, evidence))
+        if shown:
+            change = max(change, _moved(known.shown, shown))
         if change is _Change.WORD:
             return max(0.0, (1.0 - self._allowance(known, now)) * REFILL_SECONDS)
         if change is _Change.NUMBER:

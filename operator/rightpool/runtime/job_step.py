@@ -23,7 +23,7 @@ from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.placed import placed_until
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.recovery import recovering, recovery_seconds
-from rightpool.reporting.shown import Verdicts, evidence_of, verdicts_of
+from rightpool.reporting.shown import Verdicts, shown_values, verdicts_of
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.write_policy import WritePolicy
@@ -216,7 +216,7 @@ class Stepper:
             self.policy.informed()
         context = Context(assessment, price, fleet.telemetry, now, problem, inputs.recovering, remedy)
         draft = draft_status(stored, after, context)
-        wait = self.policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
+        wait = self.policy.wait(job.uid, draft.stored, draft.body, draft.shown, now)
         if wait == 0.0 or after is not job:
             self._unchanged.pop(job.uid, None)
             return Step(stored, job, after, draft, ())
@@ -244,7 +244,7 @@ class Stepper:
             same = assessment == last.assessment
         else:
             same = last.verdicts == verdicts_of(job, assessment, now)
-            same = same and not self.policy.moved(job.uid, evidence_of(assessment))
+            same = same and not self.policy.moved(job.uid, shown_values(assessment))
         if same:
             last.assessment = assessment  # the former one would keep its whole evaluation in memory
         return same

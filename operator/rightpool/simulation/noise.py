@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from rightpool.api.units import HOUR
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.cost import HOUR
 
 NoiseProcess = Callable[[np.random.Generator, int, float], Floats]
 """Factors of `count` readings that are `step` seconds apart."""

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.outcome import JobSize, MoveOutcome
-from rightpool.planning.allocate.breaker import DAY, LONGEST_TRIAL_SECONDS, Breaker, Going, outcomes_of
+from rightpool.api.units import DAY, HOUR
+from rightpool.planning.allocate.breaker import LONGEST_TRIAL_SECONDS, Breaker, Going, outcomes_of
 from tests.unit.planning.jobs import NOW, POOLS, auto_policy
 
-HOUR = 3600.0
 TICK = 1200.0
 WEEK = 7 * DAY
 LONGEST_VERDICT = 3 * HOUR

@@ -146,10 +146,10 @@ def test_a_forged_status_is_no_memory_and_is_kept_as_it_is(field: str, changes: 
     before = {key: value for key, value in body["status"].items() if key != "conditions"}
     assert rest == {**before, "observedGeneration": 1}, "nothing of it is lost by saying so"
     policy = WritePolicy()
-    assert policy.wait("uid", stored.status_body, draft.body, draft.evidence, 1000.0) == 0.0
+    assert policy.wait("uid", stored.status_body, draft.body, draft.shown, 1000.0) == 0.0
     written = read_job({**body, "status": dict(draft.body)})
     again = draft_status(written, stored.job, replace(context, now=1.9e9))
-    assert policy.wait("uid", written.status_body, again.body, again.evidence, 1.9e9) is None, "and it is written once"
+    assert policy.wait("uid", written.status_body, again.body, again.shown, 1.9e9) is None, "and it is written once"
 
 
 def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:

@@ -86,7 +86,7 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
         draft = draft_status(inputs.stored, job, context)
         policy = copy.deepcopy(self.policy)
         policy.begin()
-        wait = policy.wait(job.uid, draft.stored, draft.body, draft.evidence, now)
+        wait = policy.wait(job.uid, draft.stored, draft.body, draft.shown, now)
         assert wait != 0.0 or _grown(inputs.stored.status_body, draft.body), draft.body
 
     def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceMemory, TraceSpread
+from rightpool.api.units import HOUR
 from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.explain import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
@@ -15,7 +16,7 @@ from rightpool.cli.timeline import Stretch, rate_now, stretches
 from rightpool.cli.trace_summary import traced_memory
 from rightpool.planning.evaluate.candidate import Candidate
 from rightpool.planning.job import Job, unit_of
-from rightpool.prediction.cost import HOUR, MILLION
+from rightpool.prediction.cost import MILLION
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.rejection_texts import short_place
 

@@ -23,11 +23,11 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.outcome import MAX_OUTCOMES, JobSize, MoveOutcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import DAY
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evidence import BreakerOpen, Limit, Suspected, Unproven
 from rightpool.planning.job import Job
 
-DAY: Final = 86_400.0
 # What the clock of the operator that wrote an entry may be ahead of this one's.
 CLOCK_SKEW_SECONDS: Final = 60.0
 # One undone move out of one is no pattern, of a fleet three out of three are none.

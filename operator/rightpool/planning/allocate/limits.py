@@ -17,6 +17,7 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import HOUR
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
 from rightpool.planning.contradiction import contradiction
@@ -38,8 +39,6 @@ from rightpool.planning.evidence import (
 from rightpool.planning.job import Job
 from rightpool.planning.migration.unsaved import late_save, unsaved
 from rightpool.profiles.steadiness import HOURS_SD, SPANS, doubt_of_ratio
-
-HOUR: Final = 3600.0
 
 _UNTOUCHED: Final = frozenset({Outcome.HELD})
 # A save that does not come is asked for again after this long, or the cooldown; twice as long each time, up to a day.

@@ -10,6 +10,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.units import DAY
 from rightpool.hardware.pool import Pool
 from rightpool.planning.accounting.booked_moves import BookedMove
 from rightpool.planning.evaluate.register import Register
@@ -17,7 +18,6 @@ from rightpool.planning.job import Job, throttled_now
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
 
-DAY: Final = 86_400.0
 # By how much the rates of two placements change against each other in a day (standard deviation of the logarithm):
 # nodes are throttled, shared and replaced. It grows with the root of the time.
 CHANGE_A_DAY: Final = 0.15

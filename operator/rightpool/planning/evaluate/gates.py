@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from rightpool.api.placement import Placement
+from rightpool.api.units import HOUR
 from rightpool.hardware.pool import Pool
 from rightpool.planning.evaluate.rejection import (
     Avoided,
@@ -20,7 +21,7 @@ from rightpool.planning.evaluate.rejection import (
     DeadlineMissed,
     FlopsUtilizationLow,
     HourTooDear,
-    MemoryMayNotDo,
+    MemoryMayNotSuffice,
     MemoryShort,
     MemoryUnknown,
     PrecisionUnsupported,
@@ -38,7 +39,7 @@ from rightpool.planning.evaluate.shape import cost_target
 from rightpool.planning.evaluate.start_order import MEMORY_HEADROOM
 from rightpool.planning.job import Job
 from rightpool.prediction.columns import Bools, Floats
-from rightpool.prediction.cost import HOUR, MILLION, probability_above
+from rightpool.prediction.cost import MILLION, probability_above
 
 # Where a job is, a target is missed if it holds with less than this: what is done about it costs a restart, and what
 # looks like a miss in one hour may be none in the next.
@@ -139,7 +140,7 @@ def _explain_memory_may_not_do(row: Row) -> Rejection:
     revision = row.job.state.revision
     assert revision is not None
     count, now = row.placement.chips, revision.placement.chips
-    return MemoryMayNotDo(row.pool.name, row.pool.accelerator.memory_bytes, count, now, row.memory * now / count)
+    return MemoryMayNotSuffice(row.pool.name, row.pool.accelerator.memory_bytes, count, now, row.memory * now / count)
 
 
 # --- precision -------------------------------------------------------------------------------------------------------

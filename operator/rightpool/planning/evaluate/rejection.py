@@ -96,7 +96,7 @@ class MemoryShort(Rejection):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryMayNotDo(Rejection):
+class MemoryMayNotSuffice(Rejection):
     """On fewer chips the worst case does not fit: all of what is used now is split over the chips."""
 
     reason = RejectionReason.MEMORY

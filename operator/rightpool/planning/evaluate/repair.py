@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rightpool.api.units import HOUR
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.rows import Numbers
 from rightpool.planning.evaluate.unreachable import REASONS
 from rightpool.prediction.columns import Bools, Floats, Ints
-from rightpool.prediction.cost import HOUR, MILLION, probability_above, probability_cheaper
+from rightpool.prediction.cost import MILLION, probability_above, probability_cheaper
 from rightpool.prediction.predictor import Prediction
 
 

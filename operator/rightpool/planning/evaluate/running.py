@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rightpool.api.choices import Objective
 from rightpool.api.ledger import Outcome
+from rightpool.api.units import HOUR
 from rightpool.planning.evaluate.entries import Entries, Running
 from rightpool.planning.evaluate.experience import measured_before, waiting_for
 from rightpool.planning.evaluate.flops import flops_per_unit
@@ -35,7 +36,7 @@ from rightpool.planning.evaluate.shape import Shape
 from rightpool.planning.evaluate.unreachable import relax
 from rightpool.planning.job import Job
 from rightpool.prediction.columns import Bools, Floats, Ints, or_nan
-from rightpool.prediction.cost import HOUR, MILLION, probability_cheaper
+from rightpool.prediction.cost import MILLION, probability_cheaper
 from rightpool.prediction.precision import dense_peak, lacks
 from rightpool.prediction.predictor import Predictor
 

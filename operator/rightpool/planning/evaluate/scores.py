@@ -11,10 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from rightpool.api.units import DAY, HOUR
 from rightpool.prediction.columns import Bools, Floats
-from rightpool.prediction.cost import HOUR, MILLION
-
-DAY: Final = 24.0 * HOUR
+from rightpool.prediction.cost import MILLION
 
 # MinimizeTime: so much above any price that money only breaks ties.
 TIME_ABOVE_ALL: Final = 1000.0

@@ -20,7 +20,7 @@ from rightpool.planning.evaluate.rejection import (
     Avoided,
     BudgetSpent,
     HourTooDear,
-    MemoryMayNotDo,
+    MemoryMayNotSuffice,
     MemoryShort,
     PriceUnknown,
     Rejection,
@@ -103,7 +103,7 @@ def _terms_gate(start: Start, pool: Pool, placement: Placement) -> Rejection | N
         asked, count = start.shape.chips, placement.chips
         worst = terms.memory * asked / count
         if terms.sharded and count < asked and worst * MEMORY_HEADROOM > size:
-            return MemoryMayNotDo(pool.name, size, count, asked, worst)
+            return MemoryMayNotSuffice(pool.name, size, count, asked, worst)
     hourly = pool.price.hourly(placement)
     if hourly is None:
         if terms.priced is not None:

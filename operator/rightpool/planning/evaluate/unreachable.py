@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
+from rightpool.api.units import HOUR
 from rightpool.planning.evaluate.gates import DEADLINE, EVEN, GATES, IN_TIME, TARGETS
 from rightpool.planning.evaluate.register import NONE
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.evaluate.rows import Numbers, Rows
 from rightpool.prediction.columns import Bools, Ints
-from rightpool.prediction.cost import HOUR
 
 # What a placement misses a target by more than staying does by less than this share is taken for the same.
 SAME: Final = 0.05
