@@ -14,7 +14,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.evaluate.rejection import RejectionReason
 from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import Crash
+from rightpool.planning.migration.revision import ChildRefusal, Crash
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text
@@ -296,6 +296,15 @@ def test_an_edit_by_the_user_is_carried_out_where_the_job_is() -> None:
     assert (resized.action, resized.target) == (Action.UPDATE, Placement("a100", 8, 1))
     recommend = judged(replace(job, spec=spec(chips=8)), policy=PlacementPolicySpec()).decision
     assert recommend.action is Action.UPDATE
+
+
+def test_an_edit_is_held_for_a_refusal_of_its_own_child_alone() -> None:
+    """A Service of the old child may be refused by a quota, and the edit may be what needs none."""
+    job = replace(running(), workload_hash="new", generation=2)
+    old = ChildRefusal(1, 2, Reason.INVALID_TEMPLATE, "services is forbidden: exceeded quota: few", NOW)
+    assert judged(changed(job, refusal=old)).decision.action is Action.UPDATE
+    held = judged(changed(job, refusal=replace(old, revision=2))).decision
+    assert (held.action, held.reason) == (Action.HOLD, Reason.INVALID_TEMPLATE)
 
 
 def test_an_edit_that_changes_nothing_for_the_placement_restarts_nothing() -> None:

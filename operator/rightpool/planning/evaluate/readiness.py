@@ -41,9 +41,11 @@ def not_evaluated(job: Job) -> Decision | None:
         pause = job.state.pause
         return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)
     revision, refusal = job.state.revision, job.observed.refusal
-    edited = revision is not None and revision.workload_hash != job.workload_hash_of(revision)
-    if edited and refusal is not None and job.state.migration is None:
-        # What runs is not ended for a template that nobody can start.
+    if revision is None or refusal is None or job.state.migration is not None:
+        return None
+    if revision.workload_hash != job.workload_hash_of(revision) and refusal.revision != revision.revision:
+        # What runs is not ended for a template that nobody can start. What its own child is refused, such as a Service
+        # by a quota, the edit may do without.
         return Decision(Action.HOLD, refusal.reason)
     return None
 
