@@ -91,6 +91,26 @@ def test_a_service_that_is_refused_is_told_and_tried_again(world: World) -> None
     assert world.executor.refusal(world.read()) is None
 
 
+def test_a_quota_that_its_own_service_uses_up_keeps_no_job_from_its_start(world: World) -> None:
+    """The API server asks quotas before it looks whether the name is taken. A new operator does not know of it."""
+    gang(world)
+    body = child(suspend=True)
+    body["spec"]["parallelism"] = 2
+    world.store.observe(JOBS, "ADDED", world.cluster.put(JOBS, body))
+    made = service(owner="job-1")
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "bert-r1", "uid": body["metadata"]["uid"], "controller": True}
+    ]
+    world.cluster.put(SERVICES, made)
+
+    def refuse(resource: Resource, body: Mapping[str, Any], **_: Any) -> Body:
+        raise Forbidden("services is forbidden: exceeded quota: few")
+
+    world.cluster.create = refuse  # type: ignore[method-assign]
+    assert world.run(world.persist()) == ["apply bert-r1 {'suspend': False}"]
+    assert world.executor.refusal(world.read()) is None
+
+
 def left_over(world: World) -> None:
     """A Service of a Job that had the child's name and is gone, which the garbage collector has not seen to yet."""
     body = service(owner="job-0")
