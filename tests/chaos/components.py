@@ -65,7 +65,7 @@ class Components:
         return ended
 
     def close(self) -> None:
-        """Continue every process that is stopped, and start nothing more."""
+        """Continue every process that is stopped, and start what was killed. What fails is not started once more."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(PATIENCE)
@@ -75,12 +75,13 @@ class Components:
         while former is not None and former.alive():
             time.sleep(0.05)
         program = self._programs[name]
-        while not self._stopping.is_set():
+        while True:
             try:
                 self._supervisor.ensure(program)
                 self._supervisor.wait(program, seconds=PATIENCE)
             except DevclusterError:
-                self._stopping.wait(_PAUSE_SECONDS)
+                if self._stopping.wait(_PAUSE_SECONDS):
+                    return
                 continue
             self.broken.discard(name)
             return

@@ -58,6 +58,16 @@ def test_what_a_fault_killed_is_started_once(components: Components) -> None:
     assert running(components) != first
 
 
+def test_what_a_fault_killed_is_started_also_when_the_campaign_ends(components: Components) -> None:
+    """Another campaign may use the same cluster. Here the end comes first, so that no thread is faster."""
+    first = running(components)
+    components.close()
+    components.kill(NAME, first)
+    components.close()
+    assert not components.broken
+    assert running(components) != first
+
+
 def test_what_ends_before_it_is_ready_is_started_once_more(folder: Path) -> None:
     seen, ready = folder / "seen", folder / "ready"
     script = f"if [ -e {seen} ]; then touch {ready}; exec sleep 3600; fi; touch {seen}; exit 1"
