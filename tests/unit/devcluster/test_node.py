@@ -22,3 +22,13 @@ def test_pods_weigh_as_much_as_eight_processes(
     node.weigh(DEMO)
     assert (processor / name).read_text() == str(weight)
     assert [path.name for path in processor.iterdir()] == [name] and list(memory.iterdir()) == []
+
+
+def test_a_weight_that_can_not_be_written_keeps_no_node_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a container whose cgroups are read-only in part."""
+    processor = tmp_path / "cpu"
+    (processor / "cpu.weight").mkdir(parents=True)  # any write to it is an OSError, also root's
+    monkeypatch.setattr(node, "cgroup_folders", lambda cluster: [processor])
+    node.weigh(DEMO)
