@@ -15,6 +15,7 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.evaluate.experience import ran_last
 from rightpool.planning.migration.arrival import LONGEST_WAIT_SECONDS
 from rightpool.planning.migration.departure import FINISHING_SECONDS
+from rightpool.planning.migration.revision import ChildRefusal
 from rightpool.planning.migration.transitions import advance
 from rightpool.planning.unended import UNENDED_SECONDS
 from rightpool.reporting.conditions.context import Context
@@ -22,6 +23,7 @@ from rightpool.reporting.conditions.migrating import migrating
 from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.events import JobEvents
 from rightpool.reporting.migration_texts import MigrationTexts
+from tests.unit.planning.jobs import changed
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, moved, on_a100
 
@@ -155,6 +157,31 @@ def test_a_way_back_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day(
     reason, message = placed_says(world)
     assert reason is Reason.START_DEADLINE_EXCEEDED
     assert "0 of 1 pods run since" in message and "kubectl describe" in message
+
+
+def test_a_move_that_is_undone_says_what_is_known_of_why_it_did_not_start() -> None:
+    """Placed says it while the job waits, and the ledger afterwards."""
+    world = on_a100()
+    world.silent_pools = {"a10g"}
+    moved(world).reach(Phase.STARTING)
+    job = world.observed()
+    assert job.state.migration is not None
+    number = job.state.migration.target.revision
+    late = world.now + world.policy.start_deadline.total_seconds() + 1.0
+    waiting = job.observed.revisions[number]
+    quota = "services is forbidden: exceeded quota: few"
+    refusal = ChildRefusal(number, job.generation, Reason.INVALID_TEMPLATE, quota, world.now)
+    unready = "containers with unready status: [trainer]"
+    fault = "UnexpectedAdmissionError: no healthy devices"
+    for known, words in (
+        (changed(job, refusal=refusal), quota),
+        (changed(job, refusal=replace(refusal, revision=number - 1)), "no reason known"),
+        (changed(job, revisions={number: replace(waiting, unready=unready)}), unready),
+        (changed(job, revisions={number: replace(waiting, unready=unready, pod_fault=fault)}), fault),
+    ):
+        migration = advance(known, None, world.policy, late, MigrationTexts()).state.migration
+        assert migration is not None and migration.rolling_back
+        assert migration.failure_message == f"not running after 10 min: {words}"
 
 
 def test_an_update_whose_pods_never_run_and_do_not_say_why_is_over_after_a_day() -> None:

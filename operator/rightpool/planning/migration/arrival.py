@@ -78,7 +78,10 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
     given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
     queue = job.spec.queue_name if job.queued else None
-    setback = NotRunning(policy.start_deadline.total_seconds(), job.obstacle or state.why_not_running, queue)
+    refusal = job.observed.refusal
+    refused = refusal.message if refusal is not None and refusal.revision == state.revision else None
+    cause = job.obstacle or state.why_not_running or refused
+    setback = NotRunning(policy.start_deadline.total_seconds(), cause, queue)
     if migration.rolling_back or migration.action is Action.UPDATE:
         # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
         return _not_started(job, migration, setback, now, words) if given_up else job

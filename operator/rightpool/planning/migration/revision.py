@@ -142,7 +142,8 @@ class RevisionState:
     @property
     def why_not_running(self) -> str | None:
         """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""
-        return self.blocked or (None if self.crash is None else str(self.crash))
+        crash = None if self.crash is None else str(self.crash)
+        return self.blocked or crash or self.pod_fault or self.unready
 
 
 class VariantRefusal(NamedTuple):
