@@ -195,7 +195,7 @@ class Campaign:
         settled_since: float | None = None
         while time.monotonic() - began < SETTLE_LIMIT_SECONDS:
             self._watch(0.5)
-            if self.context.checker.lasting() or self._unsettled():
+            if self.context.checker.lasting() or self._unsettled() or not self.report.able_seconds:
                 settled_since = None
             else:
                 settled_since = settled_since or time.monotonic()
@@ -203,6 +203,9 @@ class Campaign:
                     self.report.settled_after = settled_since - began
                     return
         for violation in self.context.checker.lasting():
+            self.context.checker.violations.append(violation)
+        if not self.report.able_seconds:  # then no limit of time was counted, either
+            violation = Violation("not settled", "the operators", "none was seen to lead undisturbed")
             self.context.checker.violations.append(violation)
         for about, message in self._unsettled():
             message = "; ".join([message, *self._pods_not_ready(about)])
