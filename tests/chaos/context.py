@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import random
 import time
 from collections.abc import Callable
@@ -88,15 +89,23 @@ class FaultContext:
 
     @property
     def can_act(self) -> bool:
-        """Whether an operator has led undisturbed for longer than its first cycles take."""
+        """Whether an operator leads undisturbed and has written a status since it does, or has had the time to.
+
+        On a busy machine a first cycle takes long; where all are cut short, as long as faults come fast, only what a
+        leader has written tells that it acts.
+        """
         if self.components.broken:
             return False
         now = time.monotonic()
         return any(
-            replica.can_act
-            and min(now - replica.since, self.leadership.seconds(replica.identity, now)) > SETTLE_SECONDS
+            self._leads_since(replica, now) < max(self.checker.written_at, now - SETTLE_SECONDS)
             for replica in self.replicas.values()
         )
+
+    def _leads_since(self, replica: Replica, now: float) -> float:
+        """Since when a process leads undisturbed, in monotonic seconds; inf if it does not."""
+        leads = self.leadership.seconds(replica.identity, now)
+        return max(replica.since, now - leads) if replica.can_act and leads > 0.0 else math.inf
 
     # --- the control plane -------------------------------------------------------------------------------------------
 

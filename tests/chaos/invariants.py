@@ -72,6 +72,8 @@ class Checker:
     limit: float = 60.0
     violations: list[Violation] = field(default_factory=list)
     events: int = 0
+    written_at: float = float("-inf")
+    """Monotonic seconds at which the last status that an operator wrote arrived."""
     _jobs: dict[str, Body] = field(default_factory=dict)  # ProfiledJobs by uid
     _children: dict[str, Body] = field(default_factory=dict)
     _pods: dict[Key, dict[str, Body]] = field(default_factory=lambda: defaultdict(dict))
@@ -155,7 +157,10 @@ class Checker:
         uid = event.body["metadata"]["uid"]
         old = self._jobs.get(uid)
         if event.kind != "DELETED" and old is not None:
-            self._compare(event.body, old.get("status") or {}, event.body.get("status") or {}, missed=event.listed)
+            before, after = old.get("status") or {}, event.body.get("status") or {}
+            if before != after and not event.listed:
+                self.written_at = event.at
+            self._compare(event.body, before, after, missed=event.listed)
         self._keep(self._jobs, event)
 
     def _compare(self, body: Body, old: Body, new: Body, *, missed: bool) -> None:

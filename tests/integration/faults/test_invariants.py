@@ -315,3 +315,12 @@ def test_a_job_that_needs_no_revision(feed: Feed, change: Body) -> None:
     feed(JOBS, child("c1", 1), "DELETED")(PODS, pod("p1", 1, "c1"), "DELETED")
     feed.checker.tick(1000)
     assert "no Revision" not in feed.found
+
+
+def test_the_last_status_that_was_written_is_known(feed: Feed) -> None:
+    before = feed.checker.written_at
+    feed(PROFILED_JOBS, {**job(), "spec": {"suspend": True}})(JOBS, child("c2", 2), "ADDED")
+    feed(PROFILED_JOBS, job(ledgerCount=1), listed=True)
+    assert feed.checker.written_at == before, "a user's edit, and what a list tells, are no writes of a leader"
+    feed(PROFILED_JOBS, job(ledgerCount=2))
+    assert feed.checker.written_at > before
