@@ -14,8 +14,10 @@ from tests.chaos.stream import Stream, StreamEvent
 from tests.integration.faults.fleet import Tenant
 from tests.patience import PATIENCE, pauses
 
-# Seconds for which a state that must be cleaned up may last. Operators here crash often, and the machine may be busy.
+# Seconds for which a state that must be cleaned up may last, while an operator can act. One that is killed at every
+# write never can, and on a busy machine its many starts take minutes.
 CLEANUP_SECONDS = 120.0
+START_SECONDS = 20.0  # until an operator acts
 # While this process itself did not run, it does not know whether others did.
 LONGEST_TICK = 0.5
 
@@ -24,15 +26,16 @@ class NamespaceWatch:
     """A background thread that passes the events of each namespace to its checker."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._checkers: dict[str, Checker] = {}
+        self._checkers: dict[str, tuple[Checker, Callable[[], bool]]] = {}
         self._listeners: dict[str, Callable[[StreamEvent], None]] = {}
         self._stream = Stream(kubeconfig)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def watch(self, namespace: str, checker: Checker) -> None:
-        self._checkers = {**self._checkers, namespace: checker}
+    def watch(self, namespace: str, checker: Checker, can_act: Callable[[], bool]) -> None:
+        """can_act: whether an operator has run for so long that it acts."""
+        self._checkers = {**self._checkers, namespace: (checker, can_act)}
 
     def watches(self, namespace: str) -> bool:
         return namespace in self._checkers
@@ -42,7 +45,7 @@ class NamespaceWatch:
         self._listeners = {**self._listeners, namespace: listener}
 
     def forget(self, namespace: str) -> None:
-        self._checkers = {name: checker for name, checker in self._checkers.items() if name != namespace}
+        self._checkers = {name: checked for name, checked in self._checkers.items() if name != namespace}
         self._listeners = {name: ear for name, ear in self._listeners.items() if name != namespace}
 
     def _run(self) -> None:
@@ -51,12 +54,12 @@ class NamespaceWatch:
             for event in self._stream.take():
                 namespace = event.body["metadata"].get("namespace", "")
                 if namespace in self._checkers:
-                    self._checkers[namespace].observe(event)
+                    self._checkers[namespace][0].observe(event)
                 if namespace in self._listeners:
                     self._listeners[namespace](event)
             now = time.monotonic()
-            for checker in self._checkers.values():
-                checker.tick(min(now - last, LONGEST_TICK))
+            for checker, can_act in self._checkers.values():
+                checker.tick(min(now - last, LONGEST_TICK) if can_act() else 0.0)
             last = now
 
     @property
@@ -87,7 +90,7 @@ class Site:
         self.namespace_watch = namespace_watch
         self._process_pool = process_pool
         self._started: list[Replica] = []
-        namespace_watch.watch(namespace, self.checker)
+        namespace_watch.watch(namespace, self.checker, self._operator_can_act)
 
     def operate(self, identity: str = "a", crash: str | None = None, **settings: str) -> Replica:
         """Start an operator that watches this namespace only. crash: see `tests.chaos.fork_server`."""
@@ -100,6 +103,10 @@ class Site:
         replica = self._process_pool.start(f"{self.namespace}-{identity}", crash=crash, variables=variables)
         self._started.append(replica)
         return replica
+
+    def _operator_can_act(self) -> bool:
+        before = time.monotonic() - START_SECONDS
+        return any(replica.can_act and replica.since < before for replica in self._started)
 
     def ended(self, replica: Replica, seconds: float) -> bool:
         """Whether it ended within that time."""
