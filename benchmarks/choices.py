@@ -13,12 +13,12 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.traits import ModelTraits
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evaluate.select import select
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.evaluate import evaluate
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.select import select
 from rightpool.prediction.predictor import Predictor
 from rightpool.profiles.sample import Field
 from tools.fit.throughput import Work

@@ -13,9 +13,9 @@ from rightpool.api.state import JobState
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 

@@ -18,8 +18,8 @@ from benchmarks.bars import timed
 from benchmarks.fleet import again, snapshot
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
-from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.fleet import Fleet
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.offers.evaluate import evaluate
 from rightpool.prediction.step_model import StepModelPredictor
 
 PREDICTOR, ALLOCATOR = StepModelPredictor(), GreedyAllocator()

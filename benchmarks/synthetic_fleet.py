@@ -20,7 +20,7 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import Listing
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.observe.facts import node_facts

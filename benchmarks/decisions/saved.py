@@ -21,8 +21,8 @@ from benchmarks.decisions.verdicts import HERE, READINGS, RIGHT, STEP, WINDOW, j
 from benchmarks.decisions.world import HOUR
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.variation import Variation
-from rightpool.planning.accounting.counterfactual import AFTER_SECONDS, BEFORE_SECONDS, Level, speed
-from rightpool.planning.migration.verification import MOST_WINDOWS
+from rightpool.planning.books.counterfactual import AFTER_SECONDS, BEFORE_SECONDS, Level, speed
+from rightpool.planning.judge.verification import MOST_WINDOWS
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.steadiness import counted
 from rightpool.simulation.noise import BY_POOL, NOISES

@@ -16,7 +16,7 @@ from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.simulated_job import SimulatedJob
 from rightpool.simulation.simulator import Simulator

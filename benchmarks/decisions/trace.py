@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.job import Job, JobKey
 
 
 @dataclass(frozen=True, slots=True)

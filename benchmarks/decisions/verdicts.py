@@ -31,9 +31,9 @@ from rightpool.api.profiledjob import ProfiledJobSpec, Targets
 from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.api.workload import JobWorkload, Workload
-from rightpool.planning.migration import verification
-from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, verify
-from rightpool.planning.revision_window import LEAST_PART, LONGEST_PART
+from rightpool.planning.jobs.revision_window import LEAST_PART, LONGEST_PART
+from rightpool.planning.judge import verification
+from rightpool.planning.judge.verification import MOST_WINDOWS, Verdict, verify
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey

@@ -19,7 +19,7 @@ from rightpool.hardware.accelerator import Link, Price
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.greedy import GreedyAllocator
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines

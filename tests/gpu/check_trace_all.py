@@ -106,7 +106,7 @@ def main() -> int:
 
 def say_straggler(checks: Checks, answer: dict[str, Any]) -> None:
     """What the operator makes of the answer."""
-    from rightpool.planning.trace_ranks import never_waiting
+    from rightpool.planning.moves.trace_ranks import never_waiting
 
     parts = {one["rank"]: one["summary"]["parts"] for one in answer["ranks"]}
     found = never_waiting({rank: own[contract.PART_EXPOSED_COMMUNICATION] for rank, own in parts.items()}, {})

@@ -30,7 +30,7 @@ from rightpool.cli.report import BY
 from rightpool.cli.serving import ServingVerdict
 from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.accelerator import Figures, FigureSource
-from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Quality

@@ -16,7 +16,7 @@ from rightpool.cli.jobs import add_job_argument, job_key, stored_job
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.rejection_texts import place
 
 

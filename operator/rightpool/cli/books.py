@@ -6,7 +6,7 @@ from rightpool.cli.connection import CliError
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.contract import LABEL_CHARGEBACK
-from rightpool.planning.accounting.chargeback import Chargeback
+from rightpool.planning.books.chargeback import Chargeback
 from rightpool.reporting.chargeback_object import charged_namespace, read_books
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rightpool.api.placement import Placement
-from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.offers.candidate import Candidate
 
 
 def with_kinds(

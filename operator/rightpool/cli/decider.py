@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.prediction.predictor import Predictor
 from rightpool.prediction.step_model import StepModelPredictor
 

@@ -72,12 +72,12 @@ from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.select import adaptation_mode
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.forecast import Forecast, forecast
-from rightpool.planning.job import Job, JobKey, Observed
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.judge.forecast import Forecast, forecast
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.premise_texts import premise_text

@@ -22,10 +22,10 @@ from rightpool.cli.profile_fields import (
 from rightpool.cli.serving import print_serving
 from rightpool.cli.state import holds_chips, state_of, without_operator
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.select import adaptation_mode
-from rightpool.planning.job import Job, unit_of
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.diagnosis_texts import lever_text

@@ -26,8 +26,8 @@ from rightpool.cli.documents import document_head, print_document
 from rightpool.cli.jobs import add_job_argument, job_key, missing_job, no_jobs_text, stored_jobs
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
-from rightpool.planning.accounting.chargeback import Chargeback
-from rightpool.planning.job import JobKey
+from rightpool.planning.books.chargeback import Chargeback
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import number, span

@@ -18,7 +18,7 @@ from rightpool.reporting.wording import meant
 
 if TYPE_CHECKING:
     from rightpool.api.kubernetes import Resource
-    from rightpool.planning.job import JobKey
+    from rightpool.planning.jobs.job import JobKey
     from rightpool.reporting.stored_job import StoredJob
 
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
@@ -106,7 +106,7 @@ def missing_job(client: ClusterClient, key: JobKey) -> CliError:
 
 def _there(client: ClusterClient, namespace: str) -> list[JobKey] | None:
     """The jobs that the user may list: of all namespaces, else of this one; None where none can be."""
-    from rightpool.planning.job import JobKey
+    from rightpool.planning.jobs.job import JobKey
 
     for where in (None, namespace):
         try:
@@ -146,7 +146,7 @@ def add_job_argument(parser: argparse.ArgumentParser, default: str = "") -> None
 
 def job_key(text: str, namespace: str) -> JobKey:
     """NAME, NAMESPACE/NAME, or as kubectl names it: pj/NAME, profiledjob.rightpool.dev/NAME. Raises CliError."""
-    from rightpool.planning.job import JobKey
+    from rightpool.planning.jobs.job import JobKey
 
     first, _, name = text.rpartition("/")
     kind = first.lower().removesuffix(f".{GROUP}").removesuffix(f".{VERSION}")

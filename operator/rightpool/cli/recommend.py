@@ -25,7 +25,7 @@ from rightpool.cli.documents import document_head, place_document, print_documen
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import no_jobs_text, stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob

@@ -35,8 +35,8 @@ from rightpool.cli.connection import Connection, add_connection_arguments, carry
 from rightpool.cli.documents import document_head, print_document
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
-from rightpool.planning.accounting.charge import Charge
-from rightpool.planning.accounting.chargeback import DAYS, Chargeback
+from rightpool.planning.books.charge import Charge
+from rightpool.planning.books.chargeback import DAYS, Chargeback
 from rightpool.reporting.wording import cents, span
 
 BY: Final = ("namespace", "team", "job", "pool", "capacity")

@@ -14,7 +14,7 @@ from typing import Final
 
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, falls_back, peak
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field

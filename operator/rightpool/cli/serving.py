@@ -19,8 +19,8 @@ from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.prediction.columns import floats
 from rightpool.prediction.cost import MILLION
 from rightpool.prediction.serving import Ends, Server, fixed_shares

@@ -9,7 +9,7 @@ from typing import Final
 from rightpool.api.ledger import MAX_HISTORY, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.job import Job, unit_of
+from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.profiles.profile import Steadiness
 
 # The job stayed where such a decision brought it.

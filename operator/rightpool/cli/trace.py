@@ -30,8 +30,8 @@ from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
-from rightpool.planning.job import JobKey
-from rightpool.planning.trace import PAUSE_SECONDS, longest
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.moves.trace import PAUSE_SECONDS, longest
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import how_many, span
 

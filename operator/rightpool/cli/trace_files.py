@@ -24,8 +24,8 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
 from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
-from rightpool.planning.job import JobKey
-from rightpool.planning.trace_ranks import digest_of_all
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.moves.trace_ranks import digest_of_all
 
 SILENCE_SECONDS: Final = 120.0  # the command has to start first, which takes long where a node is busy
 MAX_FILE_BYTES: Final = 64 << 20  # of a pod, compressed; the sidecar keeps less

@@ -10,7 +10,7 @@ from rightpool.api.trace import Trace, TraceMemory, TraceOperation, TracePhase, 
 from rightpool.cli.roofline import Roof, roof_of
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.wording import how_many, memory_size, number, prefixed
 

@@ -36,10 +36,10 @@ from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
-from rightpool.planning.accounting.booked_moves import BookedMove
-from rightpool.planning.accounting.chargeback import deleted_moves
-from rightpool.planning.evaluate.experience import MOST_COMPARISONS
-from rightpool.planning.job import JobKey
+from rightpool.planning.books.chargeback import deleted_moves
+from rightpool.planning.jobs.booked_move import BookedMove
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.reporting.stored_job import StoredJob, first_problem
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.reporting.wording import how_many

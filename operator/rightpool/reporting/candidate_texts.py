@@ -5,9 +5,9 @@ from typing import Final
 
 from rightpool.api.choices import Objective
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.pool_rejection import PoolNotAllowed
-from rightpool.planning.evaluate.rejection import (
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.pool_rejection import PoolNotAllowed
+from rightpool.planning.offers.rejection import (
     BudgetShort,
     Compared,
     DeadlineMissed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rightpool.planning.contradiction import (
+from rightpool.planning.jobs.contradiction import (
     BackwardMigration,
     Contradiction,
     MisplacedMigration,
@@ -12,7 +12,7 @@ from rightpool.planning.contradiction import (
     UnplacedRevision,
     UnreadableStatus,
 )
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.workloads.kinds.registry import kind_name
 from rightpool.workloads.names import child_name
 

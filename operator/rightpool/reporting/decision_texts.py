@@ -5,14 +5,13 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.decision import Decision, Held
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.evaluate.rejection import Gap
-from rightpool.planning.evaluate.running import MIN_PROBABILITY
-from rightpool.planning.evidence import (
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.foreign_pod import foreign_pod
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.decision import Decision, Held
+from rightpool.planning.offers.evidence import (
     Bill,
     BreakerOpen,
     CoolingDown,
@@ -33,8 +32,9 @@ from rightpool.planning.evidence import (
     TooManyAtOnce,
     Unproven,
 )
-from rightpool.planning.foreign_pod import foreign_pod
-from rightpool.planning.job import Job
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.rejection import Gap
+from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.pod_texts import foreign_pod_text

@@ -16,8 +16,8 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
-from rightpool.planning.job import Job
-from rightpool.planning.migration.transitions import FAILED
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.migration_texts import stopped_unsaved
 from rightpool.reporting.wording import chips, span
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.flops import FlopsGap, PeakExceeded, flops_gap
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.flops import FlopsGap, PeakExceeded, flops_gap
 from rightpool.reporting.wording import number, share
 
 _TEXTS: Final = {

@@ -1,6 +1,6 @@
 """A forecast in words: how far a job is, and what is left of its time and money."""
 
-from rightpool.planning.forecast import Forecast
+from rightpool.planning.judge.forecast import Forecast
 from rightpool.reporting.wording import cents, dollars, instant, share, span
 
 

@@ -7,10 +7,10 @@ from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration
 from rightpool.api.pause import Pause
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import RevisionState
-from rightpool.planning.migration.setback import (
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.judge.verification import Verdict, Verification
+from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
     NeverStarted,
@@ -21,8 +21,8 @@ from rightpool.planning.migration.setback import (
     Setback,
     StoppedByQueue,
 )
-from rightpool.planning.migration.verification import Verdict, Verification
-from rightpool.planning.trace_setback import TraceSetback
+from rightpool.planning.moves.trace_setback import TraceSetback
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.rejection_texts import place
 from rightpool.reporting.trace_texts import trace_setback_text
@@ -47,7 +47,7 @@ _MEND_SAVE: Final = (
 
 
 class MigrationTexts:
-    """The words that the state machine writes down, as `planning.migration.words.Words`."""
+    """The words that the state machine writes down, as `planning.moves.words.Words`."""
 
     __slots__ = ()
 

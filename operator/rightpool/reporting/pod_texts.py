@@ -1,8 +1,8 @@
 """Pods that hold up a job in words: those that are not its own, and those that have not ended."""
 
 from rightpool.contract import LABEL_REVISION
-from rightpool.planning.foreign_pod import ForeignPod
-from rightpool.planning.unended import Unended
+from rightpool.planning.jobs.foreign_pod import ForeignPod
+from rightpool.planning.jobs.unended import Unended
 from rightpool.reporting.wording import instant
 
 

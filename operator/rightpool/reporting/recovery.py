@@ -12,7 +12,7 @@ from typing import Final
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
 from rightpool.api.migration import Phase
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 
 # How long a process is given to measure a job again: its window, what came late, and the start itself.
 _WINDOWS: Final = 1.5

@@ -2,8 +2,8 @@
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.planning.evaluate import pool_rejection as pool_kinds
-from rightpool.planning.evaluate import rejection as kinds
+from rightpool.planning.offers import pool_rejection as pool_kinds
+from rightpool.planning.offers import rejection as kinds
 from rightpool.reporting.wording import chips, dollars, gibibytes, how_many, number, share, span
 
 

@@ -6,10 +6,10 @@ the status would be the same but for digits that nobody would notice, and its te
 
 from __future__ import annotations
 
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.forecast import SURE, forecast
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.forecast import SURE, forecast
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.reporting.write_policy import ShownValues
 
 Verdicts = tuple[object, ...]

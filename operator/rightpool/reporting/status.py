@@ -28,11 +28,11 @@ from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.accounting.progress import goodput, progress_of
-from rightpool.planning.approval import recommendation_id
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.forecast import forecast
-from rightpool.planning.job import Job, unit_of
+from rightpool.planning.jobs.approval import recommendation_id
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.judge.forecast import forecast
+from rightpool.planning.judge.progress import goodput, progress_of
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field, Quality

@@ -19,8 +19,8 @@ from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
-from rightpool.planning.evaluate.shape import selected_nodes, selecting_keys
-from rightpool.planning.job import Job, JobKey, VendorProgram
+from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
+from rightpool.planning.offers.shape import selected_nodes, selecting_keys
 from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on

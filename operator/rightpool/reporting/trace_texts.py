@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightpool.planning.trace_setback import (
+from rightpool.planning.moves.trace_setback import (
     InvalidRequest,
     NoProfiler,
     NothingToTrace,

@@ -13,11 +13,11 @@ from rightpool.api.state import JobState
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.calibration import uncalibrated
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.commands import CheckTemplate, CheckVariants, Command, commands
-from rightpool.planning.migration.transitions import advance, at_rest
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.moves.commands import CheckTemplate, CheckVariants, Command, commands
+from rightpool.planning.moves.transitions import advance, at_rest
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.steadiness import worth_keeping
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.placed import placed_until

@@ -30,11 +30,11 @@ from rightpool.hardware.node_labels import with_node_labels
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.closed_pools import closed_pools
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.commands import Command, commands
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.moves.commands import Command, commands
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.closed_pools import closed_pools
 from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.stored_policy import StoredPolicy

@@ -11,8 +11,8 @@ from prometheus_client.exposition import start_http_server
 from prometheus_client.registry import Collector
 
 from rightpool.api.ledger import Outcome
-from rightpool.planning.decision import REASONS
-from rightpool.planning.migration.commands import Command
+from rightpool.planning.moves.commands import Command
+from rightpool.planning.offers.decision import REASONS
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 SLOWER, FASTER = SIDES = ("slower", "faster")  # than predicted

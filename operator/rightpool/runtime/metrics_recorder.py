@@ -9,9 +9,9 @@ from functools import cache
 from typing import Final
 
 from rightpool.api.action import Action
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.offer import potential_savings
 from rightpool.runtime.metrics import FASTER, SLOWER, OperatorMetrics

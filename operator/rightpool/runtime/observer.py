@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import NodeFacts, Taint
-from rightpool.planning.job import NOT_OBSERVED, Job, JobKey, Observed
-from rightpool.planning.migration.revision import RevisionState
-from rightpool.planning.threat import Threat
+from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.jobs.threat import Threat
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rightpool.api.placement import Placement
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.simulation.chips import SimulatedPool
 
 

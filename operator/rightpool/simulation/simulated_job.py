@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import NOT_OBSERVED, Job
-from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
-from rightpool.planning.revision_window import RevisionWindow, observed_revision
+from rightpool.planning.jobs.job import NOT_OBSERVED, Job
+from rightpool.planning.jobs.revision_window import RevisionWindow, observed_revision
+from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.prediction.columns import Floats
 from rightpool.profiles.sample import Field, Sample
 from rightpool.simulation.child import Delays, SimulatedChild

@@ -11,11 +11,11 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
 from rightpool.planning.allocate.plan import Plan, plan
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.commands import commands
-from rightpool.planning.migration.transitions import advance
-from rightpool.planning.migration.words import Words
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.commands import commands
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.moves.words import Words
 from rightpool.prediction.predictor import Predictor
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.simulated_job import SimulatedJob

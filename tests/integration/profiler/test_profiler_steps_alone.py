@@ -9,8 +9,8 @@ import pytest
 
 from rightpool import contract
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.job import Observed
-from rightpool.planning.revision_window import RevisionWindow
+from rightpool.planning.jobs.job import Observed
+from rightpool.planning.jobs.revision_window import RevisionWindow
 from rightpool.telemetry.reader import Target
 from rightpool.telemetry.scrape import ScrapeReader
 from tests.integration.profiler.conftest import PATIENCE, Pod

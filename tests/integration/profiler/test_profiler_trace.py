@@ -16,8 +16,8 @@ from typing import Any, Final
 import pytest
 
 from rightpool import contract
-from rightpool.planning.trace_answer import TraceAnswer
-from rightpool.planning.trace_ranks import with_ranks
+from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.planning.moves.trace_ranks import with_ranks
 from rightpool.runtime.act.trace_answers import read_answer
 from rightpool_profiler.traces.kept import Kept
 from tests.integration.profiler.conftest import ALL_STEPS, PATIENCE, Pod, free_port

@@ -19,7 +19,7 @@ import pytest
 from rightpool import contract
 from rightpool.api.trace import Trace, TraceState
 from rightpool.cli.trace_files import fetch_xspaces
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.runtime.act.trace_answers import read_answer
 from rightpool_profiler.traces import xspace
 from tests.integration.profiler.conftest import PATIENCE, Pod, clean_environment

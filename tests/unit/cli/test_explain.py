@@ -13,7 +13,7 @@ from rightpool.cli.connection import CliError
 from rightpool.cli.explain import Explanation, document, explain, explain_all, job_key, list_document
 from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.profiles.sample import Field
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.cli.cluster import (

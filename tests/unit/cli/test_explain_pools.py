@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rightpool.cli.explain import explain
 from rightpool.cluster.resources import NODES, PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import A100, NOW, FakeClient, job, node, two_pools, view_of
 
 

@@ -15,7 +15,7 @@ from rightpool.cli.jobs import stored_job, stored_jobs
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Expired, Forbidden, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.stored_job import read_job
 from tests.unit.cli.cluster import FakeClient, job
 from tests.unit.cli.test_top import recommended

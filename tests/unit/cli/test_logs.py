@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rightpool.cli.logs import formatter, set_up_logging
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.settings import LogFormat
 
 

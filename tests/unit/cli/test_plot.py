@@ -22,7 +22,7 @@ from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cluster.resources import ACCELERATOR_POOLS, PODS, PROFILED_JOBS
 from rightpool.hardware.calibration import USUAL_FLOPS
 from rightpool.hardware.catalog import load_catalog
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import NOW, FakeClient, job, pod, profile, running_status, two_pools, view_of
 from tests.unit.runtime.test_pool_publisher import CALIBRATION
 

@@ -9,7 +9,7 @@ import pytest
 from rightpool.cli.explain import explain
 from rightpool.cli.profile import document, print_profile
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import (
     NOW,
     FakeClient,

@@ -15,8 +15,8 @@ from rightpool.cli.connection import CliError
 from rightpool.cli.history import entries_of, history_document, outlived, print_entries
 from rightpool.cli.recommend import offers_document, print_offers, ranked_offers
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.accounting.chargeback import Chargeback
-from rightpool.planning.job import JobKey
+from rightpool.planning.books.chargeback import Chargeback
+from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, printed, running_status, view_of
 from tests.unit.cli.test_top import recommended
 

@@ -14,9 +14,9 @@ from rightpool.cli import report as module
 from rightpool.cli.main import main
 from rightpool.cli.report import as_csv, as_html, charges, days, document, first_day
 from rightpool.cluster.resources import CONFIG_MAPS
-from rightpool.planning.accounting.charge import Charge
-from rightpool.planning.accounting.chargeback import Chargeback, ChargeKey
-from rightpool.planning.accounting.job_charges import OTHER_JOBS
+from rightpool.planning.books.charge import Charge
+from rightpool.planning.books.chargeback import Chargeback, ChargeKey
+from rightpool.planning.books.job_charges import OTHER_JOBS
 from rightpool.reporting.chargeback_object import config_map
 
 NOW = 1_800_000_000.0  # 2027-01-15, 8:00

@@ -35,8 +35,8 @@ from rightpool.cli.connection import CliError
 from rightpool.cli.roofline import Roof
 from rightpool.cli.table import Page
 from rightpool.cluster.errors import Forbidden, NotFound, Unavailable
-from rightpool.planning.job import JobKey
-from rightpool.planning.trace_ranks import digest_of_all
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.moves.trace_ranks import digest_of_all
 from tests.unit.planning.jobs import POOLS, running
 
 KEY = JobKey("vision", "resnet50")

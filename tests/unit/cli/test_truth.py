@@ -13,7 +13,7 @@ from rightpool.cli.explanation import print_explanation
 from rightpool.cli.job_table import document, ranked
 from rightpool.cli.recommend import ranked_offers
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import (
     NOW,
     FakeClient,

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from rightpool.api.conditions import ConditionType, PoolConditionType, Reason
-from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.offers.rejection import RejectionReason
 
 from .pages import DOCS, ROOT, headings
 

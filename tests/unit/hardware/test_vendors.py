@@ -20,8 +20,8 @@ from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import shapes
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS, vendor_named
 from rightpool.hardware.vendors.vendor import ProductLabel, SliceVariables, Vendor
-from rightpool.planning.evaluate.pool_gates import home_vendor, pool_gate
-from rightpool.planning.evaluate.shape import Shape
+from rightpool.planning.offers.pool_gates import home_vendor, pool_gate
+from rightpool.planning.offers.shape import Shape
 from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.runtime.observe.facts import node_facts
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory

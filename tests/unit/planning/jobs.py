@@ -19,17 +19,17 @@ from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.plan import plan as plan_by
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.decision import REASONS, Decision
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evaluate.select import select
-from rightpool.planning.evidence import Limit
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey, Observed
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.decision import REASONS, Decision
+from rightpool.planning.offers.evaluate import evaluate
+from rightpool.planning.offers.evidence import Limit
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.select import select
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field

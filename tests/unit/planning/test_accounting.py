@@ -11,11 +11,11 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
-from rightpool.planning.accounting.accounting import accounted, hung
-from rightpool.planning.accounting.progress import progress_of
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.migration.idling import idle_since
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.books.accounting import accounted, hung
+from rightpool.planning.judge.idling import idle_since
+from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.profile import Steadiness
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import changed

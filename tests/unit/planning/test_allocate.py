@@ -17,13 +17,13 @@ from rightpool.cli.decider import Decider
 from rightpool.planning.allocate.allocator import Allocation
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.plan import plan as plan_by
-from rightpool.planning.decision import Decision
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.evaluate.evaluation import Evaluated
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import Decision
+from rightpool.planning.offers.evaluate import evaluate
+from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, NOW, fleet, plan, running, spec

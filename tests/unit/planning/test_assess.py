@@ -12,9 +12,9 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import ChildRefusal, Crash
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import ChildRefusal, Crash
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text

@@ -11,10 +11,10 @@ from rightpool.api.outcome import MAX_OUTCOMES
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evidence import Limit, Suspected
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.evidence import Limit, Suspected
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.decision_texts import limit_text
 from tests.unit.planning.jobs import NOW, auto_policy, entry, fleet, limit_of, plan, reason, running, spec
 from tests.unit.prediction.fixtures import A10G, A100

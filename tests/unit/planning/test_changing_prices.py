@@ -14,7 +14,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.past_price import PastPrice
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evaluate.assessment import Assessment
+from rightpool.planning.offers.assessment import Assessment
 from tests.unit.planning import world as places
 from tests.unit.planning.jobs import DAY, NOW, decision_and_text, entry, judged, running, spec
 from tests.unit.planning.world import World, candidate, decide

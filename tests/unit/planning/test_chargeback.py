@@ -15,12 +15,12 @@ from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
-from rightpool.planning.accounting.booked_moves import MOST_MOVES
-from rightpool.planning.accounting.charge import EARLIER, Charge
-from rightpool.planning.accounting.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
-from rightpool.planning.accounting.job_charges import JOBS_A_DAY, OTHER_JOBS
-from rightpool.planning.job import Job
-from rightpool.planning.migration.unsaved import appended
+from rightpool.planning.books.booked_moves import MOST_MOVES
+from rightpool.planning.books.charge import EARLIER, Charge
+from rightpool.planning.books.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
+from rightpool.planning.books.job_charges import JOBS_A_DAY, OTHER_JOBS
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.unsaved import appended
 from rightpool.reporting.chargeback_object import JOBS, MOVES, config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, changed, entry, running
 

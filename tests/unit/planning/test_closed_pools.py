@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.placement import Placement
-from rightpool.planning.evaluate.closed_pools import closed_pools
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.closed_pools import closed_pools
+from rightpool.planning.offers.rejection import RejectionReason
 from tests.unit.planning.jobs import POOLS, TEMPLATE, fresh, running, spec
 from tests.unit.prediction.fixtures import A100
 

@@ -15,12 +15,12 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.allocate.room import reservation
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import commands
-from rightpool.planning.migration.revision import RevisionState
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.moves.commands import commands
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.intent import Intent
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, entry, fleet, fresh, judged, plan, running

@@ -9,8 +9,8 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.variation import Variation
-from rightpool.planning.job import Job
-from rightpool.planning.revision_window import RevisionWindow
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_window import RevisionWindow
 from rightpool.profiles.sample import Field, Sample
 from tests.unit.planning.jobs import NOW, changed, running
 

@@ -18,8 +18,8 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.variation import SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.accounting.accounting import remeasured
-from rightpool.planning.accounting.counterfactual import (
+from rightpool.planning.books.accounting import remeasured
+from rightpool.planning.books.counterfactual import (
     BEFORE_SECONDS,
     Level,
     counterfactual_of_move,
@@ -27,7 +27,7 @@ from rightpool.planning.accounting.counterfactual import (
     level_after,
     speed,
 )
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import PRIOR_SD, SPANS, counted
 from rightpool.profiles.track import Track

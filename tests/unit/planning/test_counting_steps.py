@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.accounting.progress import progress_of
-from rightpool.planning.job import Observed
-from rightpool.planning.revision_window import RevisionWindow
+from rightpool.planning.jobs.job import Observed
+from rightpool.planning.jobs.revision_window import RevisionWindow
+from rightpool.planning.judge.progress import progress_of
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.step_count import LOST_READINGS, Basis
 from tests.unit.planning.jobs import NOW, changed, running, spec

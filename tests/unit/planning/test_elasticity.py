@@ -11,7 +11,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.pool import Slice
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.traits import ModelTraits, Parallelism
-from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.offers.rejection import RejectionReason
 from tests.unit.planning.jobs import TEMPLATE, decision_and_text, find, fresh, judged, reason, running
 from tests.unit.prediction.fixtures import A10G, A100_CHIP, pool, profile
 

@@ -14,9 +14,9 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.allocate.limits import LONGEST_RETRY_SECONDS, save_limit
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import Crash
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import Crash
+from rightpool.planning.offers.intent import Intent
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.events import Event, JobEvents
 from tests.unit.planning.jobs import changed

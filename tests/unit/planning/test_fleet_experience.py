@@ -11,10 +11,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.traits import ModelTraits
 from rightpool.api.variation import Variation
-from rightpool.planning.accounting.chargeback import Chargeback, deleted_moves
 from rightpool.planning.allocate.plan import Plan
-from rightpool.planning.evaluate.experience import MOST_COMPARISONS, fleet_experience
-from rightpool.planning.job import Job
+from rightpool.planning.books.chargeback import Chargeback, deleted_moves
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.experience import MOST_COMPARISONS, fleet_experience
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, SINGLE
 from rightpool.reporting.chargeback_object import config_map, read_books

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rightpool.api.conditions import Reason
 from rightpool.api.traits import ModelTraits
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.flops import flops_per_unit
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.flops import flops_per_unit
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.findings import NothingCounted

@@ -16,9 +16,9 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.evaluate.pool_gates import no_room, pool_gate
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evaluate.shape import Shape
+from rightpool.planning.offers.pool_gates import no_room, pool_gate
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.shape import Shape
 from rightpool.reporting.candidate_texts import verdict_text
 from tests.unit.planning.jobs import (
     AUTO,

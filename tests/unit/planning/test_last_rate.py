@@ -18,9 +18,9 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.state import JobState
-from rightpool.planning.job import Job
-from rightpool.planning.migration.transitions import advance
-from rightpool.planning.revision_window import LEAST_PART, LONGEST_PART, RevisionWindow
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_window import LEAST_PART, LONGEST_PART, RevisionWindow
+from rightpool.planning.moves.transitions import advance
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, NOW, changed, running, spec

@@ -21,12 +21,12 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.evaluate.outlook import Outlook
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestCheckpoint, commands
-from rightpool.planning.migration.transitions import advance
-from rightpool.planning.migration.unsaved import late_save
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.outlook import Outlook
+from rightpool.planning.judge.unsaved import late_save
+from rightpool.planning.moves.commands import RequestCheckpoint, commands
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.steadiness import counted
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.migration_texts import MigrationTexts

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.traits import ModelTraits, Parallelism
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.job import Job, parallelism_of
+from rightpool.planning.jobs.job import Job, parallelism_of
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.candidate_texts import verdict_text
 from tests.unit.planning.jobs import POOLS, changed, find, fresh, judged, reason, running, spec
 from tests.unit.prediction.fixtures import A10G, A100

@@ -6,7 +6,7 @@ import pytest
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.variation import Variation
-from rightpool.planning.migration.verification import MOST_WINDOWS, Verdict, verify
+from rightpool.planning.judge.verification import MOST_WINDOWS, Verdict, verify
 from rightpool.profiles.steadiness import counted
 from tests.unit.planning.test_verification import FASTER, SAME_CHIPS
 from tests.unit.planning.world import complete_profile, spec

@@ -7,7 +7,7 @@ import pytest
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.moves.transitions import advance
 from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import moved, on_a100, spec

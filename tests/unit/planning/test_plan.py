@@ -14,9 +14,9 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.evaluate.outlook import LONGEST_SECONDS
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.revision import Crash, RevisionState
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.revision_state import Crash, RevisionState
+from rightpool.planning.judge.outlook import LONGEST_SECONDS
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.profiles.steadiness import counted

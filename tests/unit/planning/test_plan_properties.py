@@ -14,11 +14,11 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.plan import Plan
-from rightpool.planning.decision import MIGRATING_ACTIONS, REASONS
-from rightpool.planning.evaluate import evaluate
-from rightpool.planning.evaluate.experience import fleet_experience
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers import evaluate
+from rightpool.planning.offers.decision import MIGRATING_ACTIONS, REASONS
+from rightpool.planning.offers.experience import fleet_experience
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text

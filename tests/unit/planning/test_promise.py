@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.planning.migration.promise import BROKEN, BROKEN_SD, Promise
+from rightpool.planning.judge.promise import BROKEN, BROKEN_SD, Promise
 
 logs, doubts = st.floats(-5.0, 5.0), st.floats(1e-6, 2.0)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rightpool.api.migration import Phase
 from rightpool.api.rescue import Rescue
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestCheckpoint, commands
-from rightpool.planning.migration.rescues import with_rescue
-from rightpool.planning.threat import Threat
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.threat import Threat
+from rightpool.planning.moves.commands import RequestCheckpoint, commands
+from rightpool.planning.moves.rescues import with_rescue
 
 from .jobs import NOW, changed, running, spec
 from .world import moved, on_a100

@@ -11,10 +11,10 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.variation import SlowStart
-from rightpool.planning.evaluate.experience import measured_before
-from rightpool.planning.job import Job
-from rightpool.planning.migration.arrival import with_size_measured
-from rightpool.planning.migration.transitions import at_rest
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.arrival import with_size_measured
+from rightpool.planning.moves.transitions import at_rest
+from rightpool.planning.offers.experience import measured_before
 from rightpool.prediction.predictor import Origin
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, find, judged, running
 from tests.unit.planning.world import A100, World, decide, on_a100, variation

@@ -12,8 +12,8 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.readiness import late
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.readiness import late
 from tests.unit.planning.jobs import POOLS, assess, changed, decision_and_text
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 

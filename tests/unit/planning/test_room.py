@@ -14,9 +14,9 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.planning.allocate.openings import Openings
 from rightpool.planning.allocate.room import Room
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evidence import Gathering
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.evidence import Gathering
+from rightpool.planning.offers.rejection import RejectionReason
 from tests.unit.planning.jobs import NOW, changed, decided_text, find, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE, actions, reasons
 from tests.unit.prediction.fixtures import A100_CHIP, pool

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.planning.evaluate.scores import (
+from rightpool.planning.offers.scores import (
     payback,
     saving,
     saving_over,

@@ -10,9 +10,9 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.state import JobState
 from rightpool.api.variation import Variation
-from rightpool.planning.migration.idling import longest_silence
-from rightpool.planning.migration.transitions import advance
-from rightpool.planning.migration.verification import FEWEST_WINDOWS, Verdict, Verification, verify
+from rightpool.planning.judge.idling import longest_silence
+from rightpool.planning.judge.verification import FEWEST_WINDOWS, Verdict, Verification, verify
+from rightpool.planning.moves.transitions import advance
 from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for

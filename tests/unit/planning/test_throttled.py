@@ -12,10 +12,10 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
-from rightpool.planning.evaluate.experience import fleet_experience, measured_before
-from rightpool.planning.job import Job
-from rightpool.planning.migration.beginning import with_decision
-from rightpool.planning.migration.ending import end_migration
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.beginning import with_decision
+from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.offers.experience import fleet_experience, measured_before
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.premise_texts import premise_text

@@ -14,9 +14,10 @@ from rightpool import contract
 from rightpool.api.migration import Phase
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceRequest, TraceState, read_request
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestTrace, commands
-from rightpool.planning.trace import (
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.planning.moves.commands import RequestTrace, commands
+from rightpool.planning.moves.trace import (
     LONGEST_ALL_SECONDS,
     LONGEST_SECONDS,
     PAUSE_SECONDS,
@@ -24,7 +25,6 @@ from rightpool.planning.trace import (
     limit_without,
     with_trace,
 )
-from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.reporting.migration_texts import MigrationTexts
 
 from .jobs import NOW, changed, fresh, running, spec

@@ -19,8 +19,8 @@ from rightpool.api.trace import (
     TraceState,
     TraceSummary,
 )
-from rightpool.planning.trace_answer import PodTrace, RankTrace, TraceAnswer
-from rightpool.planning.trace_ranks import digest_of_all, failure, never_waiting, with_ranks
+from rightpool.planning.jobs.trace_answer import PodTrace, RankTrace, TraceAnswer
+from rightpool.planning.moves.trace_ranks import digest_of_all, failure, never_waiting, with_ranks
 
 KNOWN = TraceAnswer("now", None, TraceState.CAPTURING)
 

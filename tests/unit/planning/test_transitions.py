@@ -10,9 +10,9 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
-from rightpool.planning.evaluate.gates import avoided as tried_and_left
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.migration.transitions import COMPLETED, FAILED, advance
+from rightpool.planning.moves.transitions import COMPLETED, FAILED, advance
+from rightpool.planning.offers.gates import avoided as tried_and_left
+from rightpool.planning.offers.intent import Intent
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running
 from tests.unit.planning.world import A10G, A100, Child, World, candidate, decide, moved, on_a100

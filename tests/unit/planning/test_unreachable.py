@@ -12,8 +12,8 @@ from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
 from tests.unit.planning.jobs import NOW, decision_and_text, judged, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, chip, pool
 

@@ -11,12 +11,12 @@ from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits
 from rightpool.hardware.vendors.amd import AMD
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.job import Job, VendorProgram
-from rightpool.planning.migration.beginning import with_decision
-from rightpool.planning.migration.commands import CheckVariants, commands
-from rightpool.planning.migration.revision import VariantRefusal
+from rightpool.planning.jobs.job import Job, VendorProgram
+from rightpool.planning.jobs.revision_state import VariantRefusal
+from rightpool.planning.moves.beginning import with_decision
+from rightpool.planning.moves.commands import CheckVariants, commands
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import FOUR, NOW, POOLS, changed, find, fresh, judged, reason, running, spec

@@ -16,7 +16,7 @@ from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
-from rightpool.planning.migration.verification import (
+from rightpool.planning.judge.verification import (
     MOST_WINDOWS,
     Verdict,
     Verification,

@@ -13,9 +13,9 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.allocate.way_back import price_of_return
-from rightpool.planning.evidence import SourceNotHeld
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.evidence import SourceNotHeld
 from tests.unit.planning.jobs import NOW, changed, decided_text, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE, reasons
 from tests.unit.planning.test_restart import judged, stuck

@@ -15,12 +15,12 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.progress import JobProgress
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.accounting.accounting import accounted, departed
-from rightpool.planning.accounting.counterfactual import Level, counterfactual_of_move, speed
-from rightpool.planning.accounting.progress import progress_of
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.experience import measured_before
-from rightpool.planning.evaluate.rejection import RejectionReason
+from rightpool.planning.books.accounting import accounted, departed
+from rightpool.planning.books.counterfactual import Level, counterfactual_of_move, speed
+from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.experience import measured_before
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import counted, pace
 from rightpool.profiles.track import Track

@@ -17,15 +17,15 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.accounting.progress import progress_of
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.decision import Decision
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
-from rightpool.planning.migration.revision import Crash, EndingPod, RevisionState
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.revision_state import Crash, EndingPod, RevisionState
+from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.decision import Decision
+from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample

@@ -15,9 +15,9 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import Crash, RevisionState
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import Crash, RevisionState
+from rightpool.planning.moves.transitions import advance
 from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.conditions.context import Context

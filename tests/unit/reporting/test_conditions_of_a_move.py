@@ -10,7 +10,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.pause import Pause
 from rightpool.api.placement import Placement
 from rightpool.cli.state import state_of
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from tests.unit.planning.jobs import NOW, POOLS, changed, running, spec

@@ -7,10 +7,10 @@ from sys import modules
 import pytest
 
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.planning.evaluate import pool_rejection as kinds_of_pools
-from rightpool.planning.evaluate import rejection as kinds
-from rightpool.planning.evaluate.rejection import Compared, Rejection, RejectionReason
-from rightpool.planning.evidence import CoolingDown, Limit, RunsShortly
+from rightpool.planning.offers import pool_rejection as kinds_of_pools
+from rightpool.planning.offers import rejection as kinds
+from rightpool.planning.offers.evidence import CoolingDown, Limit, RunsShortly
+from rightpool.planning.offers.rejection import Compared, Rejection, RejectionReason
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.candidate_texts import by_pool, predicted
 from rightpool.reporting.decision_texts import limit_text

@@ -13,7 +13,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.reporting.events import JobEvents
 from rightpool.reporting.stored_job import read_job
 from tests.unit.planning.jobs import changed

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.migration.setback import (
+from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
     NeverStarted,
@@ -18,7 +18,7 @@ from rightpool.planning.migration.setback import (
     Setback,
     StoppedByQueue,
 )
-from rightpool.planning.trace_setback import (
+from rightpool.planning.moves.trace_setback import (
     InvalidRequest,
     NoProfiler,
     NothingToTrace,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.conditions import ConditionType, Reason
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.conditions.placed import LATE_SECONDS, SILENT_SECONDS, placed_until
 from tests.unit.planning.jobs import NOW, changed, running
 from tests.unit.reporting.test_conditions import condition_of

@@ -26,10 +26,10 @@ from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.job import Job
-from rightpool.planning.migration.ending import with_avoided
-from rightpool.planning.migration.unsaved import appended
-from rightpool.planning.migration.verification import verify
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.unsaved import appended
+from rightpool.planning.judge.verification import verify
+from rightpool.planning.moves.ending import with_avoided
 from rightpool.profiles.steadiness import SPANS
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts

@@ -16,11 +16,11 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Migration, Phase
 from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.planning.foreign_pod import foreign_pod
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.beginning import next_revision
-from rightpool.planning.migration.commands import EndRevision, EnsureRevision, commands
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.foreign_pod import foreign_pod
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.beginning import next_revision
+from rightpool.planning.moves.commands import EndRevision, EnsureRevision, commands
+from rightpool.planning.moves.transitions import advance
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.migration_texts import MigrationTexts

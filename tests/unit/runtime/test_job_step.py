@@ -19,12 +19,12 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.commands import commands
-from rightpool.planning.migration.transitions import advance
-from rightpool.planning.unended import UNENDED_SECONDS
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.unended import UNENDED_SECONDS
+from rightpool.planning.moves.commands import commands
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts

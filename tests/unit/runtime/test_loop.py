@@ -19,8 +19,8 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import error_from
 from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.runtime import loop
 from rightpool.runtime.act import template_checks
 from rightpool.runtime.act.executor import Executor

@@ -13,10 +13,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.planning.decision import Decision
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import Decision
 from rightpool.reporting.stored_job import read_job
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder

@@ -16,8 +16,8 @@ from benchmarks.synthetic_fleet import SyntheticJob, nodes
 from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import Invalid
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.commands import CheckTemplate
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.commands import CheckTemplate
 from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime import observer
 from rightpool.runtime.observer import Observer

@@ -11,7 +11,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
 from rightpool.cluster.resources import PLACEMENT_POLICIES
-from rightpool.planning.evidence import BreakerOpen, Limit
+from rightpool.planning.offers.evidence import BreakerOpen, Limit
 from rightpool.reporting.events import Event
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.policy_publisher import PolicyPublisher

@@ -20,8 +20,8 @@ from rightpool.cluster.resources import EVENTS, PODS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.node import NodeFacts, Taint
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evidence import BreakerOpen, Limit, Suspected
+from rightpool.planning.offers.evidence import BreakerOpen, Limit, Suspected
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.runtime.act.pool_publisher import PoolPublisher, pool_status
 from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.facts import pod_facts

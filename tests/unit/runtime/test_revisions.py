@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rightpool.planning.migration.revision import EndingPod, RevisionState
+from rightpool.planning.jobs.revision_state import EndingPod, RevisionState
 from rightpool.runtime.observe.facts import child_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
 from rightpool.workloads.kinds.registry import KINDS

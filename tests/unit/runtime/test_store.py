@@ -8,7 +8,7 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.runtime.observe.pool_inventory import foreign_fields
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.hardware.clouds import CLOUDS
-from rightpool.planning.threat import Threat
+from rightpool.planning.jobs.threat import Threat
 from rightpool.runtime.observe.facts import child_facts, node_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
 from rightpool.runtime.observe.threats import drained_nodes, threat_to

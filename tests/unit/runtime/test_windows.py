@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.fleet import snapshot
-from rightpool.planning import revision_window
-from rightpool.planning.job import NOT_OBSERVED, Job
-from rightpool.planning.revision_window import KEPT_WINDOWS, REBUILD_SECONDS
+from rightpool.planning.jobs import revision_window
+from rightpool.planning.jobs.job import NOT_OBSERVED, Job
+from rightpool.planning.jobs.revision_window import KEPT_WINDOWS, REBUILD_SECONDS
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime.observe.facts import PodFacts

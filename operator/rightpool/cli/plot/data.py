@@ -14,8 +14,8 @@ from rightpool.cli.roofline import RooflinePlot, roofline_of
 from rightpool.cli.step_parts import StepPart, step_parts
 from rightpool.cli.timeline import Stretch, rate_now, stretches
 from rightpool.cli.trace_summary import traced_memory
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.job import Job, unit_of
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.prediction.cost import MILLION
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.rejection_texts import short_place

@@ -12,7 +12,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.table import NOTHING
 from rightpool.cli.timeline import Stretch
-from rightpool.planning.evaluate.candidate import Candidate
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.wording import dollars, number, span
 

@@ -20,7 +20,7 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.wording import cents, dollars
 

@@ -25,7 +25,7 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import EVENTS
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.job import JobKey, unit_of
+from rightpool.planning.jobs.job import JobKey, unit_of
 from rightpool.reporting.wording import span
 
 EVENTS_SHOWN: Final = 50

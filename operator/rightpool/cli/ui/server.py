@@ -27,7 +27,7 @@ from rightpool.cli.explanation import COULD_BE, DOES
 from rightpool.cli.ui.cached import Cached, Latest, ReadProblem
 from rightpool.cli.ui.fleet import FleetPicture, fleet_page, read_fleet
 from rightpool.cli.ui.job import JobPicture, job_page, read_job_picture
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 
 # A browser asks this often, and what is older than this is read anew.
 UPDATE_SECONDS: Final = 5.0

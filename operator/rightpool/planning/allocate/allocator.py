@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.evaluation import Evaluated
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.evaluation import Evaluated
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import DAY
 from rightpool.hardware.pool import Pool
-from rightpool.planning.evidence import BreakerOpen, Limit, Suspected, Unproven
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.evidence import BreakerOpen, Limit, Suspected, Unproven
 
 # What the clock of the operator that wrote an entry may be ahead of this one's.
 CLOCK_SKEW_SECONDS: Final = 60.0

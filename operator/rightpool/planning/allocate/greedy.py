@@ -26,15 +26,15 @@ from rightpool.planning.allocate.limits import (
 )
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.allocate.way_back import price_of_return
-from rightpool.planning.decision import MIGRATING_ACTIONS, Decision, Held
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.evaluation import Evaluated
-from rightpool.planning.evaluate.intent import Intent, demanded
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evaluate.select import select
-from rightpool.planning.evidence import Gathering, Limit, SourceNotHeld, Suspected
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
+from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evidence import Gathering, Limit, SourceNotHeld, Suspected
+from rightpool.planning.offers.intent import Intent, demanded
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.select import select
 
 
 class GreedyAllocator:

@@ -20,11 +20,11 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import HOUR
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.evaluate.intent import Intent
-from rightpool.planning.evaluate.outlook import Outlook
-from rightpool.planning.evaluate.running import MIN_PROBABILITY
-from rightpool.planning.evidence import (
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.outlook import Outlook
+from rightpool.planning.judge.unsaved import late_save, unsaved
+from rightpool.planning.offers.evidence import (
     BreakerOpen,
     CoolingDown,
     FewWindows,
@@ -36,8 +36,8 @@ from rightpool.planning.evidence import (
     TooManyAnHour,
     TooManyAtOnce,
 )
-from rightpool.planning.job import Job
-from rightpool.planning.migration.unsaved import late_save, unsaved
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.profiles.steadiness import HOURS_SD, SPANS, doubt_of_ratio
 
 _UNTOUCHED: Final = frozenset({Outcome.HELD})

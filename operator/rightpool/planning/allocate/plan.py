@@ -19,12 +19,12 @@ from typing import Final
 
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocation, Allocator
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.evaluate import evaluate
-from rightpool.planning.evaluate.evaluation import Evaluated, EvaluationBatch
-from rightpool.planning.fleet import Fleet
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.likeness import unchanged
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.likeness import unchanged
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.evaluate import evaluate
+from rightpool.planning.offers.evaluation import Evaluated, EvaluationBatch
 from rightpool.prediction.predictor import Predictor
 
 # An evaluation is held whole while one job is kept from it. So many fleets of jobs are held at most: beyond that, the

@@ -10,9 +10,9 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.openings import EVERY_NODE, Labels, Openings
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.evaluate.shape import node_selector
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.shape import node_selector
 
 _TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from rightpool.api.units import HOUR
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.evaluate.evaluation import Evaluated
-from rightpool.planning.evaluate.outlook import pause_seconds
-from rightpool.planning.job import Job, unit_of
-from rightpool.planning.migration.verification import windows_until_settled
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.judge.outlook import pause_seconds
+from rightpool.planning.judge.verification import windows_until_settled
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.profiles.steadiness import pace
 
 # The mean of the positive half of a standard normal.

@@ -7,8 +7,8 @@ from typing import Final, Literal
 from rightpool.api.conditions import Reason
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Price
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.profile import Profile
 
 Truth = Literal["True", "False", "Unknown"]

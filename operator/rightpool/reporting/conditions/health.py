@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.api.conditions import Reason
-from rightpool.planning.evaluate.readiness import COMPLETED
-from rightpool.planning.job import Job
-from rightpool.planning.migration.transitions import FAILED
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.transitions import FAILED
+from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.diagnosis_texts import diagnosis_text

@@ -7,9 +7,9 @@ from typing import Final
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.evaluate.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
-from rightpool.planning.evaluate.rejection import FlopsUtilizationLow
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
+from rightpool.planning.offers.rejection import FlopsUtilizationLow
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.profile import Profile, Steadiness

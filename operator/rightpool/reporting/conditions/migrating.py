@@ -9,11 +9,11 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.contract import ANNOTATION_APPROVE
-from rightpool.planning.approval import approves, recommendation_id
-from rightpool.planning.foreign_pod import foreign_pod
-from rightpool.planning.job import Job
-from rightpool.planning.migration.unsaved import unsaved
-from rightpool.planning.unended import unended
+from rightpool.planning.jobs.approval import approves, recommendation_id
+from rightpool.planning.jobs.foreign_pod import foreign_pod
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.unended import unended
+from rightpool.planning.judge.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text, limit_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text

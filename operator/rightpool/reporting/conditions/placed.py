@@ -11,12 +11,12 @@ from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.contradiction import contradiction
-from rightpool.planning.evaluate.readiness import COMPLETED
-from rightpool.planning.foreign_pod import foreign_pod
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import Crash, RevisionState
-from rightpool.planning.unended import UNENDED_SECONDS, first_to_end, unended
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.foreign_pod import foreign_pod
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import Crash, RevisionState
+from rightpool.planning.jobs.unended import UNENDED_SECONDS, first_to_end, unended
+from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text

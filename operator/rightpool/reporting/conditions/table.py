@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.health import completed, degraded, failed
 from rightpool.reporting.conditions.measured import efficient, profiled

@@ -6,9 +6,9 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.forecast import SURE, forecast
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.forecast import SURE, forecast
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text

@@ -27,12 +27,12 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.contract import LABEL_CHARGEBACK
-from rightpool.planning.accounting.booked_moves import BookedMove
-from rightpool.planning.accounting.chargeback import Chargeback, deleted_moves
-from rightpool.planning.accounting.progress import goodput, progress_of
-from rightpool.planning.evaluate.assessment import Assessment
-from rightpool.planning.evaluate.experience import MOST_COMPARISONS
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.books.chargeback import Chargeback, deleted_moves
+from rightpool.planning.jobs.booked_move import BookedMove
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.progress import goodput, progress_of
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.stored_job import StoredJob

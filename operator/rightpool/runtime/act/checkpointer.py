@@ -6,8 +6,8 @@ import logging
 
 from rightpool.api.choices import CheckpointMode
 from rightpool.cluster.sidecars import Sidecars
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestCheckpoint
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.commands import RequestCheckpoint
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.observe.store import Store

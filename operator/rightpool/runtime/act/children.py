@@ -10,7 +10,7 @@ from typing import Any
 from rightpool.api.choices import Switch
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.job import Job
 from rightpool.runtime.observe.facts import ChildFacts
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.registry import kind_of

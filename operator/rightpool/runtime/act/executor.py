@@ -17,8 +17,10 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import (
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import ChildRefusal
+from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.planning.moves.commands import (
     CheckTemplate,
     CheckVariants,
     Command,
@@ -26,8 +28,6 @@ from rightpool.planning.migration.commands import (
     EnsureRevision,
     RequestTrace,
 )
-from rightpool.planning.migration.revision import ChildRefusal
-from rightpool.planning.trace_answer import TraceAnswer
 from rightpool.runtime.act.checkpointer import Checkpointer
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text

@@ -14,8 +14,8 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.job import Job, JobKey
-from rightpool.planning.migration.commands import Command, EnsureRevision, commands
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.commands import Command, EnsureRevision, commands
 from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.runtime.observe.facts import PodFacts, pod_facts
 

@@ -10,7 +10,7 @@ from rightpool.api.conditions import Condition, PolicyConditionType, Reason, set
 from rightpool.api.policy import PlacementPolicyStatus
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PLACEMENT_POLICIES
-from rightpool.planning.evidence import Limit
+from rightpool.planning.offers.evidence import Limit
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions

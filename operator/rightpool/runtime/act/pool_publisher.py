@@ -21,8 +21,8 @@ from rightpool.hardware.inventory import ProblemKind
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.price_history import with_price
 from rightpool.planning.allocate.breaker import Outcomes
-from rightpool.planning.evaluate.rejection import RejectionReason
-from rightpool.planning.evidence import Limit
+from rightpool.planning.offers.evidence import Limit
+from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.wording import chips, how_many
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from rightpool.api.conditions import Reason
-from rightpool.planning.job import Job
-from rightpool.planning.migration.revision import ChildRefusal
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.runtime.observe.store import Store
 
 REFUSAL_SECONDS: Final = 60.0  # between attempts to create a rejected child: quotas and admission policies may change

@@ -10,8 +10,8 @@ from rightpool.api.conditions import Reason
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import SERVICES
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import EnsureRevision
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.commands import EnsureRevision
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions

@@ -13,10 +13,10 @@ from rightpool.api.revision import Revision
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import AlreadyExists, Forbidden, Invalid
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
-from rightpool.planning.migration.beginning import next_revision
-from rightpool.planning.migration.commands import CheckTemplate, CheckVariants
-from rightpool.planning.migration.revision import VariantRefusal
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import VariantRefusal
+from rightpool.planning.moves.beginning import next_revision
+from rightpool.planning.moves.commands import CheckTemplate, CheckVariants
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.refusals import Refusals

@@ -26,8 +26,8 @@ from rightpool.api.trace import (
     TraceSummary,
 )
 from rightpool.api.units import MAX_COUNT
-from rightpool.planning.trace import limit_without
-from rightpool.planning.trace_answer import PodTrace, RankTrace
+from rightpool.planning.jobs.trace_answer import PodTrace, RankTrace
+from rightpool.planning.moves.trace import limit_without
 from rightpool.pod_client import RequestFailed
 
 _STATES: Final = {

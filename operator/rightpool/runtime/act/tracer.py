@@ -13,10 +13,10 @@ from typing import Final
 
 from rightpool.api.trace import TraceReason, TraceState
 from rightpool.cluster.sidecars import Sidecars
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestTrace
-from rightpool.planning.trace_answer import PodTrace, TraceAnswer
-from rightpool.planning.trace_ranks import failure, with_ranks
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.trace_answer import PodTrace, TraceAnswer
+from rightpool.planning.moves.commands import RequestTrace
+from rightpool.planning.moves.trace_ranks import failure, with_ranks
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.trace_answers import read_answer

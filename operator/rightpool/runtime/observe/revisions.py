@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from rightpool.planning.migration.revision import Crash, EndingPod, RevisionState
+from rightpool.planning.jobs.revision_state import Crash, EndingPod, RevisionState
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
 
 MAX_REASON = 700

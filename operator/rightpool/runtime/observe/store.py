@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
-from rightpool.planning.job import JobKey
-from rightpool.planning.migration.revision import RevisionState
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states

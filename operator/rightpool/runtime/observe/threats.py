@@ -7,7 +7,7 @@ from typing import Final
 
 from rightpool.hardware.clouds import REMOVAL_TAINTS
 from rightpool.hardware.node import NodeFacts, Taint, tolerates
-from rightpool.planning.threat import Threat
+from rightpool.planning.jobs.threat import Threat
 from rightpool.runtime.observe.facts import PodFacts
 
 # Nodes that do not answer: nobody there could be asked to save, and the taint comes and goes with the network.

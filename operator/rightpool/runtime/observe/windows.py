@@ -16,8 +16,8 @@ from typing import Final
 
 from rightpool.api.migration import Phase
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.job import NOT_OBSERVED, Job, Observed
-from rightpool.planning.revision_window import RevisionWindow, observed_revision
+from rightpool.planning.jobs.job import NOT_OBSERVED, Job, Observed
+from rightpool.planning.jobs.revision_window import RevisionWindow, observed_revision
 from rightpool.profiles.sample import RevisionKey, Sample
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading

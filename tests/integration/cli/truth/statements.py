@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from rightpool.cluster.resources import CONFIG_MAPS, EVENTS
-from rightpool.planning.accounting.charge import Charge
-from rightpool.planning.accounting.chargeback import Chargeback, ChargeKey
+from rightpool.planning.books.charge import Charge
+from rightpool.planning.books.chargeback import Chargeback, ChargeKey
 from rightpool.reporting.chargeback_object import config_map
 from tests.integration.cli.truth import machines
 from tests.integration.cli.truth.asking import Statement, table_of, words_of

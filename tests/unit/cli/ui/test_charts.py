@@ -17,8 +17,8 @@ from rightpool.cli.explain import explain
 from rightpool.cli.step_parts import step_parts
 from rightpool.cli.timeline import Stretch, stretches
 from rightpool.cli.ui.charts import HEIGHT, WIDTH, bars, intervals
-from rightpool.planning.evaluate.candidate import Candidate
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.reporting.stored_job import read_job
 from tests.unit.cli.cluster import NOW, job, moment, placement, running_status, view_of
 from tests.unit.cli.ui.pages import MOVED, decision, fleet

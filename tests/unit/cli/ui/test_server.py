@@ -25,7 +25,7 @@ from rightpool.cli.ui.cached import Cached
 from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cluster.errors import Forbidden, Unavailable
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS, NODES, PODS, PROFILED_JOBS
-from rightpool.planning.job import JobKey
+from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.stored_job import read_job
 from tests.patience import PATIENCE
 from tests.unit.cli.cluster import NOW, FakeClient, condition, job, moment, printed, running_status, view_of

@@ -17,7 +17,7 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.errors import AlreadyExists, Conflict, Unavailable
-from rightpool.planning.job import Job, JobKey
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.chargeback_object import read_books

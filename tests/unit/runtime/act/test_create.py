@@ -9,7 +9,7 @@ import pytest
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Phase
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
-from rightpool.planning.migration.commands import EndRevision, EnsureRevision, RequestCheckpoint, commands
+from rightpool.planning.moves.commands import EndRevision, EnsureRevision, RequestCheckpoint, commands
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import child, pod

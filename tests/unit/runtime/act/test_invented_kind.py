@@ -22,8 +22,8 @@ from rightpool.cluster.resources import PODS, SERVICES, WORKLOADS
 from rightpool.contract import LABEL_JOB
 from rightpool.handlers.feeds import register_feeds
 from rightpool.hardware.pool import Pool
-from rightpool.planning.contradiction import UnplacedRevision
-from rightpool.planning.job import Job
+from rightpool.planning.jobs.contradiction import UnplacedRevision
+from rightpool.planning.jobs.job import Job
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.health import completed, failed
 from rightpool.reporting.contradiction_texts import contradiction_text

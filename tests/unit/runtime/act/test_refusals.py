@@ -13,7 +13,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.migration import Phase
 from rightpool.cluster.errors import Invalid, error_from
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.migration.commands import commands
+from rightpool.planning.moves.commands import commands
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, child, profiled_job
 

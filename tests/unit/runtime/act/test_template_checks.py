@@ -14,10 +14,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.cluster.errors import Invalid
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import CheckVariants
-from rightpool.planning.migration.revision import VariantRefusal
-from rightpool.planning.migration.transitions import advance
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import VariantRefusal
+from rightpool.planning.moves.commands import CheckVariants
+from rightpool.planning.moves.transitions import advance
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, changed
 from tests.unit.runtime.act.world import World, migration

@@ -11,9 +11,9 @@ import pytest
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.trace import Trace, TraceDevicePeak, TraceMemory, TracePhase, TraceReason, TraceState
 from rightpool.cluster.resources import PODS
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import RequestTrace
-from rightpool.planning.trace_answer import TraceAnswer
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.planning.moves.commands import RequestTrace
 from rightpool.pod_client import RequestFailed
 from rightpool.runtime.act.trace_answers import read_answer
 from rightpool.runtime.act.tracer import ASK_SECONDS, MAX_AT_ONCE, SILENT_SECONDS

@@ -25,8 +25,8 @@ from rightpool.contract import FIELD_MANAGER
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
-from rightpool.planning.job import Job
-from rightpool.planning.migration.commands import commands
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.commands import commands
 from rightpool.pod_client import Outcomes
 from rightpool.reporting.stored_job import read_job
 from rightpool.runtime.act.children import Children

@@ -1,0 +1,322 @@
+"""The books of a job: they follow what is seen and what is decided. Nothing is written unless something has changed.
+
+Spent is what was held, at its price. Saved is what the same work would have cost where the job was before its moves,
+less what was spent; see `counterfactual`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final, Protocol
+
+from rightpool.api.account import Account
+from rightpool.api.altered import altered
+from rightpool.api.interruption import Interruption
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.books.counterfactual import (
+    READINGS,
+    counterfactual_of_move,
+    drift_of,
+    level_after,
+    level_before,
+    part_of_start,
+    speed,
+)
+from rightpool.planning.books.holding import holding
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.idling import takes_no_step
+from rightpool.planning.judge.progress import progress_at_end, progress_of
+from rightpool.profiles.track import Track
+
+# Where no step was counted for so long, an interruption ends too, seconds: nothing counts them.
+UNSEEN_SECONDS: Final = 1800.0
+# What is stored has six digits.
+_SAME: Final = 2e-5
+
+
+class Prices(Protocol):
+    """What placements cost today."""
+
+    def price(self, placement: Placement) -> float | None:
+        """Dollars an hour; None where that can't be known."""
+
+
+# --- each cycle ------------------------------------------------------------------------------------------------------
+
+
+def accounted(job: Job, prices: Prices | None, now: float) -> Job:
+    """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
+    if job.state.revision is None or job.state.finished is not None:
+        return job
+    return _metered(_measured_again(_caught_up(_priced(job, prices), now), now), now)
+
+
+def _priced(job: Job, prices: Prices | None) -> Job:
+    """Today's prices, where the job is, where it is about to go, and where it would be. A price that can't be known now
+    stays; so do those of a migration that has left: its verdict is about what the place does, and what prices do
+    meanwhile needs no measuring. It is the next decision's.
+    """
+    revision, account = job.state.revision, job.state.account
+    if prices is None or revision is None:
+        return job
+    state, migration = job.state, job.state.migration
+    here = _at_price(revision, prices)
+    if here is not revision:
+        state = replace(state, revision=here)
+    if migration is not None and migration.stopped_at is None:
+        source, target = _at_price(migration.source, prices), _at_price(migration.target, prices)
+        if source is not migration.source or target is not migration.target:
+            state = replace(state, migration=replace(migration, source=source, target=target))
+    there = account.counterfactual
+    if there is not None:
+        price = prices.price(there.placement)
+        if price is not None and not _same_as_stored(price, there.cost_per_hour):
+            state = replace(state, account=replace(account, counterfactual=replace(there, cost_per_hour=price)))
+    return job if state is job.state else job.with_state(state)
+
+
+def _at_price(revision: Revision, prices: Prices) -> Revision:
+    """At what it costs today; the very same object where that is unchanged."""
+    price = prices.price(revision.placement)
+    if price is None or _same_as_stored(price, revision.cost_per_hour):
+        return revision
+    return replace(revision, cost_per_hour=price)
+
+
+def _caught_up(job: Job, now: float) -> Job:
+    """An interruption ends when the steps of the new Revision have caught up."""
+    interruption, revision, migration = job.state.interruption, job.state.revision, job.state.migration
+    if interruption is None or revision is None or revision.since is None:
+        return job
+    if migration is not None and migration.rolling_back and migration.moving.revision == revision.revision:
+        return job  # what it does while it is left again is none of that
+    track = job.observed.track
+    at: float | None = revision.since
+    if track is not None:
+        # How much was to be repeated says nothing of a count in another unit.
+        repeats = interruption.repeats if track.unit is interruption.unit else 0
+        at = track.reached(max(repeats, 1))
+        unseen = now - revision.since >= UNSEEN_SECONDS and not _counts(track, now)
+        if at is None and unseen and not _may_hang(job):
+            at = now - UNSEEN_SECONDS if track.total else revision.since  # what came after that is not known
+    if at is None:
+        return job
+    lost = min(max(at, interruption.since), now) - interruption.since
+    account = job.state.account.settled(now)
+    cost = account.spent - interruption.spent_before
+    # What was paid since it ended is none of its cost.
+    after = min((account.cost_per_hour or 0.0) * (now - interruption.since - lost) / 3600.0, cost)
+    cost, given_back = cost - after, 0.0 if interruption.demanded else after
+    account = replace(account, saved=account.saved + given_back)
+    state = replace(job.state, interruption=None, account=account.moved(interruption.counterfactual, now))
+    migration = state.migration
+    if migration is not None and migration.id == interruption.id:
+        migration = replace(migration, lost_seconds=migration.lost_seconds + lost, cost=migration.cost + cost)
+        return job.with_state(replace(state, migration=migration))
+    history = tuple(
+        replace(entry, lost_seconds=entry.lost_seconds + lost, cost=entry.cost + cost)
+        if entry.id == interruption.id
+        else entry
+        for entry in state.history
+    )
+    return job.with_state(replace(state, history=history))
+
+
+def _may_hang(job: Job) -> bool:
+    """Whether a program shows no step where it was moved to, and its verdict will tell whether it hangs."""
+    migration, profile = job.state.migration, job.observed.profile
+    return migration is not None and profile is not None and takes_no_step(migration, profile)
+
+
+def _counts(track: Track, now: float) -> bool:
+    """Whether anything may have been counted lately."""
+    since = now - UNSEEN_SECONDS
+    before = track.count(since)
+    return track.total > before if before is not None else track.began is not None and track.began > since
+
+
+def _measured_again(job: Job, now: float) -> Job:
+    """What is saved is corrected when more is known of the rate here."""
+    there = job.state.account.counterfactual
+    if there is None or there.since is None or job.state.migration is not None:
+        return job
+    if there.readings >= len(READINGS) or now - there.since < READINGS[there.readings]:
+        return job
+    return remeasured(job, now)
+
+
+def _metered(job: Job, now: float) -> Job:
+    """The meter at what is held."""
+    state, held = job.state, holding(job)
+    account, there = state.account, state.account.counterfactual
+    per_hour, saving = 0.0, 0.0
+    revision, interruption = state.revision, state.interruption
+    if interruption is not None:
+        saving = 0.0 if interruption.demanded else -(held.cost_per_hour or 0.0)
+    elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
+        pass  # at home, or nothing to compare with
+    else:
+        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips)
+        saving = 0.0 if there.speed is None else per_hour / there.speed - held.cost_per_hour
+    same = (
+        account.chips == held.chips
+        and (account.since is None) == (held.chips == 0)
+        and _same_as_stored(account.cost_per_hour, held.cost_per_hour)
+        and math.isclose(account.saving_per_hour, saving, rel_tol=1e-4, abs_tol=1e-4)
+        and (there is None or _same_as_stored(there.per_hour, per_hour))
+    )
+    if same:
+        return job
+    if job.observed.track is None and account.since is not None:
+        progress = progress_of(job, now, held=True)
+        state = altered(state, progress=None if progress.since is None else progress)
+    if held.chips == 0:
+        account = account.stopped(now)
+    else:
+        began = now if held.since is None or account.since is not None else min(now, held.since)
+        account = account.settled(now)
+        account = altered(
+            account,
+            since=began if account.since is None else account.since,
+            cost_per_hour=held.cost_per_hour,
+            chips=held.chips,
+            saving_per_hour=saving,
+        )
+    if account.counterfactual is not None:
+        account = altered(account, counterfactual=altered(account.counterfactual, per_hour=per_hour))
+    return job.with_state(altered(state, account=account))
+
+
+# --- what the state machine says -------------------------------------------------------------------------------------
+
+
+def departed(job: Job, migration: Migration, now: float) -> Job:
+    """The Revision that is left is gone. Its pods hold nothing any more, and nothing is done until the next one has
+    caught up. To be called before the job's place changes."""
+    account = job.state.account.stopped(now)
+    job = job.with_state(replace(job.state, account=account))
+    running = job.state.interruption
+    if migration.rolling_back:
+        ahead, migration = migration.left, replace(migration, left=None)
+    else:
+        ahead = counterfactual_of_move(job, level_before(job, migration, now), migration)
+        there = account.counterfactual
+        migration = replace(migration, left=None if there is None else there.uncounted())
+    track = job.observed.track
+    repeats = 0 if track is None else round(track.since_save())
+    unit = WorkUnit.SAMPLES if track is None else track.unit
+    if running is not None and running.id == migration.id:
+        # It had not caught up there, or hangs: the time lost goes on.
+        interruption = replace(running, repeats=max(running.repeats, repeats), counterfactual=ahead)
+    else:
+        interruption = Interruption(
+            migration.id, now, account.spent, repeats, unit, demanded=migration.demanded, counterfactual=ahead
+        )
+    state = replace(
+        job.state,
+        account=replace(account, counterfactual=None),
+        progress=progress_at_end(job, now),
+        interruption=interruption,
+        migration=migration,
+    )
+    return job.with_state(state)
+
+
+def remeasured(job: Job, now: float, *, refuted: bool = False) -> Job:
+    """How fast the job is here against where it would be, by all that is known by now. refuted: whether a verdict has
+    found what was promised to be so wrong that it tells nothing any more."""
+    there = job.state.account.counterfactual
+    if there is None or there.since is None:
+        return job
+    there = replace(there, predicted=None) if refuted else there
+    here = level_after(job, there, now)
+    ratio = None
+    if here is not None:
+        # From a slow start on the rate rises, which is no drift.
+        drift = drift_of(job, here) if part_of_start(job, there) is None else 0.0
+        ratio = speed(there, here, job.observed.variation, drift)
+    if here is None or ratio is None:
+        if there.speed is None:
+            return job
+        ratio = there.speed  # nothing can be told anew, neither now nor in the next cycle
+    else:
+        there = replace(there, rate=here.rate, rate_at=here.at, rate_windows=here.windows)
+    account = replace(job.state.account, counterfactual=there).measured(ratio, now)
+    return job.with_state(replace(job.state, account=account))
+
+
+def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
+    """The program is found to do nothing where it was moved to, since then, Unix seconds: it is interrupted. Of what it
+    did there before nothing is saved."""
+    if job.state.interruption is not None:
+        return job
+    account, track = job.state.account.settled(now), job.observed.track
+    # Until its steps had caught up it was interrupted already.
+    since = max(since, (migration.stopped_at or since) + migration.lost_seconds)
+    cost = min(_mean_price(account, now) * (now - since) / 3600.0, account.spent)
+    unit = WorkUnit.SAMPLES if track is None else track.unit
+    demanded = migration.demanded
+    interruption = Interruption(migration.id, since, account.spent - cost, unit=unit, demanded=demanded)
+    account = replace(account, saved=account.saved - (0.0 if demanded else cost), counterfactual=None)
+    return job.with_state(replace(job.state, account=account, interruption=interruption))
+
+
+def _mean_price(account: Account, now: float) -> float:
+    """Dollars an hour that were paid since the steps had caught up, hours without chips included; the present price
+    where the job is compared with no other place."""
+    there = account.counterfactual
+    if there is None or there.since is None or there.since >= now or not there.per_hour:
+        return account.cost_per_hour or 0.0
+    return (account.spent - there.spent_before) / (now - there.since) * 3600.0
+
+
+def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tuple[Job, float, float]:
+    """A migration ends. The job with its books, and of the migration the seconds lost and the dollars that it cost
+    so far; what is still to come of both is added to the ledger when the steps have caught up."""
+    interruption, account = job.state.interruption, job.state.account.settled(now)
+    lost, cost = migration.lost_seconds, migration.cost
+    if interruption is not None and interruption.id == migration.id:
+        lost += now - interruption.since
+        cost += account.spent - interruption.spent_before
+        interruption = replace(interruption, since=now, spent_before=account.spent)
+    there = account.counterfactual
+    gone = migration.stopped_at is not None
+    if outcome is Outcome.VERIFIED:
+        # Without a rate from before nothing can be compared, and where a user asked for it nothing is.
+        ahead = interruption.counterfactual if interruption is not None and there is None else there
+        keep = ahead is not None and bool(ahead.baseline) and not migration.demanded
+    else:
+        # A move that is known to be worse, and can't be undone, costs what it costs.
+        proven = (
+            outcome is Outcome.FAILED and there is not None and there.readings > 0 and migration.realised is not None
+        )
+        keep = outcome is Outcome.ROLLED_BACK or not gone or proven
+    if not keep:
+        account = replace(account, counterfactual=None, saving_per_hour=0.0)
+        if interruption is not None:
+            interruption = replace(interruption, counterfactual=None)
+    return job.with_state(replace(job.state, account=account, interruption=interruption)), lost, cost
+
+
+def finished(job: Job, now: float) -> Job:
+    """The job has ended."""
+    progress = progress_of(job, now)
+    state = replace(
+        job.state,
+        account=job.state.account.stopped(now),
+        interruption=None,
+        progress=job.state.progress if progress.since is None else progress,
+    )
+    return job.with_state(state)
+
+
+def _same_as_stored(one: float | None, other: float | None) -> bool:
+    """Whether both are stored as the same number."""
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=_SAME, abs_tol=1e-12)

@@ -1,1 +1,0 @@
-"""Everything that a job could do, as data: placements, gates, scores."""

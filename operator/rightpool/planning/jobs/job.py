@@ -1,0 +1,238 @@
+"""A job: the user's spec, the persisted state and what is observed now, kept apart."""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from rightpool.api.altered import altered
+from rightpool.api.migration import Phase
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.revision import Revision
+from rightpool.api.state import JobState
+from rightpool.api.trace import TraceRequest
+from rightpool.api.traits import Parallelism
+from rightpool.api.value_object import value_object
+from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
+from rightpool.planning.jobs.threat import Threat
+from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.profiles.bottleneck import Diagnosis
+from rightpool.profiles.health import NOT_THROTTLED, throttling
+from rightpool.profiles.profile import Profile
+from rightpool.profiles.track import Track
+
+
+class JobKey(NamedTuple):
+    """Namespace and name. A tuple, because it is hashed some thirty times for each job in each cycle."""
+
+    namespace: str
+    """Where the ProfiledJob is."""
+    name: str
+    """Of the ProfiledJob."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class VendorProgram(NamedTuple):
+    """What a job runs on the chips of a vendor that it has a variant for."""
+
+    vendor: str
+    """As placement.variants names it."""
+    workload_hash: str
+    """Of the pod template with the variant laid over it, and the chip container."""
+    nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that this template asks for, sorted."""
+
+
+class Observed(NamedTuple):
+    """What the cluster and the telemetry show of a job in this cycle. None of it is persisted. A tuple, because it is
+    made and compared for each job in each cycle, and hardly ever is one new."""
+
+    profile: Profile | None = None
+    """Of the current Revision."""
+
+    diagnosis: Diagnosis | None = None
+    """What limits the job, by its profile."""
+
+    variation: Variation | None = None
+    """How its windows differ, up to now; what of it is stored lags behind."""
+
+    checkpoint_at: float | None = None
+    """Unix seconds of the newest save seen."""
+
+    track: Track | None = None
+    """Work that the Revision with running pods has counted; None where nothing could be read of it."""
+
+    last_rate: float | None = None
+    """Throughput of the newest part of a window, where a migration may begin now; None where too little of it has come
+    since the last whole window, or where it does not compare with that."""
+
+    revisions: Mapping[int, RevisionState] = MappingProxyType({})
+    """Children seen in the cluster, by number."""
+
+    checkpoint_error: str | None = None
+    """Why the sidecars did not take the request for a save."""
+
+    trace_answer: TraceAnswer | None = None
+    """What the sidecars say of the trace that is under way."""
+
+    threat: Threat | None = None
+    """Pods of the current Revision that Kubernetes is about to end; None where there are none."""
+
+    pool_problem: str | None = None
+    """Why the pool of the current Revision can't be used, with the remedy; None where it can."""
+
+    refusal: ChildRefusal | None = None
+    """Why the API server does not take the Revision's child."""
+
+    template_checked: bool = True
+    """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
+
+    variants_checked: bool = True
+    """Whether it was asked about every variant that is not in use."""
+
+    refused_variants: tuple[VariantRefusal, ...] = ()
+    """Those that it would not take."""
+
+    error: str | None = None
+    """How the operator failed to look at the job; None where it did not. The rest is then what was seen before."""
+
+
+NOT_OBSERVED: Final = Observed()
+
+
+@value_object
+class Job:
+    """One ProfiledJob."""
+
+    key: JobKey
+    """Namespace and name."""
+
+    uid: str
+    """Of the object: a job of the same name made anew is another one."""
+
+    generation: int
+    """Of the spec."""
+
+    created_at: float
+    """Unix seconds."""
+
+    spec: ProfiledJobSpec
+    """What the user wants."""
+
+    workload_hash: str
+    """Of the pod template and chip container in the spec."""
+
+    variants: tuple[VendorProgram, ...] = ()
+    """What runs on the chips of vendors that spec.placement.variants names."""
+
+    approved: str | None = None
+    """The decision id in the approval annotation."""
+
+    trace_request: TraceRequest | None = None
+    """The trace that the annotation asks for."""
+
+    invalid: str | None = None
+    """Why the spec can't be used, in the user's words."""
+
+    unreadable: str | None = None
+    """Why the status can't be used, in the user's words."""
+
+    deleting: bool = False
+    """Whether the object is being deleted."""
+
+    state: JobState = field(default_factory=JobState)
+    """What is persisted."""
+
+    observed: Observed = NOT_OBSERVED
+    """What is seen now."""
+
+    def variant(self, vendor: str | None) -> VendorProgram | None:
+        """What runs on the chips of this vendor, if not the pod template as it is."""
+        return next((variant for variant in self.variants if variant.vendor == vendor), None)
+
+    def workload_hash_of(self, ref: Revision) -> str:
+        """The hash that a child of this Revision would be built under now."""
+        return self.workload_hash_on(ref.vendor)
+
+    def workload_hash_on(self, vendor: str | None) -> str:
+        """The hash of what runs on the chips of this vendor."""
+        variant = self.variant(vendor)
+        return self.workload_hash if variant is None else variant.workload_hash
+
+    @property
+    def phase(self) -> float:
+        """From 0 to 1, by the job. A process that starts hears of all jobs at once, and what is then done at regular
+        times would be done of all of them in the same cycle."""
+        return crc32(self.uid.encode()) / 2**32
+
+    @property
+    def edited(self) -> bool:
+        """Whether the user has edited the spec since it was last seen to allow where the job is."""
+        seen = None if self.state.revision is None else self.state.revision.generation
+        return seen is not None and seen < self.generation
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether the migration that was decided on waits for its user's approval."""
+        migration = self.state.migration
+        if migration is None or migration.phase is not Phase.PLANNED or migration.demanded:
+            return False
+        # A recommendation's id is that of the decision that it becomes, and the place.
+        approved = self.approved is not None and (self.approved + "-").startswith(migration.id + "-")
+        return self.spec.adaptation.require_approval and not approved
+
+    @property
+    def stops(self) -> bool:
+        """Whether the job is stopped, or is to be."""
+        return self.spec.suspend or self.state.pause is not None
+
+    def with_state(self, state: JobState) -> "Job":
+        """The same job with this persisted state."""
+        return altered(self, state=state)
+
+    def revision(self, number: int) -> RevisionState:
+        """What is seen of a Revision; a Revision without a child is one that does not exist."""
+        return self.observed.revisions.get(number) or RevisionState(revision=number, exists=False)
+
+    @property
+    def child(self) -> RevisionState | None:
+        """What is seen of the current Revision; None before the first start."""
+        return None if self.state.revision is None else self.revision(self.state.revision.revision)
+
+    @property
+    def queued(self) -> bool:
+        """Whether it has a child that waits for its queue, to be run for the first time or again."""
+        child = self.child
+        return self.spec.queue_name is not None and child is not None and child.exists and child.suspended
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the job does not start where it is placed: its pods say so, or there is no pool to make any for. None
+        where nothing is known to be in the way."""
+        child = self.child
+        if child is None:
+            return None
+        return child.blocked if child.exists else self.observed.pool_problem
+
+
+def parallelism_of(job: Job) -> Parallelism:
+    """How the job's work is divided: by its spec, else by what the profiler has seen."""
+    profile, declared = job.observed.profile, job.spec.elasticity.model_parallel
+    seen = Parallelism() if profile is None else profile.traits.parallelism
+    return seen if declared is None else replace(seen, tensor=declared.tensor, pipeline=declared.pipeline)
+
+
+def unit_of(job: Job) -> WorkUnit:
+    """What the job's throughput counts where it runs now; samples where nothing was measured."""
+    return WorkUnit.SAMPLES if job.observed.profile is None else job.observed.profile.unit
+
+
+def throttled_now(job: Job) -> bool:
+    """Whether a fault holds down the clocks of the chips that the job has: its rate says nothing of such chips."""
+    profile = job.observed.profile
+    return profile is not None and throttling(profile) != NOT_THROTTLED

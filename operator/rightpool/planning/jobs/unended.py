@@ -1,0 +1,52 @@
+"""What was to end and is still there: pods on a node that is lost, or a child that nobody deletes.
+
+Nothing is started beside it, since it may still write to the job's checkpoint. Only who looks after the cluster can
+know that it does not, and end it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rightpool.api.migration import Phase
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import EndingPod
+
+# Beyond the grace period of the pods. The kubelet ends what is left then within seconds.
+UNENDED_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unended:
+    """What of a Revision has not ended."""
+
+    revision: int
+    """Its number."""
+
+    since: float
+    """Unix seconds when it was to be gone."""
+
+    pod: EndingPod | None
+    """The pod that was to be gone first; None where the child itself stays."""
+
+
+def unended(job: Job, now: float) -> Unended | None:
+    """That which was to be gone first; None where nothing is overdue."""
+    first = first_to_end(job)
+    return None if first is None or now - first.since <= UNENDED_SECONDS else first
+
+
+def first_to_end(job: Job) -> Unended | None:
+    """The same before it is overdue; None where nothing is to end."""
+    found = [
+        Unended(state.revision, state.ending.due, state.ending)
+        for state in job.observed.revisions.values()
+        if state.ending is not None
+    ]
+    migration = job.state.migration
+    if migration is not None and migration.phase is Phase.DRAINING:
+        left = job.revision(migration.moving.revision)
+        if left.ending is None and (left.exists or left.active > 0):
+            found.append(Unended(left.revision, migration.phase_since, None))
+    return min(found, key=lambda entry: entry.since, default=None)

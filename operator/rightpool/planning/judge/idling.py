@@ -1,0 +1,137 @@
+"""Idling: whether a program does nothing where it was moved to. It hangs there, or it evaluates, compiles, loads, or is
+not seen to work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from rightpool.api.migration import Migration
+from rightpool.api.variation import MAX_RECENT
+from rightpool.planning.jobs.job import Job
+from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
+from rightpool.profiles.sample import Field
+from rightpool.profiles.silence import NOTHING, silent_for, silent_windows
+from rightpool.profiles.steadiness import SPANS
+
+# A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
+LONGEST_SILENCE_SECONDS: Final = 3600.0
+# What compiles for this share of the time does not hang.
+_COMPILING: Final = 0.5
+_WORK: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
+
+
+def _shows_no_step(profile: Profile, revision: int) -> bool:
+    """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
+    steps are not read, samples."""
+    return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
+
+
+def _is_read(profile: Profile, revision: int) -> bool:
+    read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
+    return read and profile.key.revision == revision
+
+
+def compiles(profile: Profile) -> bool:
+    """Whether the program is seen to compile for most of the time."""
+    return (profile.value(Field.COMPILING) or 0.0) >= _COMPILING
+
+
+def takes_no_step(migration: Migration, profile: Profile) -> bool:
+    """Whether a program that worked before, and was seen to, shows no step on the target."""
+    return _was_seen(migration) and _shows_no_step(profile, migration.target.revision)
+
+
+def stands_still(migration: Migration, profile: Profile) -> bool:
+    """Whether such a program has made too few steps on the target for a window to be complete, and none in the newest
+    one. It may make one in an hour."""
+    steps = profile.readings.get(Field.STEPS)
+    few = steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS
+    return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
+
+
+def begins_to_work(migration: Migration, profile: Profile) -> bool:
+    """Whether such a program has shown some of its work on the target, though no whole window of it."""
+    if profile.complete or not _was_seen(migration) or not _is_read(profile, migration.target.revision):
+        return False
+    return any(profile.value(field) for field in _WORK)
+
+
+def _was_seen(migration: Migration) -> bool:
+    """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
+    return migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
+
+
+def longest_silence(window: float, before: Sequence[float] = ()) -> int:
+    """Windows of so many seconds in which a program may do nothing, as many as are kept at most. before: windows before
+    the move."""
+    if _counts_seldom(before):
+        return MAX_RECENT
+    return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MAX_RECENT)
+
+
+def mostly_silent(migration: Migration, recent: Sequence[float], window: float) -> bool:
+    """Whether the windows on the target, of so many seconds, tell little of how fast it works: most are silent, and not
+    so many that it hangs, nor was it like that before. Of short windows few are kept of before an evaluation."""
+    if _counts_seldom(migration.baseline_rates):
+        return False
+    silent = silent_windows(recent, migration.baseline or math.inf)
+    return 2 * silent > len(recent) and silent < longest_silence(window)
+
+
+def hangs_again(migration: Migration, recent: Sequence[float], window: float) -> bool:
+    """Whether the target was silent for longer in all than a program may be, in windows of so many seconds: it hangs
+    again and again."""
+    silent = silent_windows(recent, migration.baseline or math.inf)
+    return silent >= longest_silence(window, migration.baseline_rates)
+
+
+def _counts_seldom(rates: Sequence[float]) -> bool:
+    """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
+    return 2 * silent_windows(rates) > len(rates)
+
+
+def idle_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
+    """Whether hardly any work was counted in the last hour. False where that is not known for so long."""
+    track = job.observed.track
+    rate = None if track is None else track.mean(now - LONGEST_SILENCE_SECONDS, now)
+    return rate is not None and rate <= NOTHING * (migration.baseline or 0.0)
+
+
+def silent_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
+    """Whether the target, all of whose newest windows are silent, has been so for as long as a program may be. Of short
+    windows fewer are kept: then its count of work tells that, once it is known for so long."""
+    variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
+    usual = migration.baseline or math.inf
+    if variation is None or variation.revision != migration.target.revision:
+        return False
+    if silent_for(variation.recent, usual) * window >= LONGEST_SILENCE_SECONDS:
+        return True
+    return idle_for_an_hour(job, migration, now)
+
+
+def idle_since(job: Job, migration: Migration, now: float) -> float:
+    """Unix seconds since when the target does nothing, by its count of work or its windows, whichever goes back
+    further; at the earliest since its pods run. What was done before they were stopped is not of that time."""
+    usual, track, variation = migration.baseline or 0.0, job.observed.track, job.observed.variation
+    by_count = None if track is None else track.idle_since(NOTHING * usual)
+    since = now if by_count is None else by_count
+    if variation is not None and variation.revision == migration.target.revision:
+        window = job.spec.profiling.window.total_seconds()
+        since = min(since, variation.as_of - silent_for(variation.recent, usual or math.inf) * window)
+    began = (migration.target.since, job.revision(migration.target.revision).started_at)
+    return max([since, *(at for at in began if at is not None)])
+
+
+def hangs(job: Job, migration: Migration, now: float) -> bool:
+    """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
+    variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
+    if profile is not None and _shows_no_step(profile, revision):
+        return True
+    if idle_for_an_hour(job, migration, now):
+        return True
+    if migration.realised != 0.0 or variation is None or variation.revision != revision:
+        return False
+    window = job.spec.profiling.window.total_seconds()
+    return silent_for(variation.recent, migration.baseline or math.inf) >= longest_silence(window)

@@ -1,0 +1,148 @@
+"""How far a job is, what is left of it, and what it costs to stop and start it."""
+
+import math
+from typing import Final, NamedTuple
+
+from rightpool.api.action import Action
+from rightpool.api.choices import CheckpointMode
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.planning.jobs.job import Job, throttled_now
+from rightpool.planning.judge.progress import work_done
+from rightpool.profiles.sample import Field
+from rightpool.profiles.silence import doubt_of_pauses
+from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt
+
+# From the old pods' end to the first step on the new ones, where this job has not shown how long it takes.
+TYPICAL_RESTART_SECONDS: Final = 60.0
+SHORTEST_HORIZON_SECONDS: Final = 3600.0
+# Deadlines, budgets and the work that is left run with the clock; an evaluation that depends on them is this old at
+# most.
+CLOCK_SECONDS: Final = 60.0
+# How old any evaluation is at most, give or take a half: what moves of other jobs have shown of the chips is in no job.
+LONGEST_SECONDS: Final = 300.0
+
+
+class Outlook(NamedTuple):
+    """Seconds and dollars, as of one moment; NaN where not declared. A tuple, because each is a row of the columns."""
+
+    work_left: float
+    """Units of work."""
+    restart: float
+    """Seconds of work that a move costs: see `restart_seconds`."""
+    horizon: float
+    """Seconds over which a move must pay back."""
+    time_left: float
+    """To the deadline."""
+    budget_left: float
+    """Dollars."""
+
+
+def outlook(job: Job, rate: float, now: float) -> Outlook:
+    """What the rest of the job looks like. rate: units of work a second now.
+
+    The horizon of a job that does not say how much work it has is its age so far, at least an hour: of jobs whose
+    durations spread over many orders of magnitude, one that has run for t has about t ahead of it (Lindy). Age counts
+    in powers of two, so that a decision does not hang on the minute.
+    """
+    spec = job.spec
+    deadline, budget = spec.targets.deadline, spec.targets.budget
+    left = math.nan
+    if spec.total_samples is not None:
+        left = max(spec.total_samples - work_done(job, now), 1.0)
+        horizon = left / rate
+    else:
+        horizon = SHORTEST_HORIZON_SECONDS * 2.0 ** age_class(job, now)
+    return Outlook(
+        work_left=left,
+        restart=restart_seconds(job),
+        horizon=horizon,
+        time_left=math.nan if deadline is None else deadline - now,
+        budget_left=math.nan if budget is None else float(budget) - job.state.account.spent_by(now),
+    )
+
+
+def pace_of(job: Job) -> tuple[float, float]:
+    """Throughput in the long run, and the standard deviation of the log of what the rest of the job will do.
+
+    By the newest windows of the Revision, where such are known: both how surely their mean is known and by how much an
+    hour of the job differs from another one count. By the newest readings alone where a fault has begun to throttle the
+    job's chips since then, or was repaired. NaN where nothing was measured.
+    """
+    profile, revision = job.observed.profile, job.state.revision
+    reading = None if profile is None else profile.throughput
+    if profile is None or reading is None or revision is None:
+        return math.nan, math.nan
+    variation = job.observed.variation
+    seen = pace(variation, revision.revision, profile.unit)
+    if variation is None or seen is None:
+        return reading.value, window_doubt(reading)
+    if variation.throttled != throttled_now(job):
+        return reading.value, doubt_of_rest(variation, 1)
+    return seen.rate, math.hypot(doubt_of_rest(variation, seen.windows), doubt_of_pauses(variation.recent))
+
+
+def age_class(job: Job, now: float) -> int:
+    """Whole powers of two of the job's age in hours; 0 below two hours."""
+    hours = int((now - job.created_at) / SHORTEST_HORIZON_SECONDS)
+    return max(hours.bit_length() - 1, 0)
+
+
+def restart_seconds(job: Job) -> float:
+    """Seconds of work that moving this job costs: what its last move took, else a typical start and a save; and what is
+    missing while it starts slowly.
+
+    Of what is missing then, a part is in what the last move took, where it did something again in that time.
+    """
+    variation = job.observed.variation or job.state.variation
+    slow = None if variation is None else variation.slow_start
+    if slow is None:
+        return pause_seconds(job)
+    return pause_seconds(job) + slow.lost_seconds * (1.0 - min(_repeating_seconds(job) / slow.seconds, 1.0))
+
+
+def pause_seconds(job: Job) -> float:
+    """Seconds without any progress that moving this job costs, one way: what its last move took that did not hang, and
+    of one that was undone half of both ways, because nobody knows how long each took."""
+    last = _last_restart(job)
+    if last is not None:
+        return last.lost_seconds / (2.0 if last.outcome is Outcome.ROLLED_BACK else 1.0)
+    profile = job.observed.profile
+    save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
+    return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
+
+
+def _last_restart(job: Job) -> LedgerEntry | None:
+    return next((entry for entry in reversed(job.state.history) if entry.lost_seconds > 0.0 and not entry.hung), None)
+
+
+def _repeating_seconds(job: Job) -> float:
+    """Seconds of the last restart in which the program ran already and did again what no save held, at most. 0 where it
+    saved before it left, or has come back: then it is not known how long each way took."""
+    last, revision = _last_restart(job), job.state.revision
+    if last is None or revision is None or revision.since is None:
+        return 0.0
+    unsaved = last.action is Action.START or job.spec.checkpoint.mode is CheckpointMode.NONE
+    here = last.outcome is not Outcome.ROLLED_BACK and last.target == revision.placement
+    if not unsaved or not here or revision.created_at < last.started_at:
+        return 0.0
+    return max(last.lost_seconds - (revision.since - revision.created_at), 0.0)
+
+
+def good_until(job: Job, now: float, start_deadline: float) -> float:
+    """Unix seconds until which an evaluation of the job is good, unless the job changes."""
+    targets = job.spec.targets
+    # The next power of two of the age.
+    ends = [job.created_at + SHORTEST_HORIZON_SECONDS * 2.0 ** (age_class(job, now) + 1)]
+    ends.append(now + LONGEST_SECONDS * (0.5 + job.phase))
+    if targets.deadline is not None or targets.budget is not None or job.spec.total_samples is not None:
+        ends.append(now + CLOCK_SECONDS)
+    ends += [entry.until for entry in job.state.avoid if entry.until is not None and entry.until > now]
+    revision = job.state.revision
+    if revision is not None and job.obstacle is not None:
+        # From then on a job that does not start is tried elsewhere.
+        child = job.revision(revision.revision)
+        lost = child.unschedulable_since if revision.since is not None else None
+        began = lost or (child.started_at if child.exists else revision.created_at)
+        if began is not None and began + start_deadline >= now:
+            ends.append(began + start_deadline)
+    return min(ends)

@@ -1,1 +1,0 @@
-"""Carrying a decision out: phases, transitions, commands, verification, ledger."""

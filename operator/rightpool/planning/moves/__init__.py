@@ -1,0 +1,1 @@
+"""How a decision is carried out, step by step."""

@@ -1,0 +1,282 @@
+"""The second half of a migration: the new Revision starts and is verified, or the job goes back or stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.books.accounting import hung, remeasured
+from rightpool.planning.jobs.job import Job, throttled_now
+from rightpool.planning.judge.idling import (
+    LONGEST_SILENCE_SECONDS,
+    begins_to_work,
+    compiles,
+    hangs_again,
+    idle_for_an_hour,
+    idle_since,
+    longest_silence,
+    mostly_silent,
+    silent_for_an_hour,
+    stands_still,
+    takes_no_step,
+)
+from rightpool.planning.judge.outlook import outlook
+from rightpool.planning.judge.verification import (
+    FEWEST_WINDOWS,
+    MOST_WINDOWS,
+    Verdict,
+    Verification,
+    verifiable,
+    verify,
+)
+from rightpool.planning.moves.beginning import next_revision
+from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
+from rightpool.planning.moves.words import Words
+from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.slow_start import known_before
+from rightpool.profiles.steadiness import doubt_of_ratio, pace
+
+# Without a complete Profile after this long on the target, nothing can be proven and the job stays where it is.
+VERIFICATION_LIMIT_WINDOWS = 6
+VERIFICATION_LIMIT_SECONDS = 1_800.0
+# Windows that are incomplete do not count; a verdict is given after this multiple of the most windows at the latest.
+LONGEST_VERIFICATION = 1.5
+# How long a migration waits where nothing is known to be in the way, or its queue is. It takes a place among the moves
+# at once, and keeps chips to go back to.
+LONGEST_WAIT_SECONDS = 86_400.0
+
+
+def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
+    """One step of a migration whose target exists. room: whether there is some where the job came from."""
+    if migration.phase is Phase.STARTING:
+        return _starting(job, migration, policy, now, words, room)
+    return _proving(job, migration, now, words, room)
+
+
+def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
+    """room: whether there is some where the job came from."""
+    state = job.revision(migration.target.revision)
+    if state.all_running(migration.target.placement.replicas):
+        target, here = replace(migration.target, since=now), job.state.revision
+        assert here is not None
+        # Its price may be another one by now, and those of the migration stay.
+        job = job.with_state(replace(job.state, revision=replace(target, cost_per_hour=here.cost_per_hour)))
+        migration = replace(migration, target=target, running_at=now)
+        if migration.rolling_back:
+            return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
+        if not migration.promises:
+            migration = replace(migration, doubt=_doubt_of_size(job, migration))
+            return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
+        return with_phase(job, migration, Phase.WARMING_UP, now)
+    waited = now - migration.phase_since
+    overdue = waited > policy.start_deadline.total_seconds()
+    # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
+    given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
+    queue = job.spec.queue_name if job.queued else None
+    refusal = job.observed.refusal
+    refused = refusal.message if refusal is not None and refusal.revision == state.revision else None
+    cause = job.obstacle or state.why_not_running or refused
+    setback = NotRunning(policy.start_deadline.total_seconds(), cause, queue)
+    if migration.rolling_back or migration.action is Action.UPDATE:
+        # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
+        return _not_started(job, migration, setback, now, words) if given_up else job
+    if migration.action is Action.START:
+        if not given_up:
+            return job
+        why = words.setback(setback)
+        # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
+        if state.exists and job.obstacle is not None:
+            job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
+        return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+    if state.failed:
+        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
+    if overdue and not room:
+        return _not_started(job, migration, replace(setback, no_room=migration.source.placement.pool), now, words)
+    if overdue:
+        return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, words.setback(setback), now)
+    return job
+
+
+def _doubt_of_size(job: Job, migration: Migration) -> float | None:
+    """How surely an edit will tell what another size does; None where it changed the program, or nothing was measured
+    before."""
+    same = migration.source.workload_hash == migration.target.workload_hash
+    if migration.action is not Action.UPDATE or not same or not migration.baseline:
+        return None
+    return doubt_of_ratio(job.observed.variation, max(migration.baseline_windows, 1), FEWEST_WINDOWS)[0]
+
+
+def size_to_measure(job: Job) -> LedgerEntry | None:
+    """The edit that gave the job its size, where the ledger does not say yet what the job does at it."""
+    revision = job.state.revision
+    last = next((entry for entry in reversed(job.state.history) if entry.outcome is not Outcome.HELD), None)
+    if revision is None or last is None or not last.resized or last.realised_throughput is not None:
+        return None
+    return last if last.outcome is Outcome.CARRIED_OUT and last.target == revision.placement else None
+
+
+def with_size_measured(job: Job) -> Job:
+    """What the job does at the size that its user gave it, added to the ledger once windows enough were measured. An
+    edit promised nothing, so that its migration does not wait for that."""
+    revision, last = job.state.revision, size_to_measure(job)
+    if revision is None or last is None:
+        return job
+    variation = job.observed.variation
+    seen = pace(variation, revision.revision, last.unit)
+    if seen is None:
+        return job
+    start = known_before(variation, revision.revision)  # it is slow then at any size
+    length = job.spec.profiling.window.total_seconds()
+    windows = seen.windows - (0 if start is None else start.in_windows(length))
+    if windows < FEWEST_WINDOWS:
+        return job
+    seen = pace(variation, revision.revision, last.unit, windows)
+    if seen is None:
+        return job
+    measured = replace(last, realised_throughput=seen.rate, throttled=throttled_now(job))
+    history = tuple(measured if one is last else one for one in job.state.history)
+    return job.with_state(replace(job.state, history=history))
+
+
+def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:
+    """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
+    for being slow is better than none; one that did not run, or where it hung, is none."""
+    never_ran = migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED)
+    if migration.abandoned is not None and migration.failure is not None and (never_ran or migration.realised == 0.0):
+        job = with_avoided(job, migration.abandoned, migration.failure, now, decision=migration.id)
+    message = words.setback(replace(setback, returning=migration.rolling_back))
+    if migration.rolling_back:
+        message = f"{migration.failure_message}; {message}"
+    migration = replace(migration, message=message, failure_message=message)
+    return end_migration(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+
+
+def _proving(job: Job, migration: Migration, now: float, words: Words, room: bool) -> Job:
+    """room: whether there is some where the job came from."""
+    state = job.revision(migration.target.revision)
+    if state.failed:
+        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
+    if job.queued:  # its queue has stopped it: the time for the verdict begins anew when it runs again
+        if now - (migration.running_at or migration.phase_since) <= LONGEST_WAIT_SECONDS:
+            return job
+        message = words.setback(StoppedByQueue(job.spec.queue_name))
+        return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
+    resumed = state.started_at or 0.0
+    profile = job.observed.profile
+    if profile is None or not verifiable(migration, profile):
+        window = job.spec.profiling.window.total_seconds()
+        limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
+        if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
+            limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
+        # While there are no readings it is not known what it does.
+        read = profile.newest if profile is not None and profile.steadiness is Steadiness.STALE else None
+        waited = now - max(migration.running_at or migration.phase_since, resumed, read or 0.0)
+        silence = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
+        if profile is not None and takes_no_step(migration, profile):
+            # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
+            limit = max(limit, silence)
+            if waited > limit and not compiles(profile):
+                return _found_hanging(job, migration, words.setback(NoStep(limit)), now, words)
+        elif profile is not None and stands_still(migration, profile):
+            limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
+            if idle_for_an_hour(job, migration, now) and not compiles(profile):
+                message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
+                return _found_hanging(job, migration, message, now, words)
+        elif profile is not None and begins_to_work(migration, profile):
+            limit += silence  # its first step may have come as late as that
+        if waited > limit:
+            other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
+            message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
+            return end_migration(
+                job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now
+            )
+        return job
+    if migration.phase is Phase.WARMING_UP:
+        return with_phase(job, migration, Phase.VERIFYING, now)
+    window, waited = job.spec.profiling.window.total_seconds(), now - max(migration.phase_since, resumed)
+    longest = LONGEST_VERIFICATION * MOST_WINDOWS * window
+    # With short windows an evaluation may last for longer than that.
+    longest_silent = max(longest, 2.0 * LONGEST_SILENCE_SECONDS)
+    variation = job.observed.variation
+    there = variation is not None and variation.revision == migration.target.revision
+    silent = variation is not None and there and mostly_silent(migration, variation.recent, window)
+    last = waited >= (longest_silent if silent else longest)
+    result = verify(migration, profile, job.spec, variation, last=last)
+    if not result.settled:
+        return job
+    nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
+    if nothing and waited < longest_silent and not silent_for_an_hour(job, migration, now):
+        return job
+    message = words.verified(migration, result)
+    migration = replace(
+        migration,
+        unit=result.unit,
+        realised=result.throughput,
+        doubt=result.doubt,
+        throttled=throttled_now(job),
+        message=message,
+    )
+    if nothing:
+        return _found_hanging(job, migration, message, now, words)
+    again = variation is not None and there and hangs_again(migration, variation.recent, window)
+    job = remeasured(job, now, refuted=again and result.verdict is Verdict.WORSE)
+    # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
+    worse = result.verdict is Verdict.WORSE and not nothing
+    stays = _stays(job, migration, result, now, room) if worse else None
+    if stays is not None:
+        message = f"{message}; {words.stays(migration, stays)}"
+        return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
+    if result.verdict is Verdict.WORSE:
+        return _turned_back(job, migration, result.reason, message, now, save_first=True)
+    return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+
+
+def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:
+    """Why a job that is worse off stays nevertheless; None where it goes back.
+
+    What is lost by staying is (ratio - 1) of what is left at the old rate, in the terms of the objective, whatever it
+    is: seconds against the seconds of a restart, or dollars against what chips cost meanwhile.
+    """
+    if migration.without_return is not None:
+        return migration.without_return
+    if not room:
+        return Reason.NO_ROOM_TO_RETURN
+    if result.likely is None or not migration.baseline:
+        return None
+    left = outlook(job, result.throughput, now)
+    remaining = left.horizon * result.throughput / migration.baseline
+    return Reason.RETURN_DOES_NOT_PAY if (result.likely - 1.0) * remaining <= left.restart else None
+
+
+def _found_hanging(job: Job, migration: Migration, message: str, now: float, words: Words) -> Job:
+    """The program does nothing there. It goes back whatever the move was for, but not to where it may not be."""
+    job, migration = hung(job, migration, idle_since(job, migration, now), now), replace(migration, realised=0.0)
+    if migration.reason is not Reason.PLACEMENT_DISALLOWED:
+        return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
+    message = f"{message}; {words.stays(migration, migration.reason)}"
+    return end_migration(job, replace(migration, message=message), Outcome.FAILED, migration.reason, now)
+
+
+def _turned_back(
+    job: Job, migration: Migration, failure: Reason, message: str, now: float, *, save_first: bool = False
+) -> Job:
+    """The way back: a Revision with the old placement. save_first: what the target has done since is worth saving."""
+    back = replace(migration.source, revision=next_revision(job), created_at=now, since=None)
+    migration = replace(
+        migration,
+        rolling_back=True,
+        abandoned=migration.target,
+        target=replace(back, workload_hash=job.workload_hash_of(back)),
+        message="",
+        failure=failure,
+        failure_message=message,
+        baseline_rates=(),
+        saved_before=job.observed.checkpoint_at,
+        saved_at=None,
+    )
+    return with_phase(job, migration, Phase.CHECKPOINTING if save_first else Phase.DRAINING, now)

@@ -1,0 +1,142 @@
+"""Commands: what a persisted state asks of the cluster. Each is idempotent, and safe to repeat after a crash."""
+
+from dataclasses import dataclass
+
+from rightpool.api.action import Action
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.api.value_object import value_object
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job
+
+
+@value_object
+class EnsureRevision:
+    """The child of this Revision exists. Never while another Revision has pods."""
+
+    ref: Revision
+    """Where it runs, and by which template."""
+    suspend: bool = False
+    """Whether it is to have no pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRevision:
+    """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime."""
+
+    revision: int
+    """Its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCheckpoint:
+    """The sidecars of this Revision are asked for a save, under the migration's id (repeats are one request)."""
+
+    revision: int
+    """Its number."""
+    id: str
+    """Of the request: repeats under it are one request."""
+
+    ending: bool = False
+    """Whether pods that are being ended are asked, too: those that are evicted have their grace period to save in."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTrace:
+    """The sidecars of this Revision are asked for a trace, or how far it is (repeats are one request)."""
+
+    revision: int
+    """Its number."""
+    id: str
+    """As the user named the request: repeats under it are one request."""
+    rank: int | None
+    """None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTemplate:
+    """The API server is asked once for each spec whether it would take a child of it; nothing is stored."""
+
+    target: Revision | None = None
+    """Where the child would run; None where the job has no place yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVariants:
+    """The API server is asked once for each spec whether it would take a child with each variant that is not in use."""
+
+
+Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate | CheckVariants
+
+
+def commands(job: Job) -> tuple[Command, ...]:
+    """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
+    if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
+        return ()
+    # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
+    # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
+    # nobody gains by forging one.
+    earlier = [r.revision for r in job.observed.revisions.values() if r.earlier]
+    if job.state.revision is None:
+        # A mistake in the template is reported at once, and not when there are chips for it.
+        checks = (*_template_checked(job, None), *_variants_checked(job))
+        return (*(EndRevision(number) for number in sorted(earlier)), *checks)
+    wanted: list[Command] = []
+    keep = {job.state.revision.revision}
+    migration = job.state.migration
+    pause = job.state.pause
+    # Pods that run are asked for a save first, which takes a state that is written down.
+    suspend = pause.stopping if pause is not None else job.spec.suspend and not _runs(job, migration)
+    if migration is None or migration.phase is Phase.PLANNED:
+        wanted += _ensured(job, job.state.revision, suspend)
+        if migration is not None and migration.action is Action.UPDATE:
+            wanted += _template_checked(job, migration.target)
+    elif migration.phase is Phase.CHECKPOINTING:
+        wanted += _ensured(job, migration.moving, suspend)
+        if migration.saved_at is None and not suspend:
+            wanted.append(RequestCheckpoint(migration.moving.revision, migration.id))
+    elif migration.phase is Phase.DRAINING:
+        keep = {migration.moving.revision}
+        wanted.append(EndRevision(migration.moving.revision))
+    else:
+        wanted += _ensured(job, migration.target, suspend)
+    if pause is not None and not pause.stopping:
+        wanted.append(RequestCheckpoint(job.state.revision.revision, f"pause-{pause.since:.0f}"))
+    rescue = job.state.rescue
+    if rescue is not None and not rescue.over:
+        wanted.append(RequestCheckpoint(rescue.revision, f"rescue-{rescue.since:.0f}", ending=True))
+    trace = job.state.trace
+    if trace is not None and not trace.over and trace.revision is not None:
+        wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
+    wanted += _variants_checked(job)
+    # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
+    strays = [
+        r.revision for r in job.observed.revisions.values() if r.exists and not r.succeeded and r.revision not in keep
+    ] + earlier
+    if strays:
+        ends = tuple(EndRevision(number) for number in sorted(strays))
+        return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
+    return tuple(wanted)
+
+
+def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
+    """None where the Revision has no child, and the workload was edited since it was planned: a child would be made of
+    the edited one under the hash of the earlier, and a user who takes the edit back would never get it undone."""
+    if ref.workload_hash != job.workload_hash_of(ref) and not job.revision(ref.revision).exists:
+        return []
+    return [EnsureRevision(ref, suspend)]
+
+
+def _template_checked(job: Job, target: Revision | None) -> list[Command]:
+    return [] if job.observed.template_checked else [CheckTemplate(target)]
+
+
+def _variants_checked(job: Job) -> list[Command]:
+    """A mistake in a variant is reported at once, and not when the job is to move there."""
+    return [CheckVariants()] if job.variants and not job.observed.variants_checked else []
+
+
+def _runs(job: Job, migration: Migration | None) -> bool:
+    """Whether a pod runs of what the state asks for."""
+    ref = job.state.revision if migration is None or migration.phase is Phase.PLANNED else migration.target
+    return ref is not None and job.revision(ref.revision).running > 0

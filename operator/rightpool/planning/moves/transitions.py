@@ -1,0 +1,192 @@
+"""The migration state machine: what a job's persisted state becomes, and what that state asks of the cluster.
+
+`advance` is called once per job and cycle and takes at most one step; its result is persisted before `commands` of the
+new state are carried out. Both are functions of what is persisted and what is observed, so that an operator killed
+between any two instructions continues or undoes on return, and never repeats.
+
+    Planned → Checkpointing → Draining → Starting → WarmingUp → Verifying → Verified
+                  │                         │                       │
+                  └─ Held                   └── Draining (back) ◀───┘ → Starting → RolledBack | Failed
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from rightpool.api.altered import altered
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.state import JobState
+from rightpool.api.variation import Variation
+from rightpool.planning.books.accounting import accounted, finished
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.arrival import arrive, size_to_measure, with_size_measured
+from rightpool.planning.moves.beginning import with_decision
+from rightpool.planning.moves.departure import DEPARTURE, depart
+from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.moves.pauses import with_pause
+from rightpool.planning.moves.rescues import with_rescue
+from rightpool.planning.moves.setback import FailedWhenSaving
+from rightpool.planning.moves.trace import abandoned, with_trace
+from rightpool.planning.moves.words import Words
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.readiness import COMPLETED
+from rightpool.profiles.steadiness import worth_keeping
+
+if TYPE_CHECKING:
+    from rightpool.planning.offers.assessment import Assessment
+
+FAILED = "Failed"
+
+# What time alone does not take a step further, and an account without a counterfactual.
+_STANDING: Final = frozenset(
+    {
+        "account",
+        "avoid",
+        "decisions",
+        "finished",
+        "history",
+        "last_move_at",
+        "moves",
+        "progress",
+        "revision",
+        "variation",
+    }
+)
+_UNDER_WAY: Final = attrgetter(*(field.name for field in fields(JobState) if field.name not in _STANDING))
+
+
+def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+    """The job's next persisted state; the very same object where nothing changes.
+
+    assessment: None where the job was not assessed in this cycle (then nothing new is begun). words: who makes the
+    sentences that are persisted.
+    """
+    if job.deleting or job.state.finished or job.invalid or contradiction(job):
+        return job
+    # First what is paid and done up to now, then what follows from the step itself.
+    booked = accounted(job, assessment, now)
+    after = _advanced(booked, assessment, policy, now, words)
+    after = booked if after is booked else accounted(after, assessment, now)
+    seen, stored = job.observed.variation, job.state.variation
+    if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
+        after = after.with_state(altered(after.state, variation=seen))
+    return after
+
+
+def _tells_a_verdict(job: Job, seen: Variation) -> bool:
+    """Whether a window was counted that a move is to be judged by: an operator that is started anew goes on from it."""
+    migration, stored = job.state.migration, job.state.variation
+    judges = migration is not None and migration.phase is Phase.VERIFYING and not migration.rolling_back
+    return judges and (stored is None or stored.as_of < seen.as_of)
+
+
+def at_rest(job: Job) -> bool:
+    """Whether neither time nor one more window takes the job a step further: `advance` gives the same for the same job,
+    assessment and policy, whenever it is asked, however its windows differ by then, until that is worth keeping."""
+    return (
+        not any(_UNDER_WAY(job.state))
+        and job.state.account.counterfactual is None
+        and size_to_measure(job) is None
+        and job.trace_request is None
+        and job.observed.threat is None
+        and job.spec.targets.budget is None
+        and not job.spec.suspend
+    )
+
+
+def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+    ended = _ended(job, now, words)
+    if ended is not None:
+        return ended
+    job = with_trace(with_rescue(job, now), now, words)
+    if job.state.migration is not None:
+        return _step(job, job.state.migration, assessment, policy, now, words)
+    job = with_size_measured(_running(with_pause(job, now), now))
+    if assessment is None or job.stops:
+        return job
+    return with_decision(_allowed(job, assessment), assessment, now, words)
+
+
+def _ended(job: Job, now: float, words: Words) -> Job | None:
+    """The job's own end, which wins over everything; None where it has not ended."""
+    if job.state.revision is None:
+        return None
+    migration = job.state.migration
+    state = job.revision(job.state.revision.revision)
+    if migration is not None and migration.phase is Phase.DRAINING:
+        state = job.revision(migration.moving.revision)
+    if state.succeeded:
+        return _finished(job, COMPLETED, now, words)
+    # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
+    on_trial = (
+        migration is not None
+        and migration.promises
+        and migration.phase
+        in (
+            (Phase.CHECKPOINTING, Phase.DRAINING)
+            if migration.rolling_back
+            else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
+        )
+    )
+    if state.failed and not on_trial:
+        return _finished(job, FAILED, now, words)
+    return None
+
+
+def _finished(job: Job, how: str, now: float, words: Words) -> Job:
+    if job.state.migration is not None:
+        migration, reason = job.state.migration, Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
+        if how == FAILED and migration.phase is Phase.CHECKPOINTING:
+            migration = replace(migration, message=f"{migration.message}; {words.setback(FailedWhenSaving())}")
+        job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
+    job = finished(job, now)
+    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now, words)))
+
+
+def _running(job: Job, now: float) -> Job:
+    """When the Revision's pods first all ran."""
+    revision = job.state.revision
+    if revision is None or revision.since is not None:
+        return job
+    if not job.revision(revision.revision).all_running(revision.placement.replicas):
+        return job
+    return job.with_state(replace(job.state, revision=replace(revision, since=now)))
+
+
+def _allowed(job: Job, assessment: Assessment) -> Job:
+    """Remember that the spec as it is now allows where the job is, so that a later edit is seen to be one. What was
+    avoided until the spec changes may be tried again."""
+    revision = job.state.revision
+    if revision is None or revision.generation == job.generation or assessment.current is None:
+        return job
+    if assessment.intent in (Intent.UPDATE, Intent.LEAVE):
+        return job
+    state = altered(job.state, revision=altered(revision, generation=job.generation))
+    if job.edited:
+        state = replace(state, avoid=tuple(avoided for avoided in state.avoid if avoided.until is not None))
+    return job.with_state(state)
+
+
+def _step(
+    job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words
+) -> Job:
+    edited = job.workload_hash_of(migration.target) != migration.target.workload_hash
+    if migration.phase in DEPARTURE:
+        return depart(job, migration, assessment, edited, now, words)
+    awaits_verdict = migration.promises and not migration.rolling_back
+    if edited or (job.spec.suspend and not awaits_verdict):
+        # The target exists already: the job is there now, and the user's wish is the next decision.
+        outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED
+        return end_migration(job, migration, outcome, Reason.SUPERSEDED, now)
+    if awaits_verdict:
+        paused = with_pause(job, now)
+        if paused is not job or paused.state.pause is not None:
+            return paused  # nothing is judged while the job is stopped
+    room = assessment is None or assessment.way_back is not False
+    return arrive(job, migration, policy, now, words, room)

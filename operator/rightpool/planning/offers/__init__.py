@@ -1,0 +1,1 @@
+"""Where a job could be, what that would do and cost, and which offer it would take."""

@@ -1,0 +1,271 @@
+"""Evaluate: what every placement of every job of a fleet would do and cost, by everything but the room that the pools
+have at this moment.
+
+Jobs that were measured are evaluated in columns, all together (running.py). The others have an order in which they
+would be started, which jobs of equal shape share (start_order.py). What is chosen from it, in select.py, changes with
+every chip that is taken or freed, and costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.outlook import good_until
+from rightpool.planning.offers.decision import Decision
+from rightpool.planning.offers.enumerate import nearest, sizes
+from rightpool.planning.offers.evaluation import NOTHING, Evaluated, Evaluation, EvaluationBatch, UnmeasuredOptions
+from rightpool.planning.offers.evidence import Failure, NoPoolFits, PoolGone
+from rightpool.planning.offers.experience import fleet_experience, ran_last
+from rightpool.planning.offers.gates import avoided
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.pool_gates import placed_vendor
+from rightpool.planning.offers.readiness import (
+    comparable_elsewhere,
+    forbidden,
+    late,
+    measurement_gap,
+    not_evaluated,
+    resized_or_edited,
+)
+from rightpool.planning.offers.register import NONE, Register
+from rightpool.planning.offers.rejection import Avoided, BudgetSpent, Gap, NotMeasured, Rejection
+from rightpool.planning.offers.running import evaluate_running
+from rightpool.planning.offers.shape import Shape, Terms
+from rightpool.planning.offers.start_order import Start, start_order
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Predictor
+
+CHUNK: Final = 2_000
+"""Jobs that are evaluated together: with more, columns in the making would be most of the operator's memory."""
+
+
+def evaluate(fleet: Fleet, predictor: Predictor, jobs: Iterable[Job] | None = None) -> dict[JobKey, Evaluated]:
+    """Every job's part. jobs: those that are asked about; all of the fleet by default.
+
+    A job that can't be evaluated keeps no other from it: that is a defect, which the job's own decision reports.
+    """
+    asked = list(fleet.jobs.values() if jobs is None else jobs)
+    batch = EvaluationBatch(len(asked))
+    found: dict[JobKey, Evaluated] = {}
+    for start in range(0, len(asked), CHUNK):
+        found |= _isolated(fleet, predictor, asked[start : start + CHUNK], batch)
+    return found
+
+
+def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: EvaluationBatch) -> dict[JobKey, Evaluated]:
+    """Halves are tried by themselves where the whole fails."""
+    try:
+        return _Evaluating(fleet, predictor, batch).all(jobs)
+    except Exception as error:
+        if len(jobs) == 1:
+            return {jobs[0].key: _Evaluating(fleet, predictor, batch).failed(jobs[0], error)}
+        half = len(jobs) // 2
+        return _isolated(fleet, predictor, jobs[:half], batch) | _isolated(fleet, predictor, jobs[half:], batch)
+
+
+@value_object
+class _Part:
+    """A job's part in the making."""
+
+    job: Job
+    shape: Shape | None = None
+    """Set where the job was measured."""
+    intent: Intent = Intent.NONE
+    decision: Decision | None = None
+    unmeasured: UnmeasuredOptions = NOTHING
+    shown: bool = False
+    disallowed: Rejection | None = None
+
+
+@dataclass(slots=True)
+class _Evaluating:
+    fleet: Fleet
+    predictor: Predictor
+    batch: EvaluationBatch
+    register: Register = field(init=False)
+    _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
+    _unmeasured_options: dict[tuple[object, ...], UnmeasuredOptions] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.register = Register(
+            Machines.of(self.fleet.pools.values()), float(self.fleet.policy.spot_interruptions_per_day)
+        )
+        fleet = self.fleet
+        experience = fleet_experience(fleet.jobs.values(), fleet.pools, fleet.now, fleet.deleted_moves)
+        self.predictor = self.predictor.of_fleet(experience)
+
+    def all(self, jobs: Sequence[Job]) -> dict[JobKey, Evaluated]:
+        """Each job by its readiness, then all that were measured together."""
+        parts = [self._part(job) for job in jobs]
+        measured = [part for part in parts if part.shape is not None]
+        shapes = [part.shape for part in measured if part.shape is not None]
+        now = self.fleet.now
+        running = evaluate_running([part.job for part in measured], shapes, self.register, self.predictor, now)
+        evaluation = Evaluation(self.register, running, now, self.batch)
+        deadline = self.fleet.policy.start_deadline.total_seconds()
+        found: dict[JobKey, Evaluated] = {}
+        number = 0
+        for part in parts:
+            job, until = part.job, good_until(part.job, now, deadline)
+            if part.shape is not None:
+                intent = running.intents[number]
+                found[job.key] = Evaluated(evaluation, job, intent, until, None, number)
+                number += 1
+            else:
+                found[job.key] = Evaluated(
+                    evaluation, job, part.intent, until, part.decision, -1, part.unmeasured, part.shown, part.disallowed
+                )
+        return found
+
+    def failed(self, job: Job, error: Exception) -> Evaluated:
+        """Of a job that can't be evaluated."""
+        running = evaluate_running([], [], self.register, self.predictor, self.fleet.now)
+        evaluation = Evaluation(self.register, running, self.fleet.now, self.batch)
+        failure = Failure(f"{type(error).__name__}: {error}")
+        decision = Decision(Action.HOLD, Reason.OPERATOR_FAILED, evidence=failure)
+        return Evaluated(evaluation, job, Intent.NONE, self.fleet.now, decision)
+
+    # --- one job -----------------------------------------------------------------------------------------------------
+
+    def _part(self, job: Job) -> _Part:
+        rest = not_evaluated(job)
+        if rest is not None:
+            return _Part(job, decision=rest)
+        fleet, revision = self.fleet, job.state.revision
+        shape = Shape.of(job)
+        if revision is None:
+            return self._start(job, shape)
+        here = revision.placement
+        if here.pool not in fleet.pools:
+            return self._without_pool(job, shape)
+        if job.state.migration is None and resized_or_edited(job) and not self._as_it_is(job, shape):
+            return self._without_measurements(job, shape, Intent.UPDATE)
+        gap = measurement_gap(job, fleet.telemetry)
+        if gap is None and (job.state.migration is not None or comparable_elsewhere(job)):
+            return _Part(job, shape)
+        if gap is not None and job.state.migration is not None:
+            return _Part(job, decision=Decision(Action.HOLD, gap.reason, evidence=gap), shown=True)
+        why = forbidden(job, shape, fleet.pools)
+        if why is not None:
+            part = self._without_measurements(job, shape, Intent.LEAVE)
+            return replace(part, shown=True, disallowed=why)
+        if gap is None:
+            return _Part(job, shape)
+        if late(job, fleet.policy, fleet.now):
+            part = self._start(job, shape)
+            if part.unmeasured.wanted:
+                return part
+        hold = Decision(Action.HOLD, gap.reason, evidence=gap)
+        return _Part(job, decision=hold, unmeasured=self._unmeasured(job, shape, gap), shown=True)
+
+    def _without_pool(self, job: Job, shape: Shape) -> _Part:
+        """Of a job whose pool is not there. What runs is left alone; what can't start is started elsewhere."""
+        revision = job.state.revision
+        assert revision is not None
+        pool, problem = revision.placement.pool, job.observed.pool_problem
+        runs = job.revision(revision.revision).exists
+        if not late(job, self.fleet.policy, self.fleet.now):
+            gone = PoolGone(pool, problem, runs)
+            return _Part(job, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
+        part = self._start(job, shape)
+        if part.unmeasured.wanted:
+            return part
+        gone = PoolGone(pool, problem, runs, NoPoolFits(tuple(sorted(self.fleet.pools))))
+        return replace(part, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
+
+    def _start(self, job: Job, shape: Shape) -> _Part:
+        return self._without_measurements(job, shape, Intent.START)
+
+    def _without_measurements(self, job: Job, shape: Shape, intent: Intent) -> _Part:
+        unmeasured = self._placements(job, shape, intent)
+        if unmeasured.wanted:
+            return _Part(job, intent=intent, unmeasured=unmeasured)
+        no_pool_fits = NoPoolFits(tuple(sorted(self.fleet.pools)))
+        return _Part(
+            job,
+            intent=intent,
+            decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=no_pool_fits),
+            unmeasured=unmeasured,
+        )
+
+    def _unmeasured(self, job: Job, shape: Shape, gap: Gap) -> UnmeasuredOptions:
+        """Everywhere else, and that nothing is known of it yet."""
+        start = self._placements(job, shape, Intent.START)
+        key = (id(start), gap)
+        found = self._unmeasured_options.get(key)
+        if found is None:
+            code = self.register.code(NotMeasured(gap))
+            gate = np.where(start.gate == NONE, code, start.gate)
+            assert job.state.revision is not None
+            here = self.register.find(job.state.revision.placement)
+            other = start.option != here
+            found = self._unmeasured_options[key] = UnmeasuredOptions(start.option[other], gate[other])
+        return found
+
+    def _placements(self, job: Job, shape: Shape, intent: Intent) -> UnmeasuredOptions:
+        """In the order in which they would be tried. Jobs whose starts are equal share it."""
+        fleet, revision = self.fleet, job.state.revision
+        here = None if revision is None else revision.placement
+        current = None if here is None else fleet.pools.get(here.pool)
+        wish: Placement | None = None
+        tried: tuple[Avoided, ...] = ()
+        if intent is Intent.UPDATE:
+            wish = self._requested_placement(job, shape)
+        else:
+            wish = ran_last(job) if intent is Intent.START else None
+            tried = avoided(job, fleet.now) if job.state.avoid else ()
+        budget, spent = job.spec.targets.budget, None
+        if budget is not None and job.state.account.spent_by(fleet.now) >= float(budget):
+            spent = BudgetSpent(float(budget))
+        placed = placed_vendor(revision, current)
+        terms = Terms.of(job.spec)
+        key = (shape, terms, placed, wish, tried, spent)
+        order = self._orders.get(key)
+        if order is None:
+            start = Start(shape, terms, placed, wish, tried, spent)
+            possible, rejected = start_order(start, list(self.register.machines.pools))
+            option, code = self.register.option, self.register.code
+            order = self._orders[key] = (
+                [option(placement) for placement in possible],
+                [(option(placement), code(rejection)) for placement, rejection in rejected],
+            )
+        # An edited job may stay where it is.
+        left = -1 if here is None or intent is Intent.UPDATE else self.register.find(here)
+        place = (*key, left)
+        unmeasured = self._unmeasured_options.get(place)
+        if unmeasured is None:
+            kept = [number for number in order[0] if number != left]
+            unmeasured = self._unmeasured_options[place] = UnmeasuredOptions(
+                np.array([*kept, *(number for number, _ in order[1])], dtype=np.int64),
+                np.array([NONE] * len(kept) + [code for _, code in order[1]], dtype=np.int64),
+                tuple(range(len(kept))),
+                tuple(self.register.placements[number] for number in kept),
+            )
+        return unmeasured
+
+    def _as_it_is(self, job: Job, shape: Shape) -> bool:
+        """Whether an edit of the size asks for what the job has already, as far as its pool can give it."""
+        revision = job.state.revision
+        assert revision is not None
+        same = revision.workload_hash == job.workload_hash_of(revision)
+        return same and self._requested_placement(job, shape) == revision.placement
+
+    def _requested_placement(self, job: Job, shape: Shape) -> Placement | None:
+        """The current pool at the size that the user asks for; the current size where that was not edited."""
+        revision, workload = job.state.revision, job.spec.workload
+        assert revision is not None
+        here = revision.placement
+        if revision.requested == (workload.chips, workload.replicas):
+            return here
+        pool = self.fleet.pools.get(here.pool)
+        return None if pool is None else nearest(shape, pool, sizes(shape, pool), here.capacity)

@@ -1,0 +1,237 @@
+"""Evidence: the parameters of a decision, of which reporting/decision_texts.py makes a sentence.
+
+What the job or the candidates tell by themselves is not repeated here.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import Placement
+from rightpool.planning.offers.rejection import Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The operator itself failed on the job."""
+
+    error: str
+    """The exception, for a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoPoolFits:
+    """No pool can take the job."""
+
+    known: tuple[str, ...]
+    """All pools there are, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGone:
+    """The pool of the current Revision can't be used."""
+
+    pool: str
+    """Name that the Revision's placement has."""
+
+    problem: str | None
+    """Why, as its conditions say; None where there is no such pool any more."""
+    runs: bool
+    """Whether the Revision has a child all the same."""
+    no_pool_fits: NoPoolFits | None = None
+    """Set where the job is to be started elsewhere, and can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The job does not start where it was placed."""
+
+    here: Placement
+    """Where it was placed."""
+    obstacle: str | None
+    """Why, by its pods; None where they do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Nodes are kept free for the job, which has waited for long, until its placement fits."""
+
+    placement: Placement
+    """What it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNotHeld:
+    """A move without return: others wait for the chips that it leaves, and holding them costs more than a way back is
+    worth."""
+
+    waiting: int
+    """Jobs that wait for those chips."""
+    cost: float
+    """Dollars, of holding them until the verdict."""
+    worth: float
+    """Dollars that a way back saves, by how likely it is to be needed."""
+    seconds: float
+    """Until the verdict is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a move brings and costs, time at its value included."""
+
+    gain: float
+    """Dollars, over the horizon."""
+    cost: float
+    """Dollars, of the restart."""
+    restart: float
+    """Seconds of work that it costs: the pause, and what is missing while the job starts slowly."""
+    horizon: float
+    """Seconds that the gain is counted for."""
+    fades: bool = False
+    """Whether it is less than the saving of now, since prices there, or where the job is, do not last for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What holds a move back that pays by the numbers."""
+
+    reason: ClassVar[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyAtOnce(Limit):
+    """As many jobs are being moved as the policy allows at once."""
+
+    reason = Reason.MIGRATION_LIMIT_REACHED
+    under_way: int
+    """Jobs that are being moved now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyAnHour(Limit):
+    """As many moves have begun as the policy allows in an hour."""
+
+    reason = Reason.MOVE_RATE_LIMIT_REACHED
+    moves: int
+    """Those of the last hour, without what users demanded."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerOpen(Limit):
+    """Too many of the fleet's last moves were undone."""
+
+    reason = Reason.CIRCUIT_BREAKER_OPEN
+    undone: int
+    """Moves of `judged`."""
+    judged: int
+    """The last moves that have a verdict."""
+    allowed: float
+    """Share of them, 0 to 1, that the policy lets be undone."""
+    next_trial: float
+    """Unix seconds from which one job may try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected(Limit):
+    """Too many of the last moves to a pool, or to a chip, were undone."""
+
+    reason = Reason.POOL_SUSPECTED
+    pool: str
+    """Name of the AcceleratorPool."""
+    chip: str | None
+    """The catalog's key, where moves to all pools of the chip were counted; else None."""
+    own: bool
+    """Whether moves of this tenant alone were counted."""
+    undone: int
+    """Moves of `judged`."""
+    judged: int
+    """The last moves there that have a verdict."""
+    next_trial: float
+    """Unix seconds from which one job may try it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven(Limit):
+    """No move of a job of its size to the pool has delivered yet, and as many as may try that are under way."""
+
+    reason = Reason.POOL_UNPROVEN
+    pool: str
+    """Name of the AcceleratorPool."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveMissing(Limit):
+    """No save came when one was asked for."""
+
+    reason = Reason.CHECKPOINT_TIMEOUT
+    attempts: int
+    """How often in a row."""
+    next_at: float
+    """Unix seconds when one is asked for again."""
+    late: float | None = None
+    """Seconds from when the last one was given up until one was complete; None where none was soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveFailed(Limit):
+    """The program failed when it was asked to save."""
+
+    reason = Reason.SAVE_FAILED
+    attempts: int
+    """How often in a row."""
+    next_at: float
+    """Unix seconds when it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOften(Limit):
+    """The job was moved as often as its spec allows."""
+
+    reason = Reason.MOVE_LIMIT_REACHED
+    moves: int
+    """In its life, without those that the user demanded, and those for a target that was missed."""
+    most: int
+    """adaptation.maxMoves."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoolingDown(Limit):
+    """The last move of the job ended a short time ago."""
+
+    reason = Reason.COOLING_DOWN
+    since: float
+    """Unix seconds of its end."""
+    cooldown: float
+    """Seconds from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsShortly(Limit):
+    """The job runs here for a short time."""
+
+    reason = Reason.MINIMUM_RUN_TIME
+    since: float
+    """Unix seconds since when."""
+    shortest: float
+    """Seconds that the policy has it run."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewWindows(Limit):
+    """More windows have to be measured first.
+
+    Nothing changes from window to window, so that no status is written for that.
+    """
+
+    reason = Reason.MORE_WINDOWS_NEEDED
+    since: float
+    """Unix seconds since when the job runs here."""
+    wanted: int
+    """Windows, counted from then on."""
+    window: float
+    """Seconds of each."""
+    for_deadline: bool = False
+    """Whether it waits because a deadline leaves time for them, and not because its saving is small."""
+
+
+Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | Bill

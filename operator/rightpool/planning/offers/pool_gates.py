@@ -1,0 +1,179 @@
+"""Gates of pools and sizes: what rules a placement out by the spec alone, whatever the job does.
+
+They are asked once for all jobs of equal shape. Each says by its type what would have to change.
+"""
+
+from collections.abc import Iterable
+
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
+from rightpool.hardware.shape import keeps_together
+from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
+from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.planning.offers.pool_rejection import (
+    CapacityNotWanted,
+    NoSize,
+    NoSpot,
+    OtherVendor,
+    PoolDenied,
+    PoolNotAllowed,
+    PoolNotSelected,
+    SelectorContradicted,
+    SelectorUnmatched,
+    SizeNotListed,
+    SizeNotMultiple,
+    SizeOutOfBounds,
+    TensorSplit,
+    VariantRefused,
+)
+from rightpool.planning.offers.rejection import NoRoom, Rejection
+from rightpool.planning.offers.shape import Shape
+
+
+def home_vendor(shape: Shape, pools: Iterable[Pool], placed: Vendor | None) -> Vendor:
+    """Whose chips the pod template itself, without a variant, is taken to run on.
+
+    placed: what it is taken to of a job that has a place. Before its first start that is the only vendor of the pools
+    that the user lets the job onto which has no variant, and the default where there are several or none.
+    """
+    if placed is not None:
+        return placed
+    vendors = {pool.accelerator.vendor for pool in pools if selected(shape, pool)}
+    without = {vendor for vendor in vendors if shape.variant(vendor.name) is None}
+    return without.pop() if len(without) == 1 else DEFAULT_VENDOR
+
+
+def placed_vendor(ref: Revision | None, pool: Pool | None) -> Vendor | None:
+    """Whose chips the pod template of a job with this Revision is taken to run on: those that it runs on now, unless it
+    runs there by a variant. pool: that of the Revision; None where it is not there any more."""
+    if ref is None:
+        return None
+    if pool is not None and ref.template_vendor is None:
+        return pool.accelerator.vendor
+    return vendor_named(ref.template_vendor or ref.vendor)
+
+
+def selected(shape: Shape, pool: Pool) -> bool:
+    """Whether the user lets the job onto this pool, its vendor aside."""
+    if pool.name in shape.deny or (shape.allow and pool.name not in shape.allow):
+        return False
+    return all(pool.labels.get(key) == value for key, value in shape.labels)
+
+
+def pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | None:
+    """Whether the user lets the job onto this pool at all. vendor: whose chips the template is known to run on."""
+    if pool.name in shape.deny:
+        return PoolDenied(pool.name)
+    if shape.allow and pool.name not in shape.allow:
+        return PoolNotAllowed(pool.name, shape.allow)
+    if not selected(shape, pool):
+        return PoolNotSelected(pool.name, shape.labels)
+    there = pool.accelerator.vendor
+    if there != vendor and pool.name not in shape.allow and shape.variant(there.name) is None:
+        return OtherVendor(pool.name, there, vendor)
+    return None
+
+
+def whole_pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | None:
+    """What rules the pool out for the job, at any size."""
+    return (
+        pool_gate(shape, pool, vendor)
+        or variant_gate(shape, pool)
+        or tensor_gate(shape, pool)
+        or node_selector_gate(shape, pool)
+    )
+
+
+def tensor_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether chips that share the matrices of a layer can be on one fast link: in one pod, or in one slice."""
+    if shape.tensor == 1:
+        return None
+    largest = 1 if pool.accelerator.part is not None else pool.chips_per_node
+    each = shape.chips_per_replica if shape.fixed else min(shape.tensor, largest)
+    if keeps_together(pool, each, shape.tensor):
+        return None
+    return _tensor_split(shape, pool, each if shape.fixed else largest)
+
+
+def _tensor_split(shape: Shape, pool: Pool, each: int) -> TensorSplit:
+    return TensorSplit(
+        pool.name, each if pool.slice is None else pool.slice.chips, shape.tensor, pool.slice is not None
+    )
+
+
+def parallel_gate(shape: Shape, pool: Pool, placement: Placement) -> Rejection | None:
+    """Whether this placement holds the model in whole groups, each on fast links where it must be."""
+    if placement.chips % shape.multiple:
+        return SizeNotMultiple(placement.chips, shape.tensor, shape.pipeline)
+    each = placement.chips_per_replica
+    return None if keeps_together(pool, each, shape.tensor) else _tensor_split(shape, pool, each)
+
+
+def variant_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether the API server would take pods with the variant for the pool's chips. Not asked of where a job is: what
+    runs is not ended for a variant that is edited."""
+    vendor = pool.accelerator.vendor
+    variant = shape.variant(vendor.name)
+    if variant is None or variant.refusal is None:
+        return None
+    return VariantRefused(pool.name, vendor, variant.refusal)
+
+
+def node_selector_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether the pool has nodes that the template's own nodeSelector lets the pods onto. Nodes that an autoscaler
+    would add may have any labels but those that tell the pool."""
+    nodes = shape.nodes_on(pool.accelerator.vendor.name)
+    for key, value in nodes:
+        given = pool.node_selector.get(key, value)
+        if given != value:
+            return SelectorContradicted(pool.name, key, given, value)
+    asked = frozenset(nodes)
+    if not asked or not pool.node_labels or pool.growable or any(asked <= labels for labels in pool.node_labels):
+        return None
+    there = frozenset().union(*pool.node_labels)
+    return SelectorUnmatched(pool.name, tuple(sorted(asked - there) or sorted(asked)))
+
+
+def capacity_type_gate(shape: Shape, pool: Pool, capacity: CapacityType) -> Rejection | None:
+    """Whether the pool sells chips the way the user buys them."""
+    if capacity not in shape.capacity_types:
+        return CapacityNotWanted(shape.capacity, capacity)
+    if capacity is CapacityType.SPOT and pool.price.spot is None and pool.price.on_demand is not None:
+        return NoSpot(pool.name)
+    return None
+
+
+def bounds_gate(shape: Shape, count: int) -> Rejection | None:
+    """Whether the program can run on so many chips, by the user's word."""
+    if shape.counts is not None and count not in shape.counts:
+        return SizeNotListed(count, shape.counts)
+    if not shape.low <= count <= shape.high:
+        return SizeOutOfBounds(count, shape.low, shape.high)
+    return None
+
+
+def no_size(shape: Shape, pool: Pool) -> Rejection:
+    """The pool can't give any size that the job can use."""
+    unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
+    asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
+    parts = pool.accelerator.part is not None
+    return NoSize(
+        pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked, parts, shape.multiple
+    )
+
+
+def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:
+    """Why the user no longer allows the current placement; None where it is fine."""
+    return (
+        pool_gate(shape, pool, vendor)
+        or capacity_type_gate(shape, pool, placement.capacity)
+        or bounds_gate(shape, placement.chips)
+        or parallel_gate(shape, pool, placement)
+    )
+
+
+def no_room(shape: Shape, placement: Placement, pool: Pool) -> NoRoom:
+    """The pool can't give the chips now."""
+    on_selected = bool(pool.node_labels and shape.nodes_on(pool.accelerator.vendor.name))
+    return NoRoom(pool.name, placement.chips, pool.total, pool.growable, on_selected)

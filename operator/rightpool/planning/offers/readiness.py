@@ -1,0 +1,148 @@
+"""Readiness: what there is to decide about a job, and by what: measurements, specifications, or nothing yet."""
+
+from collections.abc import Mapping
+
+from rightpool.api.action import Action
+from rightpool.api.choices import Switch
+from rightpool.api.conditions import Reason
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.work_unit import WorkUnit
+from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.contradiction import contradiction
+from rightpool.planning.jobs.foreign_pod import foreign_pod
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.offers.decision import Decision
+from rightpool.planning.offers.pool_gates import current_gate, home_vendor, placed_vendor
+from rightpool.planning.offers.rejection import Gap, Rejection
+from rightpool.planning.offers.shape import Shape
+from rightpool.prediction.features import has_rate
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field
+
+COMPLETED = "Completed"
+
+_OF_STEPS = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
+
+
+def not_evaluated(job: Job) -> Decision | None:
+    """Why a job is not evaluated at all; None where it is."""
+    if job.state.finished:
+        ended = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
+        return Decision(Action.KEEP, ended)
+    if job.deleting:
+        return Decision(Action.KEEP, Reason.SETTLED)
+    if job.invalid is not None:
+        return Decision(Action.HOLD, Reason.INVALID_SPEC)
+    if contradiction(job) is not None:
+        return Decision(Action.HOLD, Reason.INVALID_STATUS)
+    if foreign_pod(job) is not None:
+        return Decision(Action.HOLD, Reason.FOREIGN_POD)
+    if job.stops:
+        pause = job.state.pause
+        return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)
+    revision, refusal = job.state.revision, job.observed.refusal
+    if revision is None or refusal is None or job.state.migration is not None:
+        return None
+    if revision.workload_hash != job.workload_hash_of(revision) and refusal.revision != revision.revision:
+        # What runs is not ended for a template that nobody can start. What its own child is refused, such as a Service
+        # by a quota, the edit may do without.
+        return Decision(Action.HOLD, refusal.reason)
+    return None
+
+
+def resized_or_edited(job: Job) -> bool:
+    """Whether the user has changed the workload since it was placed."""
+    revision, workload = job.state.revision, job.spec.workload
+    assert revision is not None
+    return revision.workload_hash != job.workload_hash_of(revision) or revision.requested != (
+        workload.chips,
+        workload.replicas,
+    )
+
+
+def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
+    """What is missing to decide by measurements; None where the profile is complete and of the current Revision."""
+    revision, profile = job.state.revision, job.observed.profile
+    assert revision is not None
+    child = job.revision(revision.revision)
+    if job.queued:
+        return Gap(Reason.WAITING_FOR_QUOTA, queue=job.spec.queue_name)
+    if child.crash is not None and not child.all_running(revision.placement.replicas):
+        return Gap(Reason.CRASH_LOOP)
+    if revision.since is None:
+        return Gap(Reason.STARTING, blocked=child.blocked)
+    if not telemetry:
+        return Gap(Reason.TELEMETRY_UNAVAILABLE)
+    if profile is None or profile.steadiness is Steadiness.ABSENT:
+        return Gap(Reason.PROFILING_OFF if job.spec.profiling.mode is Switch.OFF else Reason.NO_TELEMETRY)
+    if profile.key.revision != revision.revision:
+        return Gap(Reason.WARMING_UP, revision=profile.key.revision)
+    if profile.steadiness is Steadiness.STALE:
+        return Gap(Reason.STALE_TELEMETRY)
+    if profile.steadiness is Steadiness.WARMING_UP:
+        return Gap(Reason.WARMING_UP, window=profile.window)
+    if profile.pods < profile.expected:
+        return Gap(Reason.PARTIAL_TELEMETRY, heard=(profile.pods, profile.expected))
+    if awaits_rate(job, profile):
+        return Gap(Reason.WARMING_UP, window=profile.window)
+    if not profile.complete or not has_rate(profile) or lacks_samples(job, profile):
+        return Gap(Reason.PARTIAL_TELEMETRY)
+    return None
+
+
+def misses_samples(job: Job, profile: Profile) -> bool:
+    """Whether the spec counts samples and steps alone are seen: the user must say how many samples they have."""
+    return job.spec.counts_samples is not None and not profile.readings.keys().isdisjoint(_OF_STEPS)
+
+
+def awaits_rate(job: Job, profile: Profile) -> bool:
+    """Whether training steps are seen, and their rate is known soon."""
+    return profile.throughput is None and Field.STEPS in profile.readings and not misses_samples(job, profile)
+
+
+def lacks_samples(job: Job, profile: Profile) -> bool:
+    """Whether throughput is in steps although the spec counts samples: it was edited after the last reading."""
+    return profile.unit is WorkUnit.STEPS and job.spec.counts_samples is not None
+
+
+def comparable_elsewhere(job: Job) -> bool:
+    """Whether the throughput of where it is compares with that at every size that it may have."""
+    revision, spec = job.state.revision, job.spec
+    assert revision is not None
+    unit, here = unit_of(job), revision.placement.chips
+    return spec.compares(unit, here, spec.min_chips) and spec.compares(unit, here, spec.max_chips)
+
+
+def late(job: Job, policy: PlacementPolicySpec, now: float) -> bool:
+    """Whether a job can't start where it was placed, and that for long enough: it has never run there and its pods say
+    why; it has run and lost its nodes, and Kubernetes finds no others; or it has none and can't, because the pool is
+    gone.
+
+    Being slow is no reason. Its queue and its user's suspending do not count: Kubernetes begins to run it after them.
+    """
+    revision = job.state.revision
+    if revision is None or job.state.migration is not None or job.stops:
+        return False
+    state = job.revision(revision.revision)
+    longest = policy.start_deadline.total_seconds()
+    if state.exists and revision.since is not None:
+        lost = None if state.suspended or state.deleting or state.finishing else state.unschedulable_since
+        return lost is not None and now - lost > longest
+    if (revision.since is not None and job.observed.pool_problem is None) or job.obstacle is None:
+        return False
+    if not state.exists:
+        began: float | None = revision.created_at
+    elif revision.since is not None or state.suspended or state.deleting:
+        return False
+    else:
+        began = state.started_at
+    return began is not None and now - began > longest
+
+
+def forbidden(job: Job, shape: Shape, pools: Mapping[str, Pool]) -> Rejection | None:
+    """Why the user no longer allows the current placement; None where it is fine."""
+    revision = job.state.revision
+    assert revision is not None
+    here = revision.placement
+    home = pools[here.pool]
+    return current_gate(shape, home, here, home_vendor(shape, pools.values(), placed_vendor(revision, home)))

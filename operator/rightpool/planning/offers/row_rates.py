@@ -1,0 +1,151 @@
+"""What the rows of an evaluation would do: rates and scaling efficiencies, there and where the jobs are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.planning.jobs.job import Job, parallelism_of
+from rightpool.planning.judge.outlook import pace_of
+from rightpool.planning.offers.experience import Experience
+from rightpool.planning.offers.register import NONE, Options, Register
+from rightpool.planning.offers.row_index import Origins, RowIndex
+from rightpool.prediction.columns import Bools, Floats, Ints
+from rightpool.prediction.features import features
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Destinations, Prediction, Predictor
+
+
+@dataclass(frozen=True, slots=True)
+class RowRates:
+    """The prediction and where each row finds itself in it."""
+
+    prediction: Prediction
+    """Of all that was asked, one chip alone among it."""
+    noise: Floats
+    """By job: how its rate varies, standard deviation of the logarithm."""
+    rates: Floats
+    """By job: units of work a second where it is."""
+    predicted: Ints
+    """By row: its place in the prediction; -1 of rows that a gate rejects."""
+    efficiency: Floats
+    """By row: share of perfect scaling; NaN of rows that a gate rejects."""
+    seen: Bools
+    """By row: whether the job was measured there."""
+    other_program: Bools
+    """By row: whether another program runs there than the one that was measured."""
+    current_predicted: Ints
+    """By job: the place of where it is in the prediction."""
+    current_efficiency: Floats
+    """By job: share of perfect scaling where it is."""
+
+
+def row_rates(
+    jobs: Sequence[Job],
+    origins: Origins,
+    index: RowIndex,
+    options: Options,
+    measured: Mapping[int, dict[Placement, Experience]],
+    register: Register,
+    predictor: Predictor,
+) -> RowRates:
+    """Rates of all rows that no gate of a pool rules out, of one chip on the same pools, and of where jobs are.
+
+    measured: by job, the placements where it was measured before.
+    """
+    machines, count = register.machines, len(jobs)
+    home, here = origins.pool, origins.option
+    row_job, row_option = index.job, index.option
+    everyone = np.arange(count)
+    asked = np.flatnonzero(index.gate == NONE)
+    job, option = row_job[asked], row_option[asked]
+    pool = options.pool[option]
+    new = np.ones(len(asked), dtype=np.bool_)
+    new[1:] = (job[1:] != job[:-1]) | (pool[1:] != pool[:-1])
+    pair_job, pair_pool = job[new], pool[new]
+    alone_job, alone_pool = np.concatenate((pair_job, everyone)), np.concatenate((pair_pool, home))
+    ones = np.ones(len(alone_job), dtype=np.int64)
+    paces = [pace_of(one) for one in jobs]
+    seen, seen_alone = np.full(len(asked), np.nan), np.full(len(alone_job), np.nan)
+    doubt, doubt_alone = seen.copy(), seen_alone.copy()
+    rates_seen: dict[int, dict[Placement, float]] = {}
+    for number, places in measured.items():
+        rate_here, place_here = paces[number][0], origins.places[number]
+        rates_seen[number] = {
+            place: rate_here * experience.ratio
+            for place, experience in places.items()
+            if place.capacity is CapacityType.ON_DEMAND
+            and experience.of_chips
+            and (place.pool, place.chips) != (place_here.pool, place_here.chips)
+        }
+        low, high = np.searchsorted(job, [number, number + 1])
+        for place, experience in places.items():
+            rows = low + np.flatnonzero(option[low:high] == register.find(place))
+            seen[rows], doubt[rows] = rate_here * experience.ratio, experience.sd
+        # An efficiency that is guessed differently from either side would send the job back and forth: where one
+        # chip was measured, that is what counts.
+        low, high = np.searchsorted(pair_job, [number, number + 1])
+        pairs = np.append(np.arange(low, high), len(pair_job) + number)
+        lone = [(place, places[place]) for place in reversed(places) if place.chips == 1]
+        if place_here.chips == 1:
+            lone.append((place_here, Experience(1.0, 0.0)))
+        for place, experience in lone:
+            rows = pairs[alone_pool[pairs] == machines.index.get(place.pool, -1)]
+            seen_alone[rows], doubt_alone[rows] = rate_here * experience.ratio, experience.sd
+    other = _other_programs(jobs, machines)
+    targets = Destinations(
+        job=np.concatenate((job, alone_job, everyone)),
+        pool=np.concatenate((pool, alone_pool, home)),
+        chips=np.concatenate((options.chips[option], ones, options.chips[here])),
+        per_group=np.concatenate((options.per_group[option], ones, options.per_group[here])),
+        groups=np.concatenate((options.groups[option], ones, options.groups[here])),
+        current=np.concatenate((np.zeros(len(asked) + len(alone_job), np.bool_), np.ones(count, np.bool_))),
+        seen=np.concatenate((seen, seen_alone, np.full(count, np.nan))),
+        seen_sd=np.concatenate((doubt, doubt_alone, np.full(count, np.nan))),
+        other_program=np.concatenate((other[job, pool], other[alone_job, alone_pool], np.zeros(count, np.bool_))),
+    )
+    made_from = features(
+        [job.observed.profile for job in jobs],
+        origins.places,
+        [job.spec.batch for job in jobs],
+        machines,
+        rates_seen,
+        paces,
+        [parallelism_of(job) for job in jobs],
+    )
+    prediction = predictor.predict(made_from, machines, targets)
+    median = prediction.median
+    begin = len(asked)
+    alone = median[begin : begin + len(alone_job)]
+    predicted = np.full(len(row_job), -1, dtype=np.int64)
+    predicted[asked] = np.arange(begin)
+    efficiency = np.full(len(row_job), np.nan)
+    efficiency[asked] = median[:begin] / (options.chips[option] * alone[np.cumsum(new) - 1])
+    was_seen = np.zeros(len(row_job), dtype=np.bool_)
+    was_seen[asked] = ~np.isnan(seen)
+    return RowRates(
+        prediction=prediction,
+        noise=made_from.noise,
+        rates=made_from.rate,
+        predicted=predicted,
+        efficiency=efficiency,
+        seen=was_seen,
+        other_program=other[row_job, options.pool[row_option]],
+        current_predicted=begin + len(alone_job) + everyone,
+        current_efficiency=made_from.rate / (options.chips[here] * alone[len(alone_job) - count :]),
+    )
+
+
+def _other_programs(jobs: Sequence[Job], machines: Machines) -> Bools:
+    """By job and pool: whether a variant is used on either side of a move, so that another program runs there."""
+    vendors = [pool.accelerator.vendor.name for pool in machines.pools]
+    found = np.zeros((len(jobs), len(vendors)), dtype=np.bool_)
+    for number, job in enumerate(jobs):
+        if job.variants:
+            ref = job.state.revision
+            assert ref is not None
+            found[number] = [job.workload_hash_on(vendor) != ref.workload_hash for vendor in vendors]
+    return found

@@ -1,0 +1,397 @@
+"""Jobs that run and have a complete profile: every placement of all of them, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightpool.api.choices import Objective
+from rightpool.api.ledger import Outcome
+from rightpool.api.units import HOUR
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.entries import Entries, Running
+from rightpool.planning.offers.experience import measured_before, waiting_for
+from rightpool.planning.offers.flops import flops_per_unit
+from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_BE_MISSED, avoided
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
+from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
+from rightpool.planning.offers.repair import Offers, approaching, repairing
+from rightpool.planning.offers.row_index import origins_of, row_index_of
+from rightpool.planning.offers.row_rates import row_rates
+from rightpool.planning.offers.rows import Numbers, Rows, numbers_of
+from rightpool.planning.offers.scores import (
+    payback,
+    saving,
+    saving_over,
+    score,
+    useful_share,
+    value_for_deadline,
+    value_for_time,
+)
+from rightpool.planning.offers.segments import first_of_each, largest_of_each
+from rightpool.planning.offers.shape import Shape
+from rightpool.planning.offers.unreachable import relax
+from rightpool.prediction.columns import Bools, Floats, Ints, or_nan
+from rightpool.prediction.cost import MILLION, probability_cheaper
+from rightpool.prediction.precision import dense_peak, lacks
+from rightpool.prediction.predictor import Predictor
+
+# A move must be better at all with this probability.
+MIN_PROBABILITY = 0.8
+# The same in standard deviations: 80% of a normal distribution are below its mean and so many of them.
+_SURE = 0.84
+# What was decided and waits, for approval or a save, is dropped only when clearly less of it is left: no flapping.
+WAITING_SHARE = 0.5
+
+_OBJECTIVES = tuple(Objective)
+_UNPREDICTABLE = 1 + next(code for code, gate in enumerate(GATES) if gate.reason is RejectionReason.NOT_PREDICTABLE)
+
+
+def evaluate_running(
+    jobs: Sequence[Job], shapes: Sequence[Shape], register: Register, predictor: Predictor, now: float
+) -> Running:
+    """The columns of these jobs, whose pools must be among the machines of the register."""
+    with np.errstate(all="ignore"):
+        return _Columns(jobs, shapes, register, predictor, now).running()
+
+
+class _Columns:
+    """The columns in the making."""
+
+    def __init__(
+        self, jobs: Sequence[Job], shapes: Sequence[Shape], register: Register, predictor: Predictor, now: float
+    ) -> None:
+        self.jobs, self.register, self.now = jobs, register, now
+        self.machines = register.machines
+        origins = origins_of(jobs, register)
+        self.places, self.home, self.here = origins.places, origins.pool, origins.option
+        self.waiting = np.array([waiting_for(job, register) for job in jobs], dtype=np.int64)
+        self.seen = {place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now))}
+        index = row_index_of(shapes, origins, register)
+        self.job, self.option, self.gate = index.job, index.option, index.gate
+        self.options = register.options(now)
+        rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor)
+        self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
+        self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
+        self.other_program = rates.other_program
+        self.current_predicted, self.current_efficiency = rates.current_predicted, rates.current_efficiency
+        self.numbers = numbers_of(jobs, self.rates, self.options.price[self.here], self.home, now)
+        self.flops = or_nan([flops_per_unit(job) for job in jobs])
+        self._gates(index.current)
+
+    # --- gates -------------------------------------------------------------------------------------------------------
+
+    def _gates(self, current: Ints) -> None:
+        options, pools = self.options, self.machines.pools
+        keys = {pool.accelerator.key: number for number, pool in enumerate(pools)}
+        chip = np.array([keys[pool.accelerator.key] for pool in pools], dtype=np.int64)
+        memory = np.array([pool.accelerator.memory_bytes for pool in pools], dtype=np.float64)
+        none = np.zeros(len(self.job), dtype=np.bool_)
+        self.avoided, self.left = none.copy(), none.copy()
+        precision, lacking, peaks = self._precisions()
+        # FLOPs above the peak of the chips where a job is say nothing of other chips either.
+        most = options.chips[self.here] * peaks[precision, self.home] / self.flops
+        flops = np.where(self.rates > most, np.nan, self.flops)
+        for number, job in enumerate(self.jobs):
+            if job.state.avoid or (number in self.seen and job.spec.targets.min_scaling_efficiency is not None):
+                self._mark(number, job)
+
+        def rows(job: Ints, option: Ints, predicted: Ints, efficiency: Floats, seen: Bools, at_home: bool) -> Rows:
+            pool, price, home = options.pool[option], options.price[option], self.home[job]
+            restart = self.numbers.restart[job]
+            # A spot offer carries what being interrupted costs: the restarts of its hours.
+            useful = useful_share(options.interruptions[option], restart)
+            rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
+            other_program = np.zeros_like(seen) if at_home else self.other_program
+            return Rows(
+                numbers=self.numbers,
+                job=job,
+                pool=pool,
+                chips=options.chips[option],
+                price=price,
+                memory=memory[pool],
+                home_memory=memory[home],
+                same_chip=chip[pool] == chip[home],
+                seen=seen,
+                unsupported=lacking[precision[job], pool] & ~other_program,
+                avoided=np.zeros_like(seen) if at_home else self.avoided,
+                left=np.zeros_like(seen) if at_home else self.left,
+                rate=rate,
+                sd=np.where(predicted < 0, np.nan, self.prediction.sd[predicted]),
+                least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
+                cost=_cost(price, rate),
+                efficiency=efficiency,
+                full=options.chips[option] * peaks[precision[job], pool] / flops[job] * useful,
+                restart=np.zeros_like(restart) if at_home else restart,
+            )
+
+        self.rows = rows(self.job, self.option, self.predicted, self.efficiency, self.was_seen, False)
+        everyone = np.arange(len(self.jobs))
+        here = rows(
+            everyone,
+            self.here,
+            self.current_predicted,
+            self.current_efficiency,
+            np.zeros(len(everyone), dtype=np.bool_),
+            True,
+        )
+        for code, gate in enumerate(GATES, 1):
+            missed = gate.rejects(here) if gate.here else np.zeros(len(everyone), dtype=np.bool_)
+            asked = self.rows
+            if code == DEADLINE:
+                self.in_time = ~missed
+                asked = replace(asked, least=np.where(missed[asked.job], EVEN, IN_TIME))
+            self.gate = np.where((self.gate == NONE) & gate.rejects(asked), code, self.gate)
+            current = np.where((current == NONE) & missed, code, current)
+        self.current_gate, self.useful_rates = current, here.rate
+        self.strict = self.gate
+        self.relaxed = relax(self.rows, here, self.gate, current, self.in_time, self._repaired)
+        self.gate, self.in_time = self.relaxed.gate, self.relaxed.in_time
+
+    def _repaired(self, numbers: Numbers, rows: Ints, broken: Ints) -> Ints:
+        """The jobs whose broken target one of these rows repairs."""
+        job = self.job[rows]
+        offers = self._offers(job, self.option[rows], self.predicted[rows], broken)
+        repaired: Ints = job[repairing(numbers, self.prediction, offers)]
+        return repaired
+
+    def _offers(self, job: Ints, option: Ints, predicted: Ints, broken: Ints) -> Offers:
+        """Rows, of jobs with these broken targets, one a job."""
+        price = self.options.price[option]
+        return Offers(
+            job=job,
+            there=predicted,
+            here=self.current_predicted[job],
+            broken=broken[job],
+            price=np.where(np.isnan(price), 0.0, price),
+            least=MIN_PROBABILITY * np.where(option == self.waiting[job], WAITING_SHARE, 1.0),
+        )
+
+    def _precisions(self) -> tuple[Ints, NDArray[np.bool_], NDArray[np.float64]]:
+        """Each job's precision by number, and for each number and pool whether its chips lack it, and their FLOP/s in
+        it; NaN where not known."""
+        numbers: dict[str | None, int] = {None: 0}
+        profiles = (job.observed.profile for job in self.jobs)
+        own = [
+            numbers.setdefault(None if profile is None else profile.traits.precision, len(numbers))
+            for profile in profiles
+        ]
+        chips = [pool.accelerator for pool in self.machines.pools]
+        lacking = [[lacks(chip, precision) for chip in chips] for precision in numbers]
+        peaks = or_nan([dense_peak(chip, precision) for precision in numbers for chip in chips])
+        shape = len(numbers), len(chips)
+        return np.array(own, dtype=np.int64), np.array(lacking, dtype=np.bool_).reshape(shape), peaks.reshape(shape)
+
+    def _mark(self, number: int, job: Job) -> None:
+        """Rows of what the job has been through."""
+        low, high = np.searchsorted(self.job, [number, number + 1])
+        places = [self.register.placements[option] for option in self.option[low:high].tolist()]
+        tried = {(entry.pool, entry.chips) for entry in avoided(job, self.now)}
+        self.avoided[low:high] = [(place.pool, place.chips) in tried for place in places]
+        seen = self.seen.get(number)
+        if seen and job.spec.targets.min_scaling_efficiency is not None:
+            away = {entry.source for entry in job.state.history if entry.outcome is Outcome.VERIFIED}
+            known = {place.pool for place in (*seen, self.places[number]) if place.chips == 1}
+            self.left[low:high] = [place.chips > 1 and place in away and place.pool not in known for place in places]
+
+    # --- scores ------------------------------------------------------------------------------------------------------
+
+    def running(self) -> Running:
+        """Score, sort, and say what would be taken."""
+        numbers, job, count = self.numbers, self.job, len(self.jobs)
+        unpriced = np.isnan(numbers.price) & numbers.needs_price
+        held = np.array(
+            [
+                self.register.code(CurrentPriceUnknown(place.pool)) if no else NONE
+                for place, no in zip(self.places, unpriced, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        self.gate = np.where(self.gate == NONE, held[job], self.gate)
+        here = np.where(np.isnan(numbers.price), 0.0, numbers.price)
+        rows = self.rows
+        dearest = largest_of_each(job, rows.price, count)
+        dearest = np.where(np.isnan(dearest), here, dearest)
+        there = np.where(np.isnan(rows.price), dearest[job], rows.price)
+        value = self._values(here, there)
+        value = np.where(unpriced, 0.0, value)
+        current_score = score(value, here, self.useful_rates)
+        scores = np.where(unpriced[job], np.nan, score(value[job], there, rows.rate))
+        savings = saving(scores, current_score[job])
+        savings = np.where(np.isnan(scores), np.nan, savings)
+        probability = np.full(len(job), np.nan)
+        possible = np.flatnonzero(self.gate == NONE)
+        if possible.size:
+            # Both rates are of one job at one time: how it varies by itself changes nothing about which is cheaper.
+            by, own, asked = self.noise**2, job[possible], self.predicted[possible]
+            ratio = self.prediction.sd[asked] ** 2 + by[own] - 2.0 * self.prediction.shared[asked]
+            probability[possible] = probability_cheaper(
+                rows.rate[possible],
+                value[own] + there[possible],
+                self.useful_rates[own],
+                value[own] + here[own],
+                np.where(ratio > 1e-18, ratio, 0.0),
+            )
+        order = np.lexsort((np.where(np.isnan(scores), np.inf, scores), job))
+        entries = Entries(
+            option=self.option[order],
+            gate=self.gate[order],
+            predicted=self.predicted[order],
+            efficiency=self.efficiency[order],
+            score=scores[order],
+            saving=savings[order],
+            probability=probability[order],
+            lasting=self._lasting(value, savings)[order],
+        )
+        self.strict = self.strict[order]
+        nan = np.full(count, np.nan)
+        current = Entries(
+            option=self.here,
+            gate=self.current_gate,
+            predicted=self.current_predicted,
+            efficiency=self.current_efficiency,
+            score=np.where(unpriced, np.nan, current_score),
+            saving=np.where(unpriced, np.nan, 0.0),
+            probability=nan,
+            lasting=nan,
+        )
+        intents = self._intents(unpriced)
+        return self._chosen(entries, current, intents, unpriced, value, here)
+
+    def _values(self, here: Floats, there: Floats) -> Floats:
+        """What an hour of each job is worth, by its objective."""
+        objective = np.array([_OBJECTIVES.index(job.spec.targets.objective) for job in self.jobs], dtype=np.int64)
+        job, rate = self.job, self.rows.rate
+        late = self.gate == DEADLINE
+        offered = ~np.isnan(rate) & ((self.gate == NONE) | late)
+        dearest = largest_of_each(job, np.where(offered, there, np.nan), len(self.jobs))
+        value = np.where(
+            objective == _OBJECTIVES.index(Objective.MINIMIZE_TIME),
+            value_for_time(np.where(np.isnan(dearest), here, dearest), here),
+            # Balanced: what the job costs now, so that twice the speed may cost three times as much.
+            np.where(objective == _OBJECTIVES.index(Objective.BALANCED), here, 0.0),
+        )
+        missed = ~self.in_time
+        missed[job[offered & late]] = True
+        cheapest = objective == _OBJECTIVES.index(Objective.MINIMIZE_COST)
+        for number in np.flatnonzero(missed & cheapest).tolist():
+            low, high = np.searchsorted(job, [number, number + 1])
+            chosen = low + np.flatnonzero(offered[low:high])
+            value[number] = value_for_deadline(
+                np.append(rate[chosen], self.useful_rates[number]),
+                np.append(there[chosen], here[number]),
+                np.append(~late[chosen], self.in_time[number]),
+            )
+        return value
+
+    def _lasting(self, value: Floats, savings: Floats) -> Floats:
+        """What each row saves over the horizon, where it saves `savings` now. Another size at the same price of a chip
+        saves as much whatever that price does."""
+        options, numbers, job, rows = self.options, self.numbers, self.job, self.rows
+        doubt = np.hypot(options.varies[self.option], options.varies[self.here][job])
+        usual = score(value[job], options.usual[self.option], rows.rate) * np.exp(_SURE * doubt)
+        usual_here = score(value, options.usual[self.here], self.useful_rates)
+        over = saving_over(
+            savings,
+            saving(usual, usual_here[job]),
+            options.lasts[self.option],
+            options.lasts[self.here][job],
+            numbers.horizon[job],
+            numbers.savings[job] * np.where(self.option == self.waiting[job], WAITING_SHARE, 1.0),
+        )
+        return np.where(options.market[self.option] == options.market[self.here][job], savings, over)
+
+    def _intents(self, unpriced: Bools) -> list[Intent]:
+        gate = self.relaxed.current
+        numbers = np.where(gate == NONE, 0, np.where(gate < FIRST_KEPT, 1, 2))
+        kinds = (Intent.SAVE, Intent.REPAIR, Intent.LEAVE, Intent.NONE)
+        return [kinds[number] for number in np.where(unpriced, 3, numbers).tolist()]
+
+    # --- what would be taken -----------------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        entries: Entries,
+        current: Entries,
+        intents: list[Intent],
+        unpriced: Bools,
+        value: Floats,
+        here: Floats,
+    ) -> Running:
+        numbers, count = self.numbers, len(self.jobs)
+        job = self.job  # sorting has left the rows of a job together
+        last = np.cumsum(np.bincount(job, minlength=count))
+        first = last - np.bincount(job, minlength=count)
+        eligible = entries.gate == NONE
+        price = self.options.price[entries.option]
+        slack = np.where(entries.option == self.waiting[job], WAITING_SHARE, 1.0)
+        saves = np.array([intent is Intent.SAVE for intent in intents], dtype=np.bool_)[job]
+        leaves = np.array([intent is Intent.LEAVE for intent in intents], dtype=np.bool_)[job]
+        repairs = np.array([intent is Intent.REPAIR for intent in intents], dtype=np.bool_)[job]
+        paid = np.where(price > 0.0, price, here[job])
+        gain, cost = payback(value[job], here[job], paid, entries.lasting, numbers.horizon[job], numbers.restart[job])
+        least = numbers.savings[job]
+        pays = (
+            (entries.saving >= least * slack)
+            & (entries.saving > 0.0)
+            & (entries.probability >= MIN_PROBABILITY * slack)
+            & (gain > cost)
+        )
+        relaxed = self.relaxed
+
+        def offered(chosen: Ints, broken: Ints) -> Offers:
+            return self._offers(job[chosen], entries.option[chosen], entries.predicted[chosen], broken)
+
+        nearer = np.flatnonzero(eligible & saves & (relaxed.unreachable != NONE)[job])
+        nearer = nearer[approaching(numbers, self.prediction, offered(nearer, relaxed.unreachable))]
+        nears = np.zeros(count, dtype=np.bool_)
+        nears[job[nearer]] = True
+        intents = [Intent.REPAIR if near else intent for near, intent in zip(nears.tolist(), intents, strict=True)]
+        wanted = eligible & ((saves & pays & ~nears[job]) | leaves)
+        rows = np.flatnonzero(wanted)
+        chosen = np.flatnonzero(eligible & repairs)
+        chosen = chosen[repairing(relaxed.numbers, self.prediction, offered(chosen, relaxed.current))]
+        taken = np.concatenate((chosen, nearer))
+        wanted[taken] = True
+        rows = np.concatenate((rows, taken))
+        rows = rows[np.argsort(job[rows], kind="stable")]
+        few, weak = entries.saving < least, entries.probability < MIN_PROBABILITY
+        worse = ~saves | ~(entries.saving > 0.0)
+        why = FIRST_COMPARED + np.where(worse, 0, np.where(few, 1, np.where(weak, 2, 3)))
+        unsure = eligible & ~few & weak
+        ends = np.cumsum(np.bincount(job[rows], minlength=count)).tolist()
+        listed = rows.tolist()
+        places = [self.register.placements[option] for option in entries.option[rows].tolist()]
+        parts = list(zip([0, *ends], ends, strict=False))
+        unknown = np.zeros(count, dtype=np.bool_)
+        unknown[job[entries.gate == _UNPREDICTABLE]] = True
+        idle = eligible & ~wanted
+        entries.gate[idle] = np.where(self.strict == NONE, why, self.strict)[idle]
+        return Running(
+            numbers=numbers,
+            prediction=self.prediction,
+            entries=entries,
+            current=current,
+            first=first,
+            last=last,
+            intents=intents,
+            unpriced=unpriced,
+            value=value,
+            best=first_of_each(job, eligible, count),
+            unsure=first_of_each(job, unsure, count),
+            unreachable=self.relaxed.unreachable,
+            nears=nears,
+            holding=first_of_each(job, self.strict == NONE, count),
+            unknown=unknown,
+            wanted=[tuple(listed[begin:end]) for begin, end in parts],
+            places=[tuple(places[begin:end]) for begin, end in parts],
+        )
+
+
+def _cost(price: Floats, rate: Floats) -> Floats:
+    cost: Floats = price * (MILLION / HOUR) / rate
+    return cost

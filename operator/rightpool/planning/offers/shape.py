@@ -1,0 +1,175 @@
+"""The shape of a job: all that its possible placements depend on. Jobs of equal shape are enumerated once."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rightpool.api.choices import Capacity, ModelState, Objective
+from rightpool.api.placement import CapacityType
+from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.planning.jobs.job import Job
+
+_CAPACITY_TYPES = {
+    Capacity.ON_DEMAND: (CapacityType.ON_DEMAND,),
+    Capacity.SPOT: (CapacityType.SPOT,),
+    Capacity.ANY: (CapacityType.ON_DEMAND, CapacityType.SPOT),
+}
+
+
+class VariantShape(NamedTuple):
+    """What of a variant says where a job may be."""
+
+    vendor: str
+    """As placement.variants names it."""
+    nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that the template with this variant asks for."""
+    refusal: str | None
+    """Why it can't be used, in the API server's words; None where it can."""
+
+
+class Shape(NamedTuple):
+    """The parts of a spec that say where a job may be. Enumeration and the gates of pools and sizes see nothing else,
+    so that equal shapes have equal placements. A tuple, because it is made and hashed for every job."""
+
+    chips_per_replica: int
+    """As the spec asks for."""
+    replicas: int
+    """As the spec asks for."""
+    low: int
+    """Fewest chips that it may have."""
+    high: int
+    """Most chips that it may have."""
+    counts: tuple[int, ...] | None
+    """elasticity.chipCounts; None: any number between."""
+    capacity: Capacity
+    """What may be bought: on demand, spot or both."""
+    allow: tuple[str, ...]
+    """placement.pools.allow; empty: all pools."""
+    deny: tuple[str, ...]
+    """placement.pools.deny; empty: none."""
+    labels: tuple[tuple[str, str], ...]
+    """placement.pools.selector, sorted."""
+    nodes: tuple[tuple[str, str], ...]
+    """Labels of nodes that the template asks for, sorted."""
+    fixed: bool
+    """Whether it runs in the very pods that are asked for."""
+    variants: tuple[VariantShape, ...] = ()
+    """One for each vendor that the spec has a variant for."""
+    tensor: int = 1
+    """Chips that must share a fast link."""
+    pipeline: int = 1
+    """How many such groups hold the model together."""
+
+    @classmethod
+    def of(cls, job: Job) -> "Shape":
+        """Of one job: of its spec, and of what is known of its variants."""
+        spec = job.spec
+        workload, elasticity, placement = spec.workload, spec.elasticity, spec.placement
+        pools = placement.pools
+        selector, parallel = pools.selector, elasticity.model_parallel
+        return cls(
+            workload.chips_per_replica,
+            workload.replicas,
+            spec.min_chips,
+            spec.max_chips,
+            elasticity.chip_counts,
+            placement.capacity,
+            pools.allow,
+            pools.deny,
+            () if selector is None else tuple(sorted(selector.match_labels.items())),
+            tuple(sorted(node_selector(job, None).items())),
+            spec.fixed,
+            _variants(job) if job.variants else (),
+            1 if parallel is None else parallel.tensor,
+            1 if parallel is None else parallel.pipeline,
+        )
+
+    @property
+    def multiple(self) -> int:
+        """Chips that hold the model; every size is a multiple of it."""
+        return self.tensor * self.pipeline
+
+    def variant(self, vendor: str) -> VariantShape | None:
+        """What is used on the chips of this vendor, if not the pod template as it is."""
+        return next((variant for variant in self.variants if variant.vendor == vendor), None)
+
+    def nodes_on(self, vendor: str) -> tuple[tuple[str, str], ...]:
+        """Labels of nodes that the template for this vendor's chips asks for."""
+        variant = self.variant(vendor)
+        return self.nodes if variant is None else variant.nodes
+
+    @property
+    def chips(self) -> int:
+        """Chips that the user asks for."""
+        return self.chips_per_replica * self.replicas
+
+    @property
+    def capacity_types(self) -> tuple[CapacityType, ...]:
+        """The kinds of capacity that the user accepts."""
+        return _CAPACITY_TYPES[self.capacity]
+
+
+class Terms(NamedTuple):
+    """What a start without measurements depends on beside the shape."""
+
+    objective: Objective
+    """What orders the placements."""
+    memory: float | None
+    """Bytes that each chip needs, as declared."""
+    hourly: float | None
+    """Most dollars an hour."""
+    priced: str | None
+    """The declared target that needs a price."""
+    sharded: bool
+    """Whether each chip may need more memory on fewer chips."""
+
+    @classmethod
+    def of(cls, spec: ProfiledJobSpec) -> "Terms":
+        """Of one spec."""
+        targets, memory = spec.targets, spec.placement.memory_per_chip
+        hourly = targets.max_cost_per_hour
+        return cls(
+            targets.objective,
+            None if memory is None else float(memory),
+            None if hourly is None else float(hourly),
+            cost_target(targets),
+            spec.elasticity.state is ModelState.SHARDED and spec.elasticity.model_parallel is None,
+        )
+
+
+def cost_target(targets: Targets) -> str | None:
+    """The first declared target that is in dollars."""
+    if targets.max_cost_per_hour is not None:
+        return "targets.maxCostPerHour"
+    if targets.max_cost_per_million_samples is not None:
+        return "targets.maxCostPerMillionSamples"
+    return "targets.budget" if targets.budget is not None else None
+
+
+def needs_price(targets: Targets) -> bool:
+    """Whether a placement without a price can't be compared with the others."""
+    return targets.objective is not Objective.MINIMIZE_TIME or cost_target(targets) is not None
+
+
+def node_selector(job: Job, vendor: str | None) -> dict[str, str]:
+    """Labels of nodes that the template for this vendor's chips asks for, beside those of the pool. None: of a vendor
+    without a variant."""
+    variant = job.variant(vendor)
+    return selected_nodes(job.spec.workload.template) if variant is None else dict(variant.nodes)
+
+
+def selecting_keys(job: Job) -> frozenset[str]:
+    """Keys of the labels by which the job may select nodes, on whatever chips."""
+    keys = frozenset(selected_nodes(job.spec.workload.template))
+    return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants)) if job.variants else keys
+
+
+def selected_nodes(template: Mapping[str, Any]) -> dict[str, str]:
+    """Labels of nodes that a pod template asks for."""
+    pod = template.get("spec")
+    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
+    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}
+
+
+def _variants(job: Job) -> tuple[VariantShape, ...]:
+    refused = dict(job.observed.refused_variants)
+    return tuple(VariantShape(variant.vendor, variant.nodes, refused.get(variant.vendor)) for variant in job.variants)
