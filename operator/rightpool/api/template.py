@@ -78,6 +78,17 @@ _NODE_NAME: Final = {
     ),
 }
 
+# Who the pods are does not depend on their chips, so that a variant can't make them somebody else.
+_IDENTITY: Final = {
+    "serviceAccountName": {"type": "string", "maxLength": 253, "description": "Not to be set here."},
+    "serviceAccount": {"type": "string", "maxLength": 253, "description": "Not to be set here."},
+    "automountServiceAccountToken": {"type": "boolean", "description": "Not to be set here."},
+}
+IDENTITY_FIELDS: Final = tuple(_IDENTITY)
+NOT_IN_VARIANTS: Final = (
+    "must not be set in a variant, since pods are the same account on all chips: set it in spec.workload.job.template"
+)
+
 
 def _containers(description: str) -> dict[str, Any]:
     return {
@@ -157,7 +168,9 @@ _OVERLAY_SCHEMA: Final = _object(
                     "items": _object("What differs in a container.", {"name": _CONTAINER_NAME}, required=["name"]),
                 },
                 "nodeName": _NODE_NAME,
+                **_IDENTITY,
             },
+            **validations(*(Rule(f"!has(self.{name})", NOT_IN_VARIANTS, field=f".{name}") for name in IDENTITY_FIELDS)),
         )
     },
 )

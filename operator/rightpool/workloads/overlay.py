@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.template import IDENTITY_FIELDS, NOT_IN_VARIANTS
 from rightpool.api.workload import Workload
 from rightpool.workloads.template import InvalidTemplate, normalised
 
@@ -56,9 +57,14 @@ def workload_on(spec: ProfiledJobSpec, vendor: str | None) -> Workload:
 def overlaid(template: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the template with the overlay laid over it; of an empty overlay the template itself, without nulls.
 
-    Raises InvalidTemplate, with the field, where the overlay says what can't be laid over anything.
+    Raises InvalidTemplate, with the field, where the overlay says what can't be laid over anything, and where it would
+    make the pods another account: an object that no admission has seen gets no further than here.
     """
     patch = dict(overlay)
+    spec = patch.get("spec")
+    for name in IDENTITY_FIELDS:
+        if isinstance(spec, Mapping) and name in spec:
+            raise InvalidTemplate(f"template.spec.{name} {NOT_IN_VARIANTS}")
     base = normalised(template)
     try:
         return _merged(base, patch, "template")

@@ -215,7 +215,7 @@ def test_a_variant_is_kept_with_what_it_removes(server: Server, namespace: str) 
         "spec": {
             "tolerations": None,
             "nodeSelector": {"zone": None, "$patch": "replace"},
-            "serviceAccountName": None,
+            "priorityClassName": None,
             "volumes": [{"name": "shm", "$patch": "delete"}],
             "containers": [
                 {

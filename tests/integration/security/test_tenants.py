@@ -61,6 +61,17 @@ def test_an_update_is_no_way_round_it(tenants: Tenants, bert: str) -> None:
     assert tenants.patched("editor", "profiledjob", bert, template(), "--dry-run=server") == ""
 
 
+def test_a_variant_is_no_way_round_it(tenants: Tenants, bert: str) -> None:
+    def variant(**spec: Any) -> Object:
+        return {"spec": {"placement": {"variants": [{"vendor": "NVIDIA", "template": {"spec": spec}}]}}}
+
+    mine = variant(containers=[{"name": "trainer", "command": ["sh", "-c", "mine"]}])
+    assert NOT_JOBS in tenants.patched("writer", "profiledjob", bert, mine)
+    assert tenants.patched("editor", "profiledjob", bert, mine, "--dry-run=server") == ""
+    admin = variant(serviceAccountName="admin")
+    assert "must not be set in a variant" in tenants.patched("editor", "profiledjob", bert, admin)
+
+
 def test_what_does_not_run_may_be_changed_without_that_right(tenants: Tenants, bert: str) -> None:
     change: Object = {"spec": {"adaptation": {"mode": "Off"}, "targets": {"budget": "10"}, "suspend": True}}
     assert tenants.patched("writer", "profiledjob", bert, change) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -40,6 +41,32 @@ def test_policies_of_two_releases_have_nothing_in_common(helm: Helm) -> None:
         assert selector == [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["prod"]}]
     status = one(other, POLICY, "second-rightpool-status")["spec"]["validations"][0]["expression"]
     assert f"system:serviceaccount:{NAMESPACE}:second-rightpool" in status
+
+
+def pod_parts(schema: dict[str, Any], path: str = "spec") -> set[str]:
+    """The fields that hold what the schema does not judge: templates, parts of them, and rules that go to the child."""
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {path}
+    inner = {f"{path}.{name}": part for name, part in schema.get("properties", {}).items()}
+    if "items" in schema:
+        inner[f"{path}[]"] = schema["items"]
+    if isinstance(schema.get("additionalProperties"), dict):
+        inner[f"{path}.*"] = schema["additionalProperties"]
+    return {found for where, part in inner.items() for found in pod_parts(part, where)}
+
+
+def test_whatever_becomes_a_part_of_a_pod_needs_the_right_to_create_jobs(helm: Helm) -> None:
+    (condition,) = one(helm.render(), POLICY, "rightpool-workloads")["spec"]["matchConditions"]
+    compared = re.findall(r"object\.(spec(?:\.\??\w+)+) !=", condition["expression"])
+    guarded = {field.replace("?", "") for field in compared}
+    crd = yaml.safe_load((CHART.parents[1] / "crds" / "rightpool.dev_profiledjobs.yaml").read_text())
+    parts = {
+        part
+        for version in crd["spec"]["versions"]
+        for part in pod_parts(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    }
+    assert {"spec.workload.job.template", "spec.placement.variants[].template"} <= parts
+    assert not {part for part in parts if not any(part.startswith((f"{g}.", f"{g}[")) for g in guarded)}
 
 
 def test_labels_that_make_a_pod_ours_are_the_contracts(helm: Helm) -> None:

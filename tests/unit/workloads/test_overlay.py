@@ -134,6 +134,9 @@ def test_directives_replace_and_delete() -> None:
             {"spec": {"containers": [{"name": "trainer", "volumeMounts": [{"name": "data"}]}]}},
             r"containers\[0\]\.volumeMounts\[0\]\.mountPath is needed",
         ),
+        ({"spec": {"serviceAccountName": "admin"}}, r"template\.spec\.serviceAccountName must not be set in a variant"),
+        ({"spec": {"serviceAccount": None}}, r"template\.spec\.serviceAccount must not be set in a variant"),
+        ({"spec": {"automountServiceAccountToken": True}}, r"automountServiceAccountToken must not be set"),
         ({"spec": {"nodeSelector": {"$patch": "drop"}}}, r"nodeSelector\.\$patch must be delete or replace"),
     ],
 )
