@@ -1,13 +1,15 @@
 """Times, money and numbers of a status: floats in code, few digits in text on the wire.
 
 The API carries no floats: 0.1 has no exact binary form, and clients in other languages would round it differently. What
-is written loses digits once: reading it and writing it again gives the same text. Bounds hold on reading alone: a
-status is the operator's own to write, and a condition reports what another writer has made of it.
+is written loses digits once: reading it and writing it again gives the same text. What can't be below 0 is written as 0
+where it is, such as the time between moments of two operators whose clocks differ. All other bounds hold on reading
+alone: a status is the operator's own to write, and a condition reports what another writer has made of it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Final
@@ -105,6 +107,11 @@ def write_quantity(value: float) -> str:
     return format_quantity(value, DIGITS)
 
 
+def _least_zero(write: Callable[[float], str]) -> PlainSerializer:
+    """Writes what is 0 or more."""
+    return PlainSerializer(lambda value: write(value if value > 0.0 else 0.0), return_type=str)
+
+
 def _number(lowest: float | None = None) -> Any:
     return Field(ge=lowest, allow_inf_nan=False)
 
@@ -123,25 +130,25 @@ WholeUnixTime = Annotated[
 ]
 """The same, to the last whole second: what is not after something else is still not after it, nor in the future."""
 
-Quantity = Annotated[float, _number(0), PlainSerializer(write_quantity, return_type=str), _TEXT]
+Quantity = Annotated[float, _number(0), _least_zero(write_quantity), _TEXT]
 """A number, 0 or more, that the operator goes on computing with: six digits."""
 
 SignedQuantity = Annotated[float, _number(), PlainSerializer(write_quantity, return_type=str), _TEXT]
 """The same, which may be below 0."""
 
-Figure = Annotated[float, _number(0), PlainSerializer(format_quantity, return_type=str), _TEXT]
+Figure = Annotated[float, _number(0), _least_zero(format_quantity), _TEXT]
 """A measured number, 0 or more: three digits."""
 
 Share = Annotated[float, _number(), PlainSerializer(format_ratio, return_type=str), _TEXT]
 """A part of a whole, 1 being all of it: two decimals."""
 
-Dollars = Annotated[float, _number(0), PlainSerializer(write_money, return_type=str), _TEXT]
+Dollars = Annotated[float, _number(0), _least_zero(write_money), _TEXT]
 """Dollars, 0 or more: eight decimals."""
 
 Balance = Annotated[float, _number(), PlainSerializer(write_money, return_type=str), _TEXT]
 """Dollars, which may be below 0."""
 
-Seconds = Annotated[float, _number(0), PlainSerializer(write_seconds, return_type=str), _TEXT]
+Seconds = Annotated[float, _number(0), _least_zero(write_seconds), _TEXT]
 """A duration that is added up, 0 or more: milliseconds."""
 
 Total = Annotated[int, Field(ge=0, le=10**18), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 0})]

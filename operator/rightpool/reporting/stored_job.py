@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
 from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.record import Record
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
@@ -31,7 +32,14 @@ _UNREADABLE = ProfiledJobSpec(
     workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
 )
 
+_Kind = TypeVar("_Kind", bound=Record)
+
 _NO_STATE: Final = JobState()
+# What the operator acts and charges by. Of the rest of a status a part that can't be read is left out.
+_ACTED_ON: Final = frozenset(
+    {"conditions", "placement", "cost", "progress", "interruption", "migration", "pause", "rescue", "moves"}
+    | {"ledgerCount", "lastMoveAt"}
+)
 _TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
@@ -75,7 +83,7 @@ class StoredJob:
         if self.kept is not None:
             return self.kept[1]
         try:
-            return ProfiledJobStatus.from_dict({**body, "state": self.job.state})
+            return _read(ProfiledJobStatus, {**body, "state": self.job.state})
         except ValidationError:
             return ProfiledJobStatus()
 
@@ -127,9 +135,9 @@ def read_job(
     kept = None
     try:
         if own and previous is not None and previous.job.unreadable is None:
-            state = _ended(JobState.from_dict(status), status)
+            state = _ended(_read(JobState, status), status)
         else:
-            read = ProfiledJobStatus.from_dict(status)
+            read = _read(ProfiledJobStatus, status)
             state = _ended(read.state, status)
             kept = (status, replace(read, state=state)) if once else None
     except (ValueError, TypeError, ArithmeticError) as error:
@@ -164,6 +172,25 @@ def read_job(
         selecting=previous.selecting if previous is not None and spec is previous.job.spec else selecting_keys(job),
         kept=kept,
     )
+
+
+def _read(kind: type[_Kind], status: Mapping[str, Any]) -> _Kind:
+    """What a status says, without the parts and entries of lists that can't be read and that nothing is decided by.
+    Raises ValidationError where others can't be read."""
+    rest = dict(status)
+    while True:  # the state is read before what stands beside it, and each time something goes
+        try:
+            return kind.from_dict(rest)
+        except ValidationError as error:
+            places = {tuple(problem["loc"][:2]) for problem in error.errors(include_url=False, include_context=False)}
+            if any(not place or place[0] in _ACTED_ON or place[0] not in rest for place in places):
+                raise
+        for name in {str(place[0]) for place in places}:
+            of_name = {place[-1] for place in places if place[0] == name}
+            if isinstance(rest[name], list) and name not in of_name:
+                rest[name] = [entry for index, entry in enumerate(rest[name]) if index not in of_name]
+            else:
+                del rest[name]
 
 
 def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:

@@ -168,7 +168,6 @@ FORGED: dict[str, Callable[[Body], object]] = {
     "future": lambda status: status["placement"].update(revision=7),
     "wiped": lambda status: status.clear(),
     "counts": lambda status: status.update(ledgerCount=2**62),
-    "promised": lambda status: status.update(history=[entry(0, predicted="lots")]),
 }
 AGES_AHEAD = "2999-01-01T00:00:00Z"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
@@ -25,7 +27,9 @@ from rightpool.api.state import JobState
 from rightpool.api.status import ProfileStatus
 from rightpool.api.units import (
     Dollars,
+    Figure,
     Quantity,
+    Seconds,
     Share,
     read_unix_time,
     write_unix_time,
@@ -372,3 +376,12 @@ def test_fields_are_found_by_their_unit() -> None:
 def test_the_end_of_a_job_is_not_a_field_of_the_status() -> None:
     assert JobState(finished="Completed").to_dict() == JobState().to_dict()
     assert JobState.from_dict({"finished": "Completed"}) == JobState()
+
+
+@pytest.mark.parametrize("kind", [Quantity, Figure, Dollars, Seconds])
+@given(value=st.floats(-1e12, 1e12))
+def test_what_is_written_can_be_read_whatever_clocks_were_compared(kind: Any, value: float) -> None:
+    """A leader whose clock is behind the one before measures durations below 0."""
+    adapter: TypeAdapter[float] = TypeAdapter(kind)
+    again = adapter.validate_python(adapter.dump_python(value, mode="json"))
+    assert again >= 0.0 and (value > 0.0 or again == 0.0)

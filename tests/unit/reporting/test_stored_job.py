@@ -52,7 +52,7 @@ def test_the_answer_to_an_own_write_is_read_as_any_other(state: JobState, kind: 
 
 def test_a_status_that_could_not_be_read_is_read_as_a_whole_after_an_own_write() -> None:
     body = profiled_job()
-    body["status"] = {"profile": {"window": 5}}
+    body["status"] = {"moves": -1}
     before = read_job(body)
     assert before.job.unreadable is not None
     assert read_job(body, before, own=True).job.unreadable == before.job.unreadable
@@ -126,11 +126,6 @@ ENTRY = {
         ("migration.from.costPerHour", {"migration": {**MIGRATION, "from": {**PLACED, "costPerHour": "-1"}}}),
         ("migration.to.chips", {"migration": {**MIGRATION, "to": {**PLACED, "chips": 0}}}),
         ("migration.startedAt", {"migration": {**MIGRATION, "startedAt": "2026-11-21T10:00:00"}}),
-        ("avoid.0.chips", {"avoid": [{"pool": "a10g", "chips": 0, "reason": "RolledBack"}]}),
-        ("history.0.finishedAt", {"history": [{**ENTRY, "finishedAt": "soon"}]}),
-        ("history.0.cost", {"history": [{**ENTRY, "cost": "-1"}]}),
-        ("history.0.outcome", {"history": [{**ENTRY, "outcome": "Unknown"}]}),
-        ("profile.chipBusy", {"profile": {"chipBusy": "much"}}),
         ("migration.lostSeconds", {"migration": {**MIGRATION, "lostSeconds": "-1e400"}}),
     ],
 )
@@ -150,6 +145,30 @@ def test_a_forged_status_is_no_memory_and_is_kept_as_it_is(field: str, changes: 
     written = read_job({**body, "status": dict(draft.body)})
     again = draft_status(written, stored.job, replace(context, now=1.9e9))
     assert policy.wait("uid", written.status_body, again.body, again.shown, 1.9e9) is None, "and it is written once"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"avoid": [{"pool": "a10g", "chips": 0, "reason": "RolledBack"}]},
+        {"history": [{**ENTRY, "finishedAt": "soon"}]},
+        {"history": [{**ENTRY, "lostSeconds": "-90"}, {**ENTRY, "outcome": "Unknown"}]},
+        {"history": "none", "avoid": 7},
+        {"profile": {"chipBusy": "much"}, "history": [{**ENTRY, "predicted": "lots"}]},
+    ],
+)
+def test_what_can_not_be_read_costs_that_part_and_not_the_job(changes: dict[str, Any]) -> None:
+    stored = read_job(forged(**changes))
+    assert stored.job.unreadable is None
+    assert stored.job.state == read_job(forged()).job.state
+    assert stored.status.profile is None
+
+
+def test_the_entries_beside_an_unreadable_one_stay() -> None:
+    body = forged(history=[ENTRY, {**ENTRY, "cost": "-1"}, {**ENTRY, "id": "d-3"}])
+    for own in (True, False):
+        stored = read_job(body, read_job(forged()), own=own)
+        assert [entry.id for entry in stored.job.state.history] == ["d-1", "d-3"]
 
 
 def test_the_forged_ones_differ_from_one_that_can_be_read() -> None:

@@ -106,7 +106,7 @@ def _caught_up(job: Job, now: float) -> Job:
             at = now - UNSEEN_SECONDS if track.total else revision.since  # what came after that is not known
     if at is None:
         return job
-    lost = min(max(at, interruption.since), now) - interruption.since
+    lost = max(min(at, now) - interruption.since, 0.0)  # another operator's clock may have been ahead
     account = job.state.account.settled(now)
     cost = account.spent - interruption.spent_before
     # What was paid since it ended is none of its cost.
@@ -281,7 +281,7 @@ def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tupl
     interruption, account = job.state.interruption, job.state.account.settled(now)
     lost, cost = migration.lost_seconds, migration.cost
     if interruption is not None and interruption.id == migration.id:
-        lost += now - interruption.since
+        lost += max(now - interruption.since, 0.0)
         cost += account.spent - interruption.spent_before
         interruption = replace(interruption, since=now, spent_before=account.spent)
     there = account.counterfactual
