@@ -93,6 +93,7 @@ STEP_SHARE: Final = "rightpool_step_share_ratio"  # {part}
 CHECKPOINT_TIMESTAMP: Final = "rightpool_checkpoint_timestamp_seconds"  # last complete save seen, Unix time
 CHECKPOINT_SECONDS: Final = "rightpool_checkpoint_duration_seconds"  # how long that save held up the program
 COMPILE: Final = "rightpool_compile_ratio"  # share of time in which the program compiled
+SAVING: Final = "rightpool_saving_ratio"  # share of time in which the program stood still for a save
 STEP_SAMPLES: Final = "rightpool_step_samples"  # samples of one step of this pod's processes
 STEP_FLOPS: Final = "rightpool_step_flops"  # floating-point operations of the same, of its matrix products
 MODEL_INFO: Final = "rightpool_model_info"  # {precision, parameter_dtype, data, sharded, tensor, pipeline} 1

@@ -29,6 +29,7 @@ _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     contract.CHIP_REPAIR: ("gauge", "Repair of the chip's memory: 0 none, 1 waits for a reset, 2 failed."),
     contract.CHIP_INFO: ("gauge", "1; the chip's name, how it is shared and the rank that uses it are labels."),
     contract.CHIPS_UNUSED: ("gauge", "Chips of the pod on which nothing ever ran, while others worked."),
+    contract.SAVING: ("gauge", "Share of time in which the program stood still for a save, with what follows one."),
     contract.COMPILE: ("gauge", "Share of time in which the program compiled: torch.compile, or XLA."),
     contract.MEMORY_RETRIES: ("counter", "Allocations that had to free cached memory first."),
     contract.LINK_BYTES: ("counter", "Bytes moved over a link, by direction."),

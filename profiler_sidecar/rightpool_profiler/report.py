@@ -150,6 +150,8 @@ class Report:
     """Allocations that had to free cached memory first; None where they are not counted."""
     compile_seconds: float | None = None
     """Time in which torch.compile or XLA compiled; None where it is not seen."""
+    saving_seconds: float | None = None
+    """Time in which the program stood still for a save; None where no save was seen."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -205,6 +207,7 @@ def parse(data: bytes) -> Report:
         derived=_truth(message, "derived") if "derived" in message else False,
         memory_retries=_optional_whole(message, "memory_retries"),
         compile_seconds=_optional(message, "compile_seconds"),
+        saving_seconds=_optional(message, "saving_seconds"),
     )
 
 

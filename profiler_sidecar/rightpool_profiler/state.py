@@ -26,7 +26,9 @@ class _Process:
     report: Report
     heard: float
     cpu_rate: float | None = None  # CPU seconds per second
-    compiling: float | None = None  # share of the time since the report before the last
+    # Shares of the time since the report before the last.
+    compiling: float | None = None
+    saving: float | None = None
 
 
 class State:
@@ -40,6 +42,7 @@ class State:
         self._cpu = Window(interval)
         self._memory = Window(interval)
         self._compiling = Window(interval)
+        self._saving = Window(interval)
         self._chips = Chips(interval, MAX_CHIPS)
         self._saved: tuple[float, float | None] | None = None
         self._libtpu: bool | None = None  # whether it answers; None where it never did
@@ -61,7 +64,9 @@ class State:
         self._counters.add(before, report, self._leader(now) in (None, report.key))
         if process.heard < now and report.at > before.at and report.cpu >= before.cpu:
             process.cpu_rate = (report.cpu - before.cpu) / (report.at - before.at)
-        process.compiling = _compiling(before, report)
+        span = report.at - before.at
+        process.compiling = _share(before.compile_seconds, report.compile_seconds, span)
+        process.saving = _share(before.saving_seconds, report.saving_seconds, span)
         if report.input_seconds is not None and report.seconds > before.seconds:
             waited = max(0.0, report.input_seconds - (before.input_seconds or 0.0))
             self._shares.inputs.add(report.key, waited, report.seconds - before.seconds, now)
@@ -69,9 +74,11 @@ class State:
         for chip in report.chips:
             self._chips.add(report.key, chip, now)
         self._observe_cpu(now)
-        shares = [one.compiling for one in self._living(now) if one.compiling is not None]
-        if shares:
-            self._compiling.add(now, max(shares))  # one that compiles holds up the others
+        # One that compiles or saves holds up the others.
+        for window, name in ((self._compiling, "compiling"), (self._saving, "saving")):
+            shares = [share for one in self._living(now) if (share := getattr(one, name)) is not None]
+            if shares:
+                window.add(now, max(shares))
         newest = self._saved[0] if self._saved else 0.0
         if report.saved is not None and newest <= report.saved <= unix + _FUTURE:
             self._saved = (report.saved, report.save_seconds)
@@ -240,10 +247,11 @@ class State:
         if retries:
             samples.append(Sample(contract.MEMORY_RETRIES, {}, sum(retries)))
             quality[contract.MEMORY_RETRIES] = _MEASURED
-        compiling = self._compiling.mean(heard)
-        if compiling is not None:
-            samples.append(Sample(contract.COMPILE, {}, compiling))
-            quality[contract.COMPILE] = _MEASURED
+        for metric, window in ((contract.COMPILE, self._compiling), (contract.SAVING, self._saving)):
+            share = window.mean(heard)
+            if share is not None:
+                samples.append(Sample(metric, {}, share))
+                quality[metric] = _MEASURED
         by_rank = self._shares.by_rank([one.report for one in self._living(now)], now)
         for rank, shares in by_rank.items():
             labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
@@ -314,11 +322,12 @@ class State:
         return found
 
 
-def _compiling(before: Report, report: Report) -> float | None:
-    """Share of the time between two reports in which a process compiled; None where it does not say, or never did."""
-    if before.compile_seconds is None or not report.compile_seconds or report.at <= before.at:
+def _share(before: float | None, after: float | None, span: float) -> float | None:
+    """Share of the time between two reports that went to something; None where a process does not say, or never did
+    it."""
+    if before is None or not after or span <= 0:
         return None
-    return min(1.0, max(0.0, report.compile_seconds - before.compile_seconds) / (report.at - before.at))
+    return min(1.0, max(0.0, after - before) / span)
 
 
 def _step_flops(stepping: list[Report]) -> float | None:

@@ -68,6 +68,7 @@ class Field(StrEnum):
     LAUNCH_GAPS = "launchGaps"  # a trace shows nothing on the chip, and no wait for data
 
     COMPILING = "compiling"  # share of time in which the program compiled; the pod with most of it
+    SAVING = "saving"  # share of time in which the program stood still for a save; the pod with most of it
 
     # Bytes a second of one chip, mean over chips: peer links connect chips (NVLink, xGMI, ICI), PCIe leads to the host.
     PEER_SENT = "peerSentBytesPerSecond"

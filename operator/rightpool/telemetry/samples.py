@@ -31,6 +31,7 @@ _RATIOS: Final = frozenset(
         Field.LEAST_INPUT_WAIT,
         Field.LAUNCH_GAPS,
         Field.COMPILING,
+        Field.SAVING,
     }
 )
 _RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio

@@ -93,7 +93,7 @@ class _Thread:
 
     def _run(self) -> None:
         try:
-            from . import checkpoint, chips, compiling, trace_schedule
+            from . import checkpoint, chips, compiling, saves, trace_schedule
 
             watch = checkpoint.Watch(shared_dir())
             device = chips.Reader()
@@ -124,6 +124,7 @@ class _Thread:
                 message.update(device.read(message.get("platform")))
                 message.update(_model(framework))
                 message.update(compiling.facts(active.steps))
+                message.update(saves.facts())
                 traces.requests.look(message["rank"])
                 message.update(traces.requests.facts())
                 self._send(message)

@@ -24,6 +24,7 @@ from _thread import get_ident
 from collections.abc import Mapping
 from typing import Any
 
+from . import saves
 from .methods import call_after
 
 _MAX_LEAVES = 64
@@ -104,6 +105,8 @@ def install(module: Any) -> None:
         global waited, current, used
         thread = get_ident()
         nested = thread in _inside
+        if saves.since is not None and thread == saves.thread:
+            saves.go_on()
         _inside.add(thread)
         began = time.perf_counter()
         try:

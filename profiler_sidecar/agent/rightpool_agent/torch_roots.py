@@ -11,9 +11,10 @@ import functools
 import gc
 import sys
 import weakref
+from _thread import get_ident
 from typing import Any
 
-from . import torch_loader
+from . import saves, torch_loader
 
 _MAX_SCANS = 8
 _MAX_CALLS = 4096
@@ -306,6 +307,8 @@ def _note(module: Any, args: Any, kwargs: Any) -> bool:
     global _busy, seen, forwards
     if _busy or in_backward:
         return False
+    if saves.since is not None and get_ident() == saves.thread:
+        saves.go_on()
     root = _watched[id(module)]
     if root.part:  # several make one forward pass, so that they tell nothing of how many there were
         if _is_grad_enabled():

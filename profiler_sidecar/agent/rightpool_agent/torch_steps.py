@@ -17,6 +17,7 @@ import os
 import sys
 import time
 import weakref
+from _thread import get_ident
 from typing import Any
 
 from . import (
@@ -227,6 +228,9 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         _in_a_row = _backward_passes - _passes_before or _in_a_row
         _passes_before = _backward_passes
         repeats = _take_calls(known) and not fresh
+        saves.thread = get_ident()
+        if saves.since is not None:
+            saves.stepped()
         _waited_at_step = torch_loader.waited
         if _first_wait is None:
             _first_wait = torch_loader.waited  # the first batch, with the start of the workers, is in no interval

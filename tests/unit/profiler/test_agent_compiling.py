@@ -126,13 +126,15 @@ def test_a_step_ends_what_only_seemed_to_be_compiled(clock: SimpleNamespace) -> 
     assert compiling.facts(2)["compile_seconds"] == 2.0
 
 
-def test_the_share_is_that_of_the_slowest_rank_and_absent_where_nothing_was_compiled() -> None:
+@pytest.mark.parametrize("what", ["compile", "saving"])
+def test_the_share_is_that_of_the_slowest_rank_and_absent_where_there_was_none(what: str) -> None:
+    counter, metric = f"{what}_seconds", f"rightpool_{what}_ratio"
     made = state()
     for moment in range(1, 4):
         for rank in (0, 1):
-            made.apply(report(10 + rank, rank, moment, compile_seconds=0.0), float(moment), 0.0)
-    assert "rightpool_compile_ratio" not in metrics(made, 3.0)
+            made.apply(report(10 + rank, rank, moment, **{counter: 0.0}), float(moment), 0.0)
+    assert metric not in metrics(made, 3.0)
     for moment in range(4, 8):
         for rank, share in ((0, 0.25), (1, 0.5)):
-            made.apply(report(10 + rank, rank, moment, compile_seconds=share * (moment - 3)), float(moment), 0.0)
-    assert metrics(made, 7.0)["rightpool_compile_ratio"] == pytest.approx(0.5, abs=0.07)
+            made.apply(report(10 + rank, rank, moment, **{counter: share * (moment - 3)}), float(moment), 0.0)
+    assert metrics(made, 7.0)[metric] == pytest.approx(0.5, abs=0.07)

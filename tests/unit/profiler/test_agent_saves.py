@@ -1,6 +1,7 @@
 """Saves by functions of frameworks: seen, timed, and never in the program's way."""
 
 import io
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -219,3 +220,58 @@ def test_arguments_that_raise_are_the_programs_own(watch: checkpoint.Watch, orba
     odd = type("OddCheckpointer", (orbax.AsyncCheckpointer,), {"__hash__": Odd.__hash__})()
     odd.save(Odd())
     odd.wait_until_finished()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Time of saves, and none of them so far."""
+    made = SimpleNamespace(now=0.0, time=time.time, perf_counter=lambda: made.now)
+    monkeypatch.setattr(saves, "time", made)
+    saves._forget()
+    yield made
+    saves._forget()
+
+
+def saving_module(clock: Any, takes: float) -> Any:
+    def save(thing: Any, f: Any) -> None:
+        clock.now += takes
+
+    module = SimpleNamespace(save=save)
+    saves._wrap(module, "save", saves._argument(1, "f"), saves._saved, follows=True)
+    return module
+
+
+def test_before_the_first_save_nothing_is_said_of_their_time(clock: Any) -> None:
+    assert saves.facts() == {}
+
+
+@pytest.mark.parametrize(("goes_on", "expected"), [(True, 5.0), (False, 2.0)])
+def test_what_follows_a_save_belongs_to_it_until_the_program_goes_on(
+    clock: Any, goes_on: bool, expected: float
+) -> None:
+    module = saving_module(clock, 2.0)
+    module.save({}, io.BytesIO())
+    clock.now += 3.0  # an upload
+    assert saves.facts() == {"saving_seconds": 5.0}
+    if goes_on:
+        saves.go_on()
+    clock.now += 4.0
+    saves.stepped()
+    clock.now += 8.0
+    assert saves.facts() == {"saving_seconds": expected}
+
+
+def test_a_save_of_another_thread_holds_nothing_up(clock: Any) -> None:
+    other = threading.Thread(target=saving_module(clock, 2.0).save, args=({}, "file"))
+    other.start()
+    other.join()
+    assert saves.facts() == {}
+
+
+def test_a_save_within_a_save_counts_once(clock: Any) -> None:
+    module = saving_module(clock, 2.0)
+    outer = SimpleNamespace(save=lambda directory: module.save({}, directory))
+    saves._wrap(outer, "save", saves._argument(0, "directory"), saves._saved)
+    outer.save("folder")
+    clock.now += 3.0
+    assert saves.facts() == {"saving_seconds": 2.0}

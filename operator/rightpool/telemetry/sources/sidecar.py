@@ -71,6 +71,7 @@ GAUGES: Final = (
     ),
     Gauge(Field.UNUSED_CHIPS, contract.CHIPS_UNUSED, Aggregate.MAX, faults=True),
     Gauge(Field.COMPILING, contract.COMPILE, Aggregate.MAX),
+    Gauge(Field.SAVING, contract.SAVING, Aggregate.MAX),
     Gauge(Field.MEMORY_RETRIES, contract.MEMORY_RETRIES, Aggregate.MAX),
     Gauge(Field.MEMORY_USED, contract.CHIP_MEMORY_USED, Aggregate.MAX),
     Gauge(Field.MEMORY_TOTAL, contract.CHIP_MEMORY_TOTAL, Aggregate.MAX),
