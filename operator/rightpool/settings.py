@@ -65,6 +65,10 @@ class OperatorSettings(BaseSettings):
     prometheus_scrape_interval: float = Field(default=10.0, ge=1.0, le=300.0)
     """Seconds between two scrapes of the sidecars by that Prometheus. Rates are taken over four of them."""
 
+    prometheus_exporter_jobs: Annotated[tuple[str, ...], NoDecode] = ()
+    """Scrape jobs of that Prometheus whose series of chips count, separated by commas. Empty: those of the exporters'
+    own charts."""
+
     lease_namespace: str = Field(default_factory=_own_namespace, min_length=1)
     """Namespace of the Lease."""
 
@@ -116,7 +120,7 @@ class OperatorSettings(BaseSettings):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     """Least severity that is logged."""
 
-    @field_validator("watch_namespaces", mode="before")
+    @field_validator("watch_namespaces", "prometheus_exporter_jobs", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

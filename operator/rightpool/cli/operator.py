@@ -22,6 +22,7 @@ from rightpool.settings import LONGEST_INTERVAL, SHORTEST_INTERVAL, OperatorSett
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import TelemetryReader
 from rightpool.telemetry.scrape import ScrapeReader
+from rightpool.telemetry.sources.registry import trusting
 
 logger = logging.getLogger(__name__)
 
@@ -81,4 +82,8 @@ def telemetry_reader(settings: OperatorSettings) -> TelemetryReader:
     """Prometheus where one is named, else the sidecars themselves."""
     if settings.prometheus_url is None:
         return ScrapeReader()
-    return PrometheusReader(settings.prometheus_url, scrape_interval=settings.prometheus_scrape_interval)
+    return PrometheusReader(
+        settings.prometheus_url,
+        scrape_interval=settings.prometheus_scrape_interval,
+        sources=trusting(settings.prometheus_exporter_jobs),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rightpool.profiles.sample import Field, RevisionKey
 from rightpool.telemetry.prometheus import PrometheusReader
 from rightpool.telemetry.reader import Target
+from rightpool.telemetry.sources.registry import trusting
 from rightpool.telemetry.sources.sidecar_series import SIDECAR_SERIES
 from tests.integration.telemetry.conftest import Fleet, read_of
 from tests.patience import eventually
@@ -25,7 +27,8 @@ def source(fleet: Fleet, dcgm_page: str) -> PrometheusReader:
     """The exporter's own pod is dcgm-x. One job has sidecars that read a part of the chip, another has none."""
     bare = dcgm_page.replace("llm-0", "bare-0").replace("GPU-1", "GPU-2")
     for number, page in enumerate((dcgm_page, bare)):
-        fleet.pod({"namespace": "monitoring", "pod": f"dcgm-{number}"}, Page(lambda _, page=page: page))  # type: ignore[misc]
+        labels = {"job": "dcgm-exporter", "namespace": "monitoring", "pod": f"dcgm-{number}"}
+        fleet.pod(labels, Page(lambda _, page=page: page))  # type: ignore[misc]
     sidecar = 'rightpool_chip_busy_ratio{chip="0"} 0.5\nrightpool_chip_memory_used_bytes{chip="0"} 7e10\n'
     fleet.pod({"namespace": "ml", "profiledjob": "llm", "revision": "1", "pod": "llm-0"}, Page(lambda _: sidecar))
     fleet.start()
@@ -75,7 +78,7 @@ def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_pag
     blank = "9223372036854775794"
     assert blank in dcgm_page
     page = dcgm_page.replace("llm-0", "old-0").replace("GPU-1", "GPU-3").replace("0.812345", blank)
-    fleet.pod({"namespace": "monitoring", "pod": "dcgm-2"}, Page(lambda _: page))
+    fleet.pod({"job": "dcgm-exporter", "namespace": "monitoring", "pod": "dcgm-2"}, Page(lambda _: page))
     fleet.publish()
     target = Target(RevisionKey("ml", "old", 1), (("old-0", ""),), 10.0)
     reader = PrometheusReader(fleet.url, scrape_interval=1.0)
@@ -83,6 +86,25 @@ def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_pag
     reader.close()
     assert Field.COMPUTE_ACTIVE not in values
     assert Field.MATRIX_ACTIVE in values
+
+
+@pytest.mark.usefixtures("source")
+def test_a_tenants_page_says_nothing_of_other_peoples_chips(fleet: Fleet, dcgm_page: str) -> None:
+    """It serves the exporter's series with the victim's pod in their labels, and would count as its busiest chip."""
+    forged = re.sub(r" \d[\d.]*$", " 1", dcgm_page.replace("GPU-1", "GPU-9"), flags=re.MULTILINE)
+    assert "llm-0" in forged and forged != dcgm_page
+    fleet.pod({"namespace": "attacker", "pod": "mine"}, Page(lambda _: forged))
+    fleet.publish()
+    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    believing = PrometheusReader(fleet.url, scrape_interval=1.0, sources=trusting(["pods"]))
+    eventually(
+        lambda: Field.POWER in believing.read([LLM], time.time()).samples[LLM.key].values, "the forged page is scraped"
+    )
+    values = read_of(reader, [LLM], LLM.key).samples[LLM.key].values
+    reader.close()
+    believing.close()
+    assert values[Field.COMPUTE_ACTIVE] == pytest.approx(0.812345)
+    assert values[Field.LEAST_COMPUTE_ACTIVE] == pytest.approx(0.812345)
 
 
 def test_dcgm_is_optional(fleet: Fleet, source: PrometheusReader) -> None:

@@ -33,7 +33,8 @@ def test_young_series_give_no_rate_rather_than_too_low_a_one(fleet: Fleet) -> No
             kibibytes = SENT / 1024 / 2 * (at / 1000 - started + 100)
             return _COUNTER.sub(lambda found: f"{found[1]} {kibibytes} {at}", recording)
 
-        fleet.pod({"namespace": "monitoring", "pod": f"exporter-{number}"}, Page(lambda _: page()))
+        labels = {"job": "dcgm-exporter", "namespace": "monitoring", "pod": f"exporter-{number}"}
+        fleet.pod(labels, Page(lambda _: page()))
         fleet.publish()
         key = RevisionKey("ml", f"llm{number}", 1)
         found: list[dict[Field, float]] = []

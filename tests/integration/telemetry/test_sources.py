@@ -83,7 +83,7 @@ def target(name: str) -> Target:
 def samples(fleet: Fleet) -> Iterator[dict[str, Sample]]:
     for name in NAMES:
         page = recorded(name).replace("llm-0", f"{name}-0")
-        labels = {"namespace": "monitoring", "pod": f"exporter-{name}"}
+        labels = {"job": "dcgm-exporter", "namespace": "monitoring", "pod": f"exporter-{name}"}
         if name == "sidecar":
             labels = {"namespace": "ml", "profiledjob": name, "revision": "1", "pod": f"{name}-0"}
         fleet.pod(labels, Page(lambda _, page=page: page))  # type: ignore[misc]

@@ -1,6 +1,9 @@
 """Exporters of chip counters that run on the nodes, read through Prometheus and joined to Revisions by pod.
 
 Such an exporter asks the kubelet which pod holds a chip, and says so in labels. An exporter is a table.
+
+Any pod that Prometheus scrapes can serve series with these names and somebody else's pod in their labels. So they count
+from scrape jobs that the platform has named alone: Prometheus sets the label `job`, and renames one of the page's own.
 """
 
 from collections import defaultdict
@@ -11,6 +14,19 @@ from typing import Final
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.telemetry.sources.rows import Row
 from rightpool.telemetry.sources.source import Aggregate, Query, SourceReading, TargetIndex
+
+EXPORTER_JOBS: Final = (
+    "dcgm-exporter",
+    "nvidia-dcgm-exporter",
+    "amd-metrics-exporter",
+    "default-metrics-exporter",
+    "device-metrics-exporter",
+    "tpu-device-plugin",
+    "neuron-monitor",
+    "habana-metric-exporter",
+    "metric-exporter",
+)
+"""Scrape jobs of exporters by the names of the Services that their own charts and manifests make."""
 
 _AT: Final = "at"
 _COUNTERS: Final = "counters"
@@ -60,17 +76,21 @@ class Exporter:
     """Labels with the namespace of the pod that holds the chip. The first that is there counts."""
     pod_labels: tuple[str, ...] = ("exported_pod", "pod")
     """Likewise, of the pod's name."""
+    jobs: tuple[str, ...] = EXPORTER_JOBS
+    """Scrape jobs of Prometheus whose series count."""
 
     def queries(self, horizon: int) -> Sequence[Query]:
         labels = ", ".join((*self.namespace_labels, *self.pod_labels, self.chip, *filter(None, (self.part,))))
         gauges = sorted({metric for one in self.counters if not one.rate for metric, _ in one.metrics})
         rates = sorted({metric for one in self.counters if one.rate for metric, _ in one.metrics})
-        values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}"{self.where}}})'
+        named = "|".join(job.replace(".", "[.]") for job in self.jobs)
+        jobs = f'job=~"{named}"'
+        values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}",{jobs}{self.where}}})'
         for metric in rates:
             # Until a series is as old as the range, its rate is too low.
-            grown = f"sum by ({labels}) (rate({metric}[{horizon}s]) and {metric} offset {horizon}s)"
+            grown = f"sum by ({labels}) (rate({metric}{{{jobs}}}[{horizon}s]) and {metric}{{{jobs}}} offset {horizon}s)"
             values += f' or label_replace({grown}, "field", "{metric}", "", "")'
-        times = f'label_replace(max by ({labels}) (timestamp({self.timed_by})), "field", "{_AT}", "", "")'
+        times = f'label_replace(max by ({labels}) (timestamp({self.timed_by}{{{jobs}}})), "field", "{_AT}", "", "")'
         return (Query(f"{self.name} {_COUNTERS}", f"{values} or {times}"),)
 
     def collector(self, targets: TargetIndex) -> "_ByPod":

@@ -5,10 +5,13 @@ sidecars come first: they see exactly the job's chips. Busy time shows why the q
 before Hopper tells its pod only whether any kernel was resident (derived), and DCGM counts what the engine did.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rightpool.telemetry.sources.amd import AMD
 from rightpool.telemetry.sources.dcgm import DCGM
+from rightpool.telemetry.sources.exporter import Exporter
 from rightpool.telemetry.sources.gaudi import GAUDI
 from rightpool.telemetry.sources.neuron import NEURON
 from rightpool.telemetry.sources.sidecar_series import SIDECAR_SERIES
@@ -23,3 +26,10 @@ SOURCES: Final[tuple[Source, ...]] = (
     NEURON,
     GAUDI,
 )
+
+
+def trusting(jobs: Sequence[str]) -> tuple[Source, ...]:
+    """The sources, whose exporters count from these scrape jobs; empty: from those of the exporters' own charts."""
+    if not jobs:
+        return SOURCES
+    return tuple(replace(one, jobs=tuple(jobs)) if isinstance(one, Exporter) else one for one in SOURCES)
