@@ -15,7 +15,7 @@ import numpy as np
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_model import ANYTHING, STATIC_RULE, ChipModel, Comparison, axes
 from rightpool.prediction.columns import Floats, Ints
-from rightpool.prediction.precision import HALF, SINGLE, falls_back
+from rightpool.prediction.precision import HALF, PLAIN, SINGLE, falls_back
 from rightpool.prediction.scales import Scales
 from rightpool.prediction.spread import Misfit, fleet_spread, oddity
 
@@ -87,7 +87,7 @@ class Evidence:
             x=np.array([entry[6] for entry in flat]).reshape(len(flat), 3),
             fallback=falls * (kinds == SINGLE),
             fallback_half=falls * (kinds == HALF),
-            single=np.asarray(kinds == SINGLE, dtype=np.float64),
+            single=np.isin(kinds, (SINGLE, PLAIN)).astype(np.float64),
             job=np.unique(jobs, return_inverse=True)[1],
             sources=tuple({entry[0]: entry[1] for entry in flat}.values()),
             same_job=same_job,

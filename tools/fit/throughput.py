@@ -13,7 +13,7 @@ from pathlib import Path
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.prediction.chip_model import Comparison
-from rightpool.prediction.precision import class_of, peak
+from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of, peak
 
 FILE = "cross_accelerator.csv"
 
@@ -82,7 +82,7 @@ def published(directory: Path, catalog: Catalog | None = None) -> Published:
             chip = named(known, row["gpu"])
             if chip is None:
                 read.unknown[f"{row['gpu']} is not in the catalog"] += 1
-            elif class_of(row["pc"]) > 2 or peak(chip, class_of(row["pc"])) is None:
+            elif class_of(row["pc"]) == UNKNOWN_PRECISION or peak(chip, class_of(row["pc"])) is None:
                 read.unknown[f"{row['gpu']} has no peak rate in {row['pc']}"] += 1
             elif (rate := measured(row["thr"])) is None:
                 read.unknown[f"no number for the rate in {FILE}"] += 1

@@ -15,12 +15,12 @@ from typing import Final
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.offers.candidate import Candidate
-from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, falls_back, peak
+from rightpool.prediction.precision import HALF, PLAIN, UNKNOWN_PRECISION, class_of, falls_back, peak
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.rejection_texts import short_place
 
-_CLASSES: Final = ("half precision", "single precision", "8 bits")
+_CLASSES: Final = ("half precision", "single precision", "8 bits", "plain fp32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,8 @@ def _own_point(
 
 def _arithmetic(profile: Profile, chip: Accelerator, kind: int) -> float | None:
     """Activity of the units that compute in this precision."""
-    return profile.value(Field.FP32_ACTIVE if falls_back(chip, kind) else Field.MATRIX_ACTIVE)
+    plain = kind == PLAIN or falls_back(chip, kind)
+    return profile.value(Field.FP32_ACTIVE if plain else Field.MATRIX_ACTIVE)
 
 
 def _elsewhere(own: RooflinePoint, current: Candidate, predicted: Sequence[Candidate]) -> Iterator[RooflinePoint]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.precision import CLASSES, SINGLE, falls_back, peak
+from rightpool.prediction.precision import CLASSES, PLAIN, SINGLE, falls_back, peak
 from rightpool.prediction.scales import Scales
 from rightpool.prediction.spread import TAILS_SD, Misfit, fleet_spread, oddity
 
@@ -102,8 +102,9 @@ class ChipModel:
     @classmethod
     def prior(cls, scales: Scales) -> ChipModel:
         """Before anything was measured anywhere: the static rule."""
-        names = [*_AXES, *(f"{axis}/{kind}" for kind in CLASSES for axis in _AXES), *_FALLBACK]
-        exponents = [scales.exponents] * 3 + [scales.exponents_class] * 3 * len(CLASSES)
+        classes = dict.fromkeys(CLASSES)
+        names = [*_AXES, *(f"{axis}/{kind}" for kind in classes for axis in _AXES), *_FALLBACK]
+        exponents = [scales.exponents] * 3 + [scales.exponents_class] * 3 * len(classes)
         sd = np.array([*exponents, scales.fallback_half, scales.fallback])
         return cls(scales, tuple(names), np.array([*STATIC_RULE] + [0.0] * (len(names) - 3)), np.diag(sd**2))
 
@@ -179,7 +180,7 @@ class ChipModel:
         level = x @ np.array(STATIC_RULE)
         falls = np.array([float(falls_back(chip, kind)) for chip in chips])
         archs, keys = np.array([chip.arch for chip in chips]), np.array([chip.key for chip in chips])
-        single = kind == SINGLE
+        single = kind in (SINGLE, PLAIN)
         rest = scales.rest_single if single else scales.rest
         fallback = scales.job_fallback if single else scales.job_fallback_half
         own: Floats = (counted * scales.job_flops) ** 2 * np.outer(x[:, 0], x[:, 0])

@@ -1,8 +1,9 @@
 """Classes of arithmetic: at which of a chip's peak rates a job works.
 
-Half precision is one class: programs take whichever of the two 16-bit types the chip has. What calls itself fp32 runs
-as tf32 where the chip has it. Where no program tells a job's precision, the matrix units of chips do that have them for
-half precision alone. Else the job is of each class with some probability.
+Half precision is one class: programs take whichever of the two 16-bit types the chip has. A program that allows tf32 is
+of single precision, and computes fp32 where the chip has no tf32. One that does not allow it computes plain fp32
+everywhere, whatever the chip could do. Where no program tells a job's precision, the matrix units of chips do that have
+them for half precision alone. Else the job is of each class with some probability.
 """
 
 from collections.abc import Sequence
@@ -17,11 +18,14 @@ from rightpool.prediction.columns import Floats, or_nan
 HALF: Final = 0
 SINGLE: Final = 1
 EIGHT: Final = 2
-UNKNOWN_PRECISION: Final = 3
-CLASSES: Final = ("half", "single", "eight")
+PLAIN: Final = 3
+UNKNOWN_PRECISION: Final = 4
+# Whose exponents a class has in the chip model: plain fp32 differs from tf32 by the peak that it starts from.
+CLASSES: Final = ("half", "single", "eight", "single")
 
 # How likely a job of unknown precision is of each class. Eight bits count where chips have nothing else in common.
-WEIGHTS: Final = (0.6, 0.4, 1e-9)
+# Plain fp32 alone does not: where chips have it, they have single precision.
+WEIGHTS: Final = (0.6, 0.4, 1e-9, 0.0)
 
 # Micro-architectures whose matrix units compute no single precision.
 _HALF_ALONE: Final = frozenset({"volta", "turing"})
@@ -30,7 +34,8 @@ _MATRIX_USED: Final = 0.005
 # SMs that are hardly active tell nothing.
 _SMS_USED: Final = 0.05
 
-_DTYPES: Final = (("bf16", "fp16"), ("tf32", "fp32"), ("fp8", "int8"))
+_DTYPES: Final = (("bf16", "fp16"), ("tf32", "fp32"), ("fp8", "int8"), ("fp32",))
+# The last class that has a type: what calls itself fp32 is plain.
 _CLASS: Final = {dtype: number for number, dtypes in enumerate(_DTYPES) for dtype in dtypes}
 
 
@@ -67,7 +72,7 @@ def lacks(chip: Accelerator, precision: str | None) -> bool:
     kind = class_of(precision)
     if precision is None or kind == UNKNOWN_PRECISION:
         return False
-    return peak(chip, SINGLE) is None if kind == SINGLE else precision not in chip.peak_flops
+    return peak(chip, kind) is None if kind in (SINGLE, PLAIN) else precision not in chip.peak_flops
 
 
 def peaks(chips: Sequence[Accelerator], kind: int) -> Floats:
@@ -77,8 +82,8 @@ def peaks(chips: Sequence[Accelerator], kind: int) -> Floats:
 
 def falls_back(chip: Accelerator, kind: int) -> bool:
     """Whether fp32 runs on plain arithmetic units, since the chip has no tf32: all of a program of single precision,
-    and what one of half precision keeps in fp32."""
-    return kind != EIGHT and "tf32" not in chip.peak_flops and "fp32" in chip.peak_flops
+    and what one of half precision keeps in fp32. Plain fp32 falls nowhere: it runs on them on every chip."""
+    return kind in (HALF, SINGLE) and "tf32" not in chip.peak_flops and "fp32" in chip.peak_flops
 
 
 def weights(valid: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:

@@ -39,7 +39,7 @@ class StepModelPredictor:
 
     __slots__ = ("_among", "_chips", "_sizes")
 
-    version: Final = "step-model-4"
+    version: Final = "step-model-5"
 
     def __init__(self, chips: ChipModel | None = None, sizes: SizeScales | None = None) -> None:
         self._chips, self._sizes = chips or shipped(), sizes or shipped_sizes()

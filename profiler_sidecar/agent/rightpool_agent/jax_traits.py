@@ -234,7 +234,8 @@ def _arithmetic(dtype: str, asked: str, platform: str | None, capability: float 
         return "fp32"
     if platform == "tpu":
         return None if asked else "bf16"  # more than the default is several passes of bf16
-    return "tf32" if capability is not None and capability >= 8.0 else "fp32"
+    # Also where a chip of NVIDIA has no tf32: it says what the program would do elsewhere.
+    return "fp32" if capability is None else "tf32"
 
 
 def facts() -> dict[str, Any]:

@@ -181,8 +181,7 @@ def _precision(torch: Any, dtype: str | None, device: str, convolves: bool) -> s
         return cast
     if dtype != "fp32" or device != "cuda":
         return dtype
-    if torch.cuda.get_device_capability()[0] < 8:
-        return dtype
+    # Also where the chip has no tf32: it says what the program would do elsewhere.
     allowed = torch._C._get_cudnn_allow_tf32() if convolves else torch._C._get_cublas_allow_tf32()
     return "tf32" if allowed else "fp32"
 

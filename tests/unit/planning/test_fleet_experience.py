@@ -16,7 +16,7 @@ from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.experience import MOST_COMPARISONS, fleet_experience
 from rightpool.prediction.chip_model import Comparison
-from rightpool.prediction.precision import HALF, SINGLE
+from rightpool.prediction.precision import HALF, PLAIN
 from rightpool.reporting.chargeback_object import config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, entry, find, fleet, plan, running
 
@@ -128,7 +128,7 @@ def test_the_precision_of_a_deleted_job_is_kept() -> None:
         for name, pool in POOLS.items()
     }
     kinds = [one.kind for one in fleet_experience([], both, NOW, [move, move._replace(precision=None)])]
-    assert kinds == [SINGLE, HALF]
+    assert kinds == [PLAIN, HALF]
 
 
 def test_the_newest_moves_of_deleted_jobs_count() -> None:
