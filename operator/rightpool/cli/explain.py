@@ -192,8 +192,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    selected = {key for stored in here.values() for key in stored.selecting}
-    fleet = view.fleet(selected)
+    fleet = view.fleet({aspect for stored in here.values() for aspect in stored.asks})
     view.children(view.namespace)
     known: dict[JobKey, Job] = {}
     for key, stored in jobs.items():
@@ -220,7 +219,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     stored = jobs.get(key)
     if stored is None:
         raise CliError(missing_job_text(key, jobs))
-    fleet = view.fleet(stored.selecting)
+    fleet = view.fleet(stored.asks)
     view.children(key.namespace, key.name)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()

@@ -34,7 +34,8 @@ from rightpool.contract import CATALOG_KEY, LABEL_CATALOG, LABEL_JOB
 from rightpool.hardware.catalog import Catalog, load_catalog
 from rightpool.hardware.chart_values import with_values
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
-from rightpool.hardware.node_labels import with_node_labels
+from rightpool.hardware.node_needs import Aspect
+from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
 from rightpool.planning.books.chargeback import deleted_moves
 from rightpool.planning.jobs.booked_move import BookedMove
@@ -142,12 +143,12 @@ class ClusterView:
             self.notes.append(stored.problem)
         return stored.spec
 
-    def fleet(self, selected: Collection[str] = ()) -> FleetView:
-        """The pools with total and free chips. `selected` are the label keys that jobs select nodes by."""
+    def fleet(self, asked: Collection[Aspect] = ()) -> FleetView:
+        """The pools with total and free chips. `asked` is what jobs ask of nodes."""
         self._list(ACCELERATOR_POOLS, None)
         objects = self.store.objects(ACCELERATOR_POOLS)
         hidden = self.read_values()
-        view = self._fleet(objects, selected)
+        view = self._fleet(objects, asked)
         known = {spec.accelerator for spec in self.specs().values()}
         unseen = [one for one in self.catalog.problems if one.accelerator not in known]
         unused = [PoolProblem(None, one.message) for one in unseen if one.accelerator or not known]
@@ -191,19 +192,19 @@ class ClusterView:
                 found[str(meta(body)["name"])] = AcceleratorPoolSpec.model_validate(body.get("spec") or {})
         return found
 
-    def _fleet(self, objects: Sequence[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
+    def _fleet(self, objects: Sequence[Mapping[str, Any]], asked: Collection[Aspect]) -> FleetView:
         try:
             self._list(NODES, None)
             self._list(PODS, None, LABEL_JOB)
         except Forbidden as error:
             return self._by_status(objects, error)
-        return self._by_nodes(objects, selected)
+        return self._by_nodes(objects, asked)
 
     def outcomes(self) -> dict[str, tuple[MoveOutcome, ...]]:
         """How moves to each pool ended, as the pools have kept it."""
         return kept_outcomes({str(meta(body)["name"]): body for body in self.store.objects(ACCELERATOR_POOLS)})
 
-    def _by_nodes(self, objects: Sequence[Mapping[str, Any]], selected: Collection[str]) -> FleetView:
+    def _by_nodes(self, objects: Sequence[Mapping[str, Any]], asked: Collection[Aspect]) -> FleetView:
         usage = ChipUsage(self.client, interval=0.0)
 
         def inventory() -> PoolInventory:
@@ -218,7 +219,7 @@ class ClusterView:
             PoolProblem(None, f"{how_many(len(nodes.nodes), 'node')}: {nodes.message}")
             for nodes in fleet.discovery.unmapped
         ]
-        return FleetView(with_node_labels(fleet.inventory, self.store.objects(NODES), selected), tuple(problems))
+        return FleetView(with_node_shapes(fleet.inventory, self.store.objects(NODES), asked), tuple(problems))
 
     def _by_status(self, objects: Sequence[Mapping[str, Any]], error: ClusterError) -> FleetView:
         """Pools by their specs, with the chip counts that the operator wrote into their status."""

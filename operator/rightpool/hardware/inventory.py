@@ -17,6 +17,7 @@ from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
 from rightpool.hardware.clouds import INSTANCE_TYPE, SPOT_LABELS, is_spot
 from rightpool.hardware.declared_chip import ChipError, DeclaredChips
 from rightpool.hardware.node import NodeFacts, NodeResource, repelled_by
+from rightpool.hardware.node_needs import NodeShape
 from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.hardware.pricing import listed_price
 
@@ -334,7 +335,7 @@ def chips_on(
     pool: Pool,
     nodes: Sequence[NodeFacts],
     usage: Mapping[NodeResource, int],
-    labels: frozenset[tuple[str, str]] = frozenset(),
+    shape: NodeShape | None = None,
 ) -> tuple[int, tuple[OpenNode, ...]]:
     """Chips of the pool's nodes that pods can be scheduled on: all, and where those are that no pod requests.
 
@@ -343,7 +344,7 @@ def chips_on(
     if pool.slice is None:
         chips = {node.name: min(node.chips.get(pool.resource_name, 0), pool.chips_per_node) for node in nodes}
         left = ((name, offered - max(0, usage.get((name, pool.resource_name), 0))) for name, offered in chips.items())
-        return sum(chips.values()), tuple(OpenNode(name, free, labels) for name, free in sorted(left) if free > 0)
+        return sum(chips.values()), tuple(OpenNode(name, free, shape) for name, free in sorted(left) if free > 0)
     # Hosts count by whole slices; a slice is free when every host is. Without a label that tells slices apart, any
     # hosts make one.
     label, size = pool.accelerator.vendor.slice_label, pool.hosts_per_slice
@@ -354,7 +355,7 @@ def chips_on(
     for name, hosts in sorted(slices.items()):
         idle = [node for node in hosts if not usage.get((node.name, pool.resource_name))]
         total += len(hosts) // size
-        opened += [OpenNode(f"{name}/{number}", pool.slice.chips, labels) for number in range(len(idle) // size)]
+        opened += [OpenNode(f"{name}/{number}", pool.slice.chips, shape) for number in range(len(idle) // size)]
     return total * pool.slice.chips, tuple(opened)
 
 

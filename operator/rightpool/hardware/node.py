@@ -39,6 +39,9 @@ class NodeFacts:
     chips: Mapping[str, int] = field(default_factory=dict)
     """Allocatable extended resources by name, whole numbers (`nvidia.com/gpu` → 8). Not all of them are chips."""
 
+    host: Mapping[str, int] = field(default_factory=dict)
+    """Allocatable resources that are no extended ones, such as memory; CPUs in thousandths."""
+
     ready: bool = True
     """Its condition Ready."""
 
@@ -66,11 +69,6 @@ def tolerates(tolerations: Iterable[Mapping[str, Any]], taint: Taint) -> bool:
         if key == taint.key and (exists or (toleration.get("value") or "") == taint.value):
             return True
     return False
-
-
-def takes_pods(node: NodeFacts, tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a pod with these tolerations can be scheduled on the node at all."""
-    return node.ready and not node.unschedulable and repelled_by(node, tolerations) is None
 
 
 def repelled_by(node: NodeFacts, tolerations: Iterable[Mapping[str, Any]]) -> Taint | None:

@@ -8,6 +8,7 @@ from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import Slice
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, Link, Price
+from rightpool.hardware.node_needs import NodeShape
 
 
 @value_object
@@ -20,8 +21,8 @@ class OpenNode:
     free: int
     """Chips that no pod requests."""
 
-    labels: frozenset[tuple[str, str]] = frozenset()
-    """Its labels at the keys that jobs select nodes by."""
+    shape: NodeShape | None = None
+    """What jobs ask of it; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,11 @@ class Pool:
     discovered: bool = False
     """Whether node labels describe it and nobody declared it."""
 
-    node_labels: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
-    """Sets of labels that its nodes have, at the keys that jobs select nodes by, each with the free chips of these
-    nodes; empty where they are not known."""
+    shapes: Mapping[NodeShape, int] = field(default_factory=dict)
+    """What jobs ask of its nodes, each shape with the free chips of its nodes; empty where that is not known."""
+
+    dedicated: Mapping[NodeShape, int] = field(default_factory=dict)
+    """Chips of nodes with taints that the pool does not tolerate, by shape. They count for jobs that do."""
 
     open_nodes: tuple[OpenNode, ...] = ()
     """Where the free chips are. Empty where that is not known: then they are taken to be on as few nodes as can be."""

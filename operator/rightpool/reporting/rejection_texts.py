@@ -2,6 +2,7 @@
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.hardware.node_needs import format_amount
 from rightpool.planning.offers import pool_rejection as pool_kinds
 from rightpool.planning.offers import rejection as kinds
 from rightpool.reporting.wording import chips, dollars, gibibytes, how_many, number, share, span
@@ -53,6 +54,23 @@ def rejection_text(rejection: kinds.Rejection) -> str:
             return (
                 f"template.spec.nodeSelector asks for {missing}, which no node of {rejection.pool} has: label its "
                 "nodes, or remove it there"
+            )
+        case pool_kinds.AffinityUnmatched():
+            return (
+                f"template.spec.affinity.nodeAffinity requires {' or '.join(rejection.terms)}, which no node of "
+                f"{rejection.pool} meets: widen it to use the pool"
+            )
+        case pool_kinds.NodesShort():
+            asked, most = (format_amount(rejection.resource, amount) for amount in (rejection.asked, rejection.most))
+            return (
+                f"Insufficient {rejection.resource}: a pod requests {asked} in template.spec, and nodes of "
+                f"{rejection.pool} have {most} at most: request less to use it"
+            )
+        case pool_kinds.NodesTainted():
+            taint = f"{rejection.taint.key}={rejection.taint.value}:{rejection.taint.effect}"
+            return (
+                f"nodes of {rejection.pool} have the taint {taint}: tolerate it in template.spec.tolerations or in "
+                "the pool's spec.tolerations"
             )
         case pool_kinds.CapacityNotWanted():
             return f"placement.capacity is {rejection.wanted}, which rules out {rejection.capacity}: Any allows both"
@@ -182,7 +200,7 @@ def rejection_text(rejection: kinds.Rejection) -> str:
         case kinds.OtherChosen():
             return f"ranks after {place(rejection.taken)}"
         case kinds.NoRoom():
-            selected = " on nodes that template.spec.nodeSelector selects" if rejection.selected else ""
+            selected = " on nodes that the template selects" if rejection.selected else ""
             there = f"{rejection.total} in all"
             there += f", {rejection.growable} more can be added" if rejection.growable else ""
             return f"{rejection.pool} has no room for {chips(rejection.chips)} now{selected} ({there})"

@@ -20,8 +20,8 @@ from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
+from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
-from rightpool.planning.offers.shape import selected_nodes, selecting_keys
 from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
@@ -65,8 +65,8 @@ class StoredJob:
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
 
-    selecting: frozenset[str] = frozenset()
-    """Keys of the labels by which it may select nodes."""
+    asks: frozenset[Aspect] = frozenset()
+    """What it asks of nodes, on whatever chips."""
 
     kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
     """The status in wire form and as it was read, where `status_packed` has none."""
@@ -118,15 +118,18 @@ def read_job(
     invalid: str | None = None
     unreadable: str | None = None
     state = _NO_STATE
+    needs = NO_NEEDS
     same = previous is not None and previous.job.uid == about["uid"] and previous.job.generation == generation
     if same and previous is not None and previous.job.spec is not _UNREADABLE:
         spec, digest, variants = previous.job.spec, previous.job.workload_hash, previous.job.variants
+        needs = previous.job.needs
     else:
         try:
             spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
             spec = spec if once else _shared(spec)
             digest = workload_hash(spec.workload.template, spec.workload.chip_container)
             variants = _variants(spec)
+            needs = NodeNeeds.of(spec.workload.template)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
         except InvalidTemplate as error:
@@ -154,6 +157,7 @@ def read_job(
         created_at=0.0 if created is None else read_unix_time(created),
         spec=spec,
         workload_hash=digest,
+        needs=needs,
         variants=variants,
         approved=None if approved is None else str(approved).strip(),
         trace_request=None if traced is None else read_request(str(traced)),
@@ -169,7 +173,7 @@ def read_job(
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
-        selecting=previous.selecting if previous is not None and spec is previous.job.spec else selecting_keys(job),
+        asks=previous.asks if previous is not None and spec is previous.job.spec else _asks(job),
         kept=kept,
     )
 
@@ -198,11 +202,13 @@ def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
     found = []
     for variant in spec.placement.variants:
         workload = workload_on(spec, variant.vendor)
-        nodes = tuple(sorted(selected_nodes(workload.template).items()))
-        found.append(
-            VendorProgram(variant.vendor.value, workload_hash(workload.template, workload.chip_container), nodes)
-        )
+        digest = workload_hash(workload.template, workload.chip_container)
+        found.append(VendorProgram(variant.vendor.value, digest, NodeNeeds.of(workload.template)))
     return tuple(found)
+
+
+def _asks(job: Job) -> frozenset[Aspect]:
+    return job.needs.aspects.union(*(variant.needs.aspects for variant in job.variants))
 
 
 def _team(labels: Mapping[str, Any]) -> str:

@@ -26,7 +26,8 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.hardware.catalog import Catalog
-from rightpool.hardware.node_labels import with_node_labels
+from rightpool.hardware.node_needs import Aspect
+from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.limits import FleetLimits
@@ -124,7 +125,7 @@ class Planner:
         self._leading_since: float | None = None
         self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
-        self._last_pools: tuple[PoolInventory, Set[str], Mapping[str, Pool]] | None = None
+        self._last_pools: tuple[PoolInventory, Set[Aspect], Mapping[str, Pool]] | None = None
         self._observer = Observer(parts.store, parts.windows, parts.executor)
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None
@@ -211,8 +212,8 @@ class Planner:
             inventory = self._inventory()
             stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
-            selected = {key for job in live.values() for key in job.selecting}
-            pools = self._labelled(inventory, selected)
+            asked = {aspect for asks in {job.asks for job in live.values()} for aspect in asks}
+            pools = self._shaped(inventory, asked)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
             parts.windows.refresh(
@@ -268,11 +269,11 @@ class Planner:
         self._last_inventory = inventory
         return inventory
 
-    def _labelled(self, inventory: PoolInventory, keys: Set[str]) -> Mapping[str, Pool]:
-        """The pools with the node labels that jobs select by, those of before where neither has changed."""
+    def _shaped(self, inventory: PoolInventory, asked: Set[Aspect]) -> Mapping[str, Pool]:
+        """The pools with what jobs ask of their nodes, those of before where neither has changed."""
         last = self._last_pools
-        if last is None or last[0] is not inventory or last[1] != keys:
-            last = inventory, keys, with_node_labels(inventory.inventory, inventory.nodes, keys)
+        if last is None or last[0] is not inventory or last[1] != asked:
+            last = inventory, asked, with_node_shapes(inventory.inventory, inventory.nodes, asked)
             self._last_pools = last
         return last[2]
 

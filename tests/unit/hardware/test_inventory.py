@@ -15,7 +15,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.discovery import discover
 from rightpool.hardware.inventory import Inventory, ProblemKind, build_pools
 from rightpool.hardware.node import NodeFacts, Taint
-from rightpool.hardware.node_labels import with_node_labels
+from rightpool.hardware.node_shapes import with_node_shapes
 from tests.unit.hardware.machines import GPU_TAINT, aks, eks, gfd, gke, gke_tpu, karpenter
 from tests.yardstick import work_of
 
@@ -202,9 +202,12 @@ def test_a_node_with_several_resources_has_a_pool_for_each() -> None:
         ("same", ProblemKind.OVERLAP),
         ("whole", ProblemKind.NO_NODES),
     ]
-    labelled = with_node_labels(found, [mixed], {"disk"})
+    labelled = with_node_shapes(found, [mixed], {("label", "disk")})
     ssd = frozenset({("disk", "ssd")})
-    assert {name: labelled[name].node_labels for name in ("small", "large")} == {"small": {ssd: 1}, "large": {ssd: 1}}
+    assert {name: {shape.labels: n for shape, n in labelled[name].shapes.items()} for name in ("small", "large")} == {
+        "small": {ssd: 1},
+        "large": {ssd: 1},
+    }
 
 
 def test_nodes_without_the_resource_belong_to_no_pool() -> None:
@@ -385,12 +388,16 @@ def test_a_pool_has_the_node_labels_that_jobs_select_by() -> None:
     labels: list[dict[str, str]] = [{"disk": "ssd", "zone": "a"}, {"zone": "b"}, {"disk": "tape"}, {"disk": "none"}]
     nodes = [dataclasses.replace(n, labels={**n.labels, **more}) for n, more in zip(nodes, labels, strict=True)]
     inventory = build({"a100": spec()}, nodes, usage={"n1": 3})
-    assert with_node_labels(inventory, nodes, ()) is inventory.pools
-    (made,) = with_node_labels(inventory, nodes, {"disk"}).values()
-    assert made.node_labels == {frozenset({("disk", "ssd")}): 5, frozenset(): 8, frozenset({("disk", "tape")}): 0}
+    assert with_node_shapes(inventory, nodes, ()) is inventory.pools
+    (made,) = with_node_shapes(inventory, nodes, {("label", "disk")}).values()
+    assert {shape.labels: n for shape, n in made.shapes.items()} == {
+        frozenset({("disk", "ssd")}): 5,
+        frozenset(): 8,
+        frozenset({("disk", "tape")}): 0,
+    }
     assert made.free == 13
-    (made,) = with_node_labels(inventory, nodes, {"disk", "zone"}).values()
-    assert frozenset({("disk", "ssd"), ("zone", "a")}) in made.node_labels
+    (made,) = with_node_shapes(inventory, nodes, {("label", "disk"), ("label", "zone")}).values()
+    assert frozenset({("disk", "ssd"), ("zone", "a")}) in {shape.labels for shape in made.shapes}
 
 
 def test_a_spot_price_of_nodes_that_are_on_demand_is_refused() -> None:

@@ -13,6 +13,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
+from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.limits import FleetLimits
@@ -62,8 +63,10 @@ def spec(chips: int = 4, **sections: Any) -> ProfiledJobSpec:
 def fresh(name: str = "job", made: ProfiledJobSpec | None = None, **fields: Any) -> Job:
     """A job that was never placed."""
     defaults: dict[str, Any] = {"uid": name, "generation": 1, "created_at": NOW - DAY, "workload_hash": "h"}
+    made = made or spec()
+    defaults["needs"] = NodeNeeds.of(made.workload.template)
     given = {name: fields.pop(name) for name in defaults if name in fields}
-    return changed(Job(key=JobKey("ns", name), spec=made or spec(), **(defaults | given)), **fields)
+    return changed(Job(key=JobKey("ns", name), spec=made, **(defaults | given)), **fields)
 
 
 def changed(job: Job, **fields: Any) -> Job:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.placement import Placement
+from rightpool.hardware.node_needs import NodeShape
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.closed_pools import closed_pools
 from rightpool.planning.offers.rejection import RejectionReason
@@ -50,7 +51,7 @@ def test_what_no_size_or_capacity_of_the_pool_suits(sections: dict[str, Any], wh
 def test_a_node_selector_that_no_node_meets() -> None:
     pod = {"spec": {**TEMPLATE["spec"], "nodeSelector": {"zone": "b"}}}
     job = asking(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": pod}})
-    zone_a = replace(A100, node_labels={frozenset({("zone", "a")}): 1}, growable=0)
+    zone_a = replace(A100, shapes={NodeShape(frozenset({("zone", "a")})): 1}, growable=0)
     assert closed_pools([job], {"a100": zone_a}) == {"a100": (RejectionReason.NODE_SELECTOR,)}
 
 

@@ -13,6 +13,7 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.traits import ModelTraits
 from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.node_needs import NodeShape
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.planning.allocate.room import Room
@@ -120,7 +121,7 @@ def selecting(**labels: str) -> Any:
 
 
 def labelled(made: Pool, *nodes: dict[str, str], **fields: Any) -> Pool:
-    return replace(made, node_labels={frozenset(node.items()): 8 for node in nodes}, **fields)
+    return replace(made, shapes={NodeShape(frozenset(node.items())): 8 for node in nodes}, **fields)
 
 
 def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> None:
@@ -138,16 +139,18 @@ def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> No
 
 def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() -> None:
     ssd, tape = frozenset({("disk", "ssd")}), frozenset({("disk", "tape")})
-    pools = {"a100": replace(A100, free=10, node_labels={ssd: 2, ssd | {("zone", "b")}: 1, tape: 7})}
+    pools = {
+        "a100": replace(
+            A100, free=10, shapes={NodeShape(ssd): 2, NodeShape(ssd | {("zone", "b")}): 1, NodeShape(tape): 7}
+        )
+    }
     made = selecting(disk="ssd")
     waits = judged(fresh(made=made), pools)
     rejection = find(waits, "a100", 4).rejection
     assert rejection is not None and rejection.reason is RejectionReason.NO_CAPACITY
-    assert "no room for 4 chips now on nodes that template.spec.nodeSelector selects" in verdict_text(
-        find(waits, "a100", 4)
-    )
+    assert "no room for 4 chips now on nodes that the template selects" in verdict_text(find(waits, "a100", 4))
     assert judged(fresh(made=selecting(disk="tape")), pools).decision.target == Placement("a100", 4, 1)
-    three = {"a100": replace(A100, free=10, node_labels={ssd: 3, tape: 7})}
+    three = {"a100": replace(A100, free=10, shapes={NodeShape(ssd): 3, NodeShape(tape): 7})}
     job = running(Placement("a100", 1, 1), made=made)
     sizes = [Placement("a100", n, n) for n in range(1, 6)]
     assert Room(three).fits(job, sizes) == (True, True, True, True, False), "its own chip counts too"

@@ -10,6 +10,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits
+from rightpool.hardware.node_needs import NodeNeeds, NodeShape
 from rightpool.hardware.vendors.amd import AMD
 from rightpool.planning.jobs.job import Job, VendorProgram
 from rightpool.planning.jobs.revision_state import VariantRefusal
@@ -24,7 +25,7 @@ from tests.unit.prediction.fixtures import A100, A100_CHIP, TPU
 
 EIGHT = Placement("a100", 8, 1)
 SLICE = Placement("tpu", 8, 2)
-FOR_TPU = VendorProgram("Google", "t", ())
+FOR_TPU = VendorProgram("Google", "t")
 MI = replace(A100, name="mi300", accelerator=replace(A100_CHIP, key="MI300X", vendor=AMD))
 ALL = {**POOLS, "mi300": MI}
 
@@ -58,7 +59,7 @@ def test_a_variant_lets_the_job_onto_the_chips_of_its_vendor() -> None:
         RejectionReason.VENDOR_NOT_DECLARED,
         RejectionReason.NOT_PREDICTABLE,
     )
-    assert reason(judged(on_gpu(VendorProgram("AWS", "w", ()))), "tpu") is RejectionReason.VENDOR_NOT_DECLARED
+    assert reason(judged(on_gpu(VendorProgram("AWS", "w"))), "tpu") is RejectionReason.VENDOR_NOT_DECLARED
 
 
 def test_a_refused_variant_rules_its_chips_out_with_the_api_servers_words() -> None:
@@ -80,7 +81,7 @@ def test_the_way_back_to_the_templates_own_chips_stays_open() -> None:
     assert "assumed to run on NVIDIA chips only" in verdict_text(find(assessment, "mi300"))
 
 
-@pytest.mark.parametrize("variant", [FOR_TPU, VendorProgram("AMD", "m", ())], ids=lambda variant: variant.vendor)
+@pytest.mark.parametrize("variant", [FOR_TPU, VendorProgram("AMD", "m")], ids=lambda variant: variant.vendor)
 def test_before_the_first_start_the_template_is_for_the_vendor_without_a_variant(variant: VendorProgram) -> None:
     pools = {"tpu": TPU, "mi300": MI}
     without = judged(fresh(), pools)
@@ -122,8 +123,8 @@ def test_a_variant_that_is_taken_away_takes_the_job_back() -> None:
 
 def test_each_vendors_pools_are_judged_by_the_node_selector_of_its_template() -> None:
     labelled = {
-        "a100": replace(A100, node_labels={frozenset({("disk", "ssd")}): 8}, growable=0),
-        "tpu": replace(TPU, node_labels={frozenset({("disk", "tape")}): 16}, growable=0),
+        "a100": replace(A100, shapes={NodeShape(frozenset({("disk", "ssd")})): 8}, growable=0),
+        "tpu": replace(TPU, shapes={NodeShape(frozenset({("disk", "tape")})): 16}, growable=0),
     }
     selecting = {
         "workload": {
@@ -135,9 +136,9 @@ def test_each_vendors_pools_are_judged_by_the_node_selector_of_its_template() ->
         }
     }
     made = spec(**selecting)
-    on_tape = FOR_TPU._replace(nodes=(("disk", "tape"),))
+    on_tape = FOR_TPU._replace(needs=NodeNeeds((("disk", "tape"),)))
     assert find(judged(fresh(made=made, variants=(on_tape,)), labelled), "tpu").rejection is None
-    same = FOR_TPU._replace(nodes=(("disk", "ssd"),))
+    same = FOR_TPU._replace(needs=NodeNeeds((("disk", "ssd"),)))
     assert reason(judged(fresh(made=made, variants=(same,)), labelled), "tpu") is RejectionReason.NODE_SELECTOR
 
 

@@ -185,10 +185,10 @@ def test_the_labels_to_select_nodes_by_are_those_of_the_spec_as_it_is() -> None:
     pod["nodeSelector"] = {"zone": "a"}
     body["metadata"]["generation"] += 1
     edited = read_job(body, before)
-    assert (before.selecting, edited.selecting) == (frozenset(), {"zone"})
-    assert read_job(body, edited, own=True).selecting == {"zone"}
+    assert (before.asks, edited.asks) == (frozenset(), {("label", "zone")})
+    assert read_job(body, edited, own=True).asks == {("label", "zone")}
     broken = {**body, "metadata": {**body["metadata"], "generation": 9}, "spec": {"workload": 3}}
-    assert read_job(broken, edited).selecting == read_job(broken, read_job(broken)).selecting == frozenset()
+    assert read_job(broken, edited).asks == read_job(broken, read_job(broken)).asks == frozenset()
 
 
 def test_specs_share_their_equal_parts_and_keep_what_their_users_wrote() -> None:

@@ -123,9 +123,9 @@ def test_a_job_whose_write_took_longer_than_a_cycle_is_looked_at_again(monkeypat
 
 
 def test_nodes_are_looked_at_again_where_a_job_selects_by_another_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[set[str]] = []
-    original = loop.with_node_labels
-    monkeypatch.setattr(loop, "with_node_labels", lambda *given: asked.append(set(given[2])) or original(*given))
+    asked: list[set[tuple[str, str]]] = []
+    original = loop.with_node_shapes
+    monkeypatch.setattr(loop, "with_node_shapes", lambda *given: asked.append(set(given[2])) or original(*given))
     cluster, clock = Cluster(), {"now": 1_800_000_000.0}
     store = small_store(cluster, 1, clock["now"])
     planner = planner_of(cluster, store, clock)
@@ -141,7 +141,7 @@ def test_nodes_are_looked_at_again_where_a_job_selects_by_another_label(monkeypa
     body["metadata"]["generation"] = 2
     store.observe(PROFILED_JOBS, "MODIFIED", cluster.put(PROFILED_JOBS, body))
     planner.cycle()
-    assert asked[seen:] == [{"disk"}]
+    assert asked[seen:] == [{("label", "disk")}]
 
 
 class OlderDefinition(Cluster):

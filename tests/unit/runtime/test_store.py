@@ -394,13 +394,13 @@ def test_an_object_newer_than_the_list_is_kept(store: Store) -> None:
 
 
 def test_what_a_job_selects_nodes_by_follows_its_spec(store: Store) -> None:
-    def selecting(generation: int, nodes: Body) -> frozenset[str]:
+    def selecting(generation: int, nodes: Body) -> frozenset[tuple[str, str]]:
         body = profiled_job(version=generation, generation=generation)
         body["spec"]["workload"]["job"]["template"]["spec"]["nodeSelector"] = nodes
         store.observe(PROFILED_JOBS, "MODIFIED", body)
         job = store.job(KEY)
         assert job is not None
-        return job.selecting
+        return job.asks
 
-    assert selecting(1, {"disk": "ssd"}) == {"disk"}
+    assert selecting(1, {"disk": "ssd"}) == {("label", "disk")}
     assert selecting(2, {}) == frozenset()

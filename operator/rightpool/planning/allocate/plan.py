@@ -97,4 +97,4 @@ def _context(fleet: Fleet, predictor: Predictor) -> tuple[object, ...]:
 
 
 def _lasting(pool: Pool) -> Pool:
-    return replace(pool, free=0, node_labels=dict.fromkeys(pool.node_labels, 0), open_nodes=())
+    return replace(pool, free=0, shapes=dict.fromkeys(pool.shapes, 0), open_nodes=())

@@ -8,25 +8,25 @@ from typing import Final
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate.openings import EVERY_NODE, Labels, Openings
+from rightpool.planning.allocate.openings import Openings
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.offers.shape import node_selector
 
 _TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
 
 
-# Which placements are asked for, with the labels that the templates for their chips select, and whether what is kept
-# free counts.
-_Asked = tuple[int, Labels, tuple[tuple[str, tuple[tuple[str, str], ...]], ...], bool]
+# Which placements are asked for, with what the templates for their chips ask of nodes, and whether what is kept free
+# counts.
+_Asked = tuple[int, NodeNeeds, tuple[tuple[str, NodeNeeds], ...], bool]
 
 
 class Room:
     """Chips of each pool in one cycle, by node and slice; `take` uses them up.
 
     What pods hold is not free; what was promised to a job is taken when the room is made, or with `promise`. Both are
-    a job's own: it has room for what fits with them. Nodes that its template does not select have none for it.
+    a job's own: it has room for what fits with them. Nodes that lack what its template asks for have none for it.
     """
 
     __slots__ = ("_kept", "_newcomers", "_openings", "_pools", "_promised", "_version", "touched")
@@ -70,9 +70,7 @@ class Room:
         if openings is None:
             return
         pods, each = _in_units(self._pools[target.pool], target)
-        taken = openings.take(
-            pods, each, _selected(job, self._pools[target.pool]), self._own(job, target.pool, openings)
-        )
+        taken = openings.take(pods, each, _needs(job, self._pools[target.pool]), self._own(job, target.pool, openings))
         _add(self._promised.setdefault(job.key, {}).setdefault(target.pool, {}), taken)
         self._version += 1
         self.touched.add(target.pool)
@@ -108,7 +106,7 @@ class Room:
             seen.add(place.pool)
             pods, each = _in_units(self._pools[place.pool], place)
             own = self._own(job, place.pool, openings)
-            missing = (pods - min(pods, openings.pods(each, _selected(job, self._pools[place.pool]), own))) * each
+            missing = (pods - min(pods, openings.pods(each, _needs(job, self._pools[place.pool]), own))) * each
             if best is None or (missing, rank) < best[:2]:
                 best = (missing, rank, place)
         if best is None:
@@ -118,7 +116,7 @@ class Room:
         openings = self._openings[place.pool]
         nodes = -(-pods // max(1, openings.unit // each))
         own = self._own(job, place.pool, openings)
-        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _selected(job, self._pools[place.pool])))
+        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _needs(job, self._pools[place.pool])))
         self._version += 1
         self.touched.add(place.pool)
         return place
@@ -127,20 +125,20 @@ class Room:
 
     def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
         """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
-        selected = _selected(job, None)
-        key = (id(places), selected, tuple((variant.vendor, variant.nodes) for variant in job.variants), kept)
+        needs = job.needs
+        key = (id(places), needs, tuple((variant.vendor, variant.needs) for variant in job.variants), kept)
         newcomer = job.state.revision is None and job.key not in self._promised
         known = self._newcomers.get(key) if newcomer else None
         if known is not None and known[0] == self._version and known[1] is places:
             return known[2]
         found = tuple(
-            (not kept or place.pool in self._kept) and self._fits(job, place, selected, kept=kept) for place in places
+            (not kept or place.pool in self._kept) and self._fits(job, place, needs, kept=kept) for place in places
         )
         if newcomer:
             self._newcomers[key] = (self._version, places, found)
         return found
 
-    def _fits(self, job: Job, place: Placement, selected: Labels, *, kept: bool) -> bool:
+    def _fits(self, job: Job, place: Placement, needs: NodeNeeds, *, kept: bool) -> bool:
         openings = self._of(place.pool)
         if openings is None:
             return False
@@ -150,8 +148,8 @@ class Room:
             _add(own, self._kept[place.pool][1])
         pods, each = _in_units(self._pools[place.pool], place)
         if job.variants:
-            selected = _selected(job, self._pools[place.pool])
-        return openings.pods(each, selected, own) >= pods
+            needs = _needs(job, self._pools[place.pool])
+        return openings.pods(each, needs, own) >= pods
 
     def _of(self, pool: str) -> Openings | None:
         openings = self._openings.get(pool)
@@ -245,10 +243,9 @@ def _in_units(pool: Pool, place: Placement) -> tuple[int, int]:
     return place.replicas, place.chips_per_replica
 
 
-def _selected(job: Job, pool: Pool | None) -> Labels:
-    """The labels of nodes that the job's template for a pool's chips asks for; None: for chips without a variant."""
-    selected = node_selector(job, None if pool is None else pool.accelerator.vendor.name)
-    return frozenset(selected.items()) if selected else EVERY_NODE
+def _needs(job: Job, pool: Pool) -> NodeNeeds:
+    """What the job's template for a pool's chips asks of nodes."""
+    return job.needs_on(pool.accelerator.vendor.name)
 
 
 def _add(chips: dict[str, int], more: Mapping[str, int]) -> None:

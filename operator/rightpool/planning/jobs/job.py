@@ -16,6 +16,7 @@ from rightpool.api.traits import Parallelism
 from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
+from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
@@ -44,8 +45,8 @@ class VendorProgram(NamedTuple):
     """As placement.variants names it."""
     workload_hash: str
     """Of the pod template with the variant laid over it, and the chip container."""
-    nodes: tuple[tuple[str, str], ...]
-    """Labels of nodes that this template asks for, sorted."""
+    needs: NodeNeeds = NO_NEEDS
+    """What this template asks of nodes."""
 
 
 class Observed(NamedTuple):
@@ -127,6 +128,9 @@ class Job:
     workload_hash: str
     """Of the pod template and chip container in the spec."""
 
+    needs: NodeNeeds = NO_NEEDS
+    """What the pod template asks of nodes."""
+
     variants: tuple[VendorProgram, ...] = ()
     """What runs on the chips of vendors that spec.placement.variants names."""
 
@@ -154,6 +158,11 @@ class Job:
     def variant(self, vendor: str | None) -> VendorProgram | None:
         """What runs on the chips of this vendor, if not the pod template as it is."""
         return next((variant for variant in self.variants if variant.vendor == vendor), None)
+
+    def needs_on(self, vendor: str | None) -> NodeNeeds:
+        """What the template for this vendor's chips asks of nodes; None: of a vendor without a variant."""
+        variant = self.variant(vendor)
+        return self.needs if variant is None else variant.needs
 
     def workload_hash_of(self, ref: Revision) -> str:
         """The hash that a child of this Revision would be built under now."""

@@ -4,15 +4,20 @@ They are asked once for all jobs of equal shape. Each says by its type what woul
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
+from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import keeps_together
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.offers.pool_rejection import (
+    AffinityUnmatched,
     CapacityNotWanted,
+    NodesShort,
+    NodesTainted,
     NoSize,
     NoSpot,
     OtherVendor,
@@ -81,7 +86,7 @@ def whole_pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | Non
         pool_gate(shape, pool, vendor)
         or variant_gate(shape, pool)
         or tensor_gate(shape, pool)
-        or node_selector_gate(shape, pool)
+        or node_gate(shape, pool)
     )
 
 
@@ -120,19 +125,54 @@ def variant_gate(shape: Shape, pool: Pool) -> Rejection | None:
     return VariantRefused(pool.name, vendor, variant.refusal)
 
 
-def node_selector_gate(shape: Shape, pool: Pool) -> Rejection | None:
-    """Whether the pool has nodes that the template's own nodeSelector lets the pods onto. Nodes that an autoscaler
-    would add may have any labels but those that tell the pool."""
-    nodes = shape.nodes_on(pool.accelerator.vendor.name)
-    for key, value in nodes:
+def node_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether the pool has nodes that the scheduler could ever put the job's pods on, as what the template asks for
+    itself goes. Nodes that an autoscaler would add may have any labels but those that tell the pool, and are as large
+    as those that are there."""
+    needs = shape.needs_on(pool.accelerator.vendor.name)
+    for key, value in needs.labels:
         given = pool.node_selector.get(key, value)
         if given != value:
             return SelectorContradicted(pool.name, key, given, value)
-    asked = frozenset(nodes)
-    if not asked or not pool.node_labels or pool.growable or any(asked <= labels for labels in pool.node_labels):
+    labels = pool.node_selector
+    if needs.terms and not any(
+        all(ask.key not in labels or ask.holds(labels[ask.key]) for ask in term) for term in needs.terms
+    ):
+        return _unattracted(needs, pool)
+    shapes = list(pool.shapes)
+    if not shapes or any(needs.fit(node) for node in shapes):
         return None
-    there = frozenset().union(*pool.node_labels)
-    return SelectorUnmatched(pool.name, tuple(sorted(asked - there) or sorted(asked)))
+    short = [needs.short_of(node) for node in shapes]
+    if not pool.growable:
+        selected = [node for node in shapes if not needs.unselected(node.labels)]
+        if not selected:
+            there: frozenset[tuple[str, str]] = frozenset().union(*(node.labels for node in shapes))
+            return SelectorUnmatched(pool.name, tuple(sorted(set(needs.labels) - there)) or needs.labels)
+        drawn = [node for node in selected if needs.attracted(node.labels)]
+        if not drawn:
+            return _unattracted(needs, pool)
+        short = [needs.short_of(node) for node in drawn]
+        repelled = [taint for node in drawn if needs.short_of(node) is None and (taint := needs.repelled(node))]
+        if repelled:
+            return NodesTainted(pool.name, repelled[0])
+    lacking = [one for one in short if one is not None]
+    if len(lacking) < len(short):
+        return None
+    name, asked, most = max(lacking, key=lambda one: one[2])
+    return NodesShort(pool.name, name, asked, most)
+
+
+def _unattracted(needs: NodeNeeds, pool: Pool) -> AffinityUnmatched:
+    return AffinityUnmatched(pool.name, tuple(" and ".join(str(ask) for ask in term) for term in needs.terms))
+
+
+def open_to(shape: Shape, pool: Pool) -> Pool:
+    """The pool with the nodes whose taints the template tolerates and the pool does not."""
+    if not pool.dedicated:
+        return pool
+    needs = shape.needs_on(pool.accelerator.vendor.name)
+    more = sum(chips for node, chips in pool.dedicated.items() if needs.fit(node))
+    return replace(pool, total=pool.total + more) if more else pool
 
 
 def capacity_type_gate(shape: Shape, pool: Pool, capacity: CapacityType) -> Rejection | None:
@@ -155,6 +195,7 @@ def bounds_gate(shape: Shape, count: int) -> Rejection | None:
 
 def no_size(shape: Shape, pool: Pool) -> Rejection:
     """The pool can't give any size that the job can use."""
+    pool = open_to(shape, pool)
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
     parts = pool.accelerator.part is not None
@@ -175,5 +216,6 @@ def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor)
 
 def no_room(shape: Shape, placement: Placement, pool: Pool) -> NoRoom:
     """The pool can't give the chips now."""
-    on_selected = bool(pool.node_labels and shape.nodes_on(pool.accelerator.vendor.name))
+    needs, pool = shape.needs_on(pool.accelerator.vendor.name), open_to(shape, pool)
+    on_selected = bool(pool.shapes and (needs.labels or needs.terms))
     return NoRoom(pool.name, placement.chips, pool.total, pool.growable, on_selected)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from rightpool.api.choices import Capacity
 from rightpool.api.placement import CapacityType
+from rightpool.hardware.node import Taint
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.offers.rejection import Rejection, RejectionReason
 
@@ -91,6 +92,43 @@ class SelectorUnmatched(Rejection):
     """Name of the AcceleratorPool."""
     missing: tuple[tuple[str, str], ...]
     """Labels with their values; all that the template asks for where each is on some nodes and no node has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityUnmatched(Rejection):
+    """No node of the pool meets the template's required node affinity."""
+
+    reason = RejectionReason.NODE_SELECTOR
+    pool: str
+    """Name of the AcceleratorPool."""
+    terms: tuple[str, ...]
+    """The alternatives, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesShort(Rejection):
+    """A pod requests more of a resource than any node of the pool has."""
+
+    reason = RejectionReason.NODE_RESOURCES
+    pool: str
+    """Name of the AcceleratorPool."""
+    resource: str
+    """Such as memory."""
+    asked: int
+    """What one pod requests; CPUs in thousandths."""
+    most: int
+    """The most that a node has allocatable."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesTainted(Rejection):
+    """The nodes that would do have a taint that neither the pool nor the template tolerates."""
+
+    reason = RejectionReason.NODE_TAINTED
+    pool: str
+    """Name of the AcceleratorPool."""
+    taint: Taint
+    """What keeps the pods away."""
 
 
 @dataclass(frozen=True, slots=True)

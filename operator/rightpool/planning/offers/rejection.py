@@ -20,6 +20,8 @@ class RejectionReason(StrEnum):
     VENDOR_NOT_DECLARED = "VendorNotDeclared"  # another vendor's chips, without a variant for them
     VARIANT_REFUSED = "InvalidVariant"  # the API server would not take a child with the variant for these chips
     NODE_SELECTOR = "NodeSelector"  # no node of the pool has the labels that the template asks for
+    NODE_RESOURCES = "NodeResources"  # no node of the pool has what a pod requests beside chips
+    NODE_TAINTED = "NodeTainted"  # neither the pool nor the template tolerates a taint of the nodes that would do
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
     TENSOR_SPLIT = "TensorSplit"  # chips that share the matrices of a layer would not be on one fast link
@@ -363,7 +365,7 @@ class NoRoom(Rejection):
     growable: int
     """Chips that an autoscaler would add on demand."""
     selected: bool
-    """Whether only nodes count that template.spec.nodeSelector selects."""
+    """Whether only nodes count that the template selects."""
 
 
 @dataclass(frozen=True, slots=True)

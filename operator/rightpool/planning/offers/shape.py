@@ -1,11 +1,11 @@
 """The shape of a job: all that its possible placements depend on. Jobs of equal shape are enumerated once."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rightpool.api.choices import Capacity, ModelState, Objective
 from rightpool.api.placement import CapacityType
 from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.planning.jobs.job import Job
 
 _CAPACITY_TYPES = {
@@ -20,8 +20,8 @@ class VariantShape(NamedTuple):
 
     vendor: str
     """As placement.variants names it."""
-    nodes: tuple[tuple[str, str], ...]
-    """Labels of nodes that the template with this variant asks for."""
+    needs: NodeNeeds
+    """What the template with this variant asks of nodes."""
     refusal: str | None
     """Why it can't be used, in the API server's words; None where it can."""
 
@@ -48,8 +48,8 @@ class Shape(NamedTuple):
     """placement.pools.deny; empty: none."""
     labels: tuple[tuple[str, str], ...]
     """placement.pools.selector, sorted."""
-    nodes: tuple[tuple[str, str], ...]
-    """Labels of nodes that the template asks for, sorted."""
+    needs: NodeNeeds
+    """What the template asks of nodes."""
     fixed: bool
     """Whether it runs in the very pods that are asked for."""
     variants: tuple[VariantShape, ...] = ()
@@ -76,7 +76,7 @@ class Shape(NamedTuple):
             pools.allow,
             pools.deny,
             () if selector is None else tuple(sorted(selector.match_labels.items())),
-            tuple(sorted(node_selector(job, None).items())),
+            job.needs,
             spec.fixed,
             _variants(job) if job.variants else (),
             1 if parallel is None else parallel.tensor,
@@ -92,10 +92,10 @@ class Shape(NamedTuple):
         """What is used on the chips of this vendor, if not the pod template as it is."""
         return next((variant for variant in self.variants if variant.vendor == vendor), None)
 
-    def nodes_on(self, vendor: str) -> tuple[tuple[str, str], ...]:
-        """Labels of nodes that the template for this vendor's chips asks for."""
+    def needs_on(self, vendor: str) -> NodeNeeds:
+        """What the template for this vendor's chips asks of nodes."""
         variant = self.variant(vendor)
-        return self.nodes if variant is None else variant.nodes
+        return self.needs if variant is None else variant.needs
 
     @property
     def chips(self) -> int:
@@ -150,26 +150,6 @@ def needs_price(targets: Targets) -> bool:
     return targets.objective is not Objective.MINIMIZE_TIME or cost_target(targets) is not None
 
 
-def node_selector(job: Job, vendor: str | None) -> dict[str, str]:
-    """Labels of nodes that the template for this vendor's chips asks for, beside those of the pool. None: of a vendor
-    without a variant."""
-    variant = job.variant(vendor)
-    return selected_nodes(job.spec.workload.template) if variant is None else dict(variant.nodes)
-
-
-def selecting_keys(job: Job) -> frozenset[str]:
-    """Keys of the labels by which the job may select nodes, on whatever chips."""
-    keys = frozenset(selected_nodes(job.spec.workload.template))
-    return keys.union(*({key for key, _ in variant.nodes} for variant in job.variants)) if job.variants else keys
-
-
-def selected_nodes(template: Mapping[str, Any]) -> dict[str, str]:
-    """Labels of nodes that a pod template asks for."""
-    pod = template.get("spec")
-    wanted = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
-    return {str(key): str(value) for key, value in wanted.items()} if isinstance(wanted, Mapping) else {}
-
-
 def _variants(job: Job) -> tuple[VariantShape, ...]:
     refused = dict(job.observed.refused_variants)
-    return tuple(VariantShape(variant.vendor, variant.nodes, refused.get(variant.vendor)) for variant in job.variants)
+    return tuple(VariantShape(variant.vendor, variant.needs, refused.get(variant.vendor)) for variant in job.variants)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
@@ -18,6 +19,7 @@ from rightpool.api.units import unix_time_of
 from rightpool.api.value_object import value_object
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
 from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.hardware.node_needs import allocatable
 from rightpool.workloads.injection import OURS
 from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
@@ -272,21 +274,27 @@ def child_facts(kind: Kind, body: Mapping[str, Any]) -> ChildFacts | None:
 
 
 def node_facts(body: Mapping[str, Any]) -> NodeFacts:
-    """The facts of a Node: without heartbeats, images, addresses and resources that are not extended ones."""
+    """The facts of a Node: without heartbeats, images and addresses."""
     metadata, spec, status = meta(body), body.get("spec") or {}, body.get("status") or {}
     taints = (
         Taint(str(taint.get("key")), str(taint.get("effect")), str(taint.get("value") or ""))
         for taint in spec.get("taints") or ()
     )
-    allocatable = status.get("allocatable") or {}
+    offered = status.get("allocatable") or {}
     return NodeFacts(
         name=str(metadata.get("name")),
         labels=dict(metadata.get("labels") or {}),
         taints=tuple(taints),
-        chips={name: n for name, text in allocatable.items() if "/" in name and (n := parse_count(text)) is not None},
+        chips={name: n for name, text in offered.items() if "/" in name and (n := parse_count(text)) is not None},
+        host=_host(tuple((name, str(text)) for name, text in sorted(offered.items()) if "/" not in name)),
         ready=condition_is_true(status.get("conditions") or (), "Ready"),
         unschedulable=bool(spec.get("unschedulable")),
     )
+
+
+@lru_cache(maxsize=1024)  # nodes of one type share it
+def _host(offered: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+    return allocatable(dict(offered))
 
 
 def controller_of(metadata: Mapping[str, Any]) -> str:
