@@ -37,6 +37,10 @@ JOBS = {
     "daily tariffs": 2,
     "cheaper for good": 2,
     "prices meanwhile": 4,
+    "fading pool": 12,
+    "mistyped price": 8,
+    "pool gone": 12,
+    "growing batch": 8,
 }
 ONLY = {
     "hangs": ("quiet", "long-eval"),
@@ -48,6 +52,10 @@ ONLY = {
     "daily tariffs": ("quiet", "ar-10m"),
     "cheaper for good": ("quiet", "ar-10m"),
     "prices meanwhile": ("quiet", "ar-10m"),
+    "fading pool": ("quiet", "ar-10m"),
+    "mistyped price": ("quiet",),
+    "pool gone": ("quiet",),
+    "growing batch": ("quiet", "ar-10m"),
 }
 WORKERS = 2
 

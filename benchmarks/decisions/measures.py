@@ -67,6 +67,12 @@ BARS: Final = {
     "at a pool 2 h after its price fell": Bar(least=0.95),
     "at a pool 8 h after its price fell, in a market": Bar(least=0.95),
     "right moves made and kept where prices change": Bar(least=0.98),
+    "jobs back 3 h after a pool fades": Bar(least=1.0),
+    "saved where a pool fades": Bar(least=0.9, most=1.1, share=False),
+    "moves for a mistyped price": Bar(most=0.0),
+    "saved by a mistyped price ÷ spent": Bar(least=-0.01, most=0.01, share=False),
+    "jobs home 3 h after their pool was gone": Bar(least=1.0),
+    "saved where a batch grows": Bar(least=0.9, most=1.1, share=False),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.decisions.afterwards import fading, gone, growing, mistyped
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
@@ -368,4 +369,8 @@ STORIES: Final[Mapping[str, Story]] = {
     "daily tariffs": daily,
     "cheaper for good": for_good,
     "prices meanwhile": meanwhile,
+    "fading pool": fading,
+    "mistyped price": mistyped,
+    "pool gone": gone,
+    "growing batch": growing,
 }

@@ -19,6 +19,10 @@ def _free(dollars: float) -> bool:
     return write_money(dollars) == NO_MONEY  # as it would be read
 
 
+def _whole(factor: float) -> bool:
+    return factor == 1.0
+
+
 @value_object
 class Counterfactual(Record):
     """Where a job would be without its moves. Absent while it is there.
@@ -40,6 +44,9 @@ class Counterfactual(Record):
 
     dollars: Annotated[Dollars, Field(exclude_if=_free)] = 0.0
     """What the hours of work here would have cost there."""
+
+    faded: Annotated[Quantity, Field(exclude_if=_whole)] = 1.0
+    """The job's rate ÷ what it would be, were its pool as it was at the verdict. Absent: 1."""
 
     speed: Quantity | None = None
     """Throughput there ÷ here. Absent until the move is verified."""

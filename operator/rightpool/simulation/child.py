@@ -41,6 +41,8 @@ class SimulatedChild:
     """None while it is to run."""
     save_asked_at: float | None = None
     """None where no save is asked for."""
+    unschedulable_since: float | None = None
+    """Since when it finds no chips; None where it has some."""
     succeeded: bool = False
     """Whether it has done all that the job consumes."""
     steps: float = 0.0
@@ -49,12 +51,16 @@ class SimulatedChild:
     def bind(self, pool: SimulatedPool, now: float) -> bool:
         """Take chips, if there are any. Whether it has some."""
         if self.nodes is None and self.deleted_at is None and not self.succeeded:
-            self.nodes = pool.bind(self.placement)
+            self.nodes = None if pool.gone else pool.bind(self.placement)
             self.bound_at = None if self.nodes is None else now
+            if self.nodes is not None:
+                self.unschedulable_since = None
+            elif self.unschedulable_since is None:
+                self.unschedulable_since = now
         return self.nodes is not None
 
     def release(self, pool: SimulatedPool) -> None:
-        """Its pods are gone."""
+        """Its pods are gone, or wait for chips again."""
         if self.nodes is not None:
             pool.release(self.placement, self.nodes)
             self.nodes = None
@@ -81,5 +87,6 @@ class SimulatedChild:
             running=self.placement.replicas if self.deleted_at is None and self.runs(now, delays) else 0,
             succeeded=self.succeeded,
             blocked="Unschedulable: no node has enough free chips" if waiting else None,
+            unschedulable_since=self.unschedulable_since if waiting else None,
             started_at=self.created_at,
         )

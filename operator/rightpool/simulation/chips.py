@@ -16,15 +16,21 @@ class SimulatedPool:
 
     pool: Pool
     """As it is without any pod."""
+    gone: bool = False
+    """Whether it, with its nodes, is not there now."""
     free: list[int] = field(init=False)
     """By node."""
+    charged: float = field(init=False)
+    """Dollars that a chip-hour truly costs, whatever is typed."""
     _seen: Pool | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.free = [self.pool.chips_per_node] * (self.pool.total // self.pool.chips_per_node)
+        self.charged = self.pool.price.on_demand or 0.0
 
-    def priced(self, dollars: float) -> None:
-        """A chip-hour costs this from now on."""
+    def priced(self, dollars: float, charged: float | None = None) -> None:
+        """A chip-hour is said to cost this from now on. charged: what it costs where that is a mistake."""
+        self.charged = dollars if charged is None else charged
         self.pool, self._seen = replace(self.pool, price=Price(dollars)), None
 
     def remember(self, now: float) -> None:

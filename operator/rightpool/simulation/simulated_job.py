@@ -87,9 +87,11 @@ class SimulatedJob:
         for number in list(self.children):
             child = self.children[number]
             pool = pools[child.placement.pool]
+            if pool.gone:
+                self.truth.done = self.truth.saved
+                child.release(pool)
             if child.nodes is not None:
-                price = pool.pool.price.on_demand or 0.0
-                self.truth.spent += price * child.placement.chips * self.step / 3600.0
+                self.truth.spent += pool.charged * child.placement.chips * self.step / 3600.0
             if child.deleted_at is not None:
                 if child.nodes is None or end >= child.deleted_at + self.delays.end:
                     child.release(pool)

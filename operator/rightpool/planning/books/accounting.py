@@ -12,11 +12,13 @@ from typing import Final, Protocol
 
 from rightpool.api.account import Account
 from rightpool.api.altered import altered
+from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.books.counterfactual import (
     READINGS,
@@ -40,10 +42,14 @@ _SAME: Final = 2e-5
 
 
 class Prices(Protocol):
-    """What placements cost today."""
+    """What placements cost today, and what has become of where the job is."""
 
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour; None where that can't be known."""
+
+    @property
+    def faded(self) -> float | None:
+        """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
 
 
 # --- each cycle ------------------------------------------------------------------------------------------------------
@@ -53,10 +59,10 @@ def accounted(job: Job, prices: Prices | None, now: float) -> Job:
     """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
     if job.state.revision is None or job.state.finished is not None:
         return job
-    return _metered(_measured_again(_caught_up(_priced(job, prices), now), now), now)
+    return _metered(_measured_again(_caught_up(_priced(job, prices, now), now), now), now)
 
 
-def _priced(job: Job, prices: Prices | None) -> Job:
+def _priced(job: Job, prices: Prices | None, now: float) -> Job:
     """Today's prices, where the job is, where it is about to go, and where it would be. A price that can't be known now
     stays; so do those of a migration that has left: its verdict is about what the place does, and what prices do
     meanwhile needs no measuring. It is the next decision's.
@@ -76,8 +82,28 @@ def _priced(job: Job, prices: Prices | None) -> Job:
     if there is not None:
         price = prices.price(there.placement)
         if price is not None and not _same_as_stored(price, there.cost_per_hour):
-            state = replace(state, account=replace(account, counterfactual=replace(there, cost_per_hour=price)))
+            there = replace(there, cost_per_hour=price)
+        if prices.faded is not None and not _same_as_stored(prices.faded, there.faded):
+            account = _with_faded(job, account, there, prices.faded, now)
+        elif there is not account.counterfactual:
+            account = replace(account, counterfactual=there)
+        if account is not state.account:
+            state = replace(state, account=account)
     return job if state is job.state else job.with_state(state)
+
+
+def _with_faded(job: Job, account: Account, there: Counterfactual, faded: float, now: float) -> Account:
+    """Its pool has made this of the job's rate. That is seen by the mean of its newest windows, which is behind by half
+    of them: so long it was as it is known to be now."""
+    account = replace(account, counterfactual=there).settled(now)
+    counted, variation = account.counterfactual, job.observed.variation
+    assert counted is not None
+    windows = 0 if variation is None else len(variation.recent)
+    late = windows * job.spec.profiling.window.total_seconds() / 2.0 / HOUR
+    missed = max(counted.per_hour * (faded / counted.faded - 1.0) * late, -counted.dollars)
+    saved = 0.0 if counted.speed is None else missed / counted.speed
+    counted = replace(counted, faded=faded, dollars=counted.dollars + missed)
+    return replace(account, counterfactual=counted, saved=account.saved + saved)
 
 
 def _at_price(revision: Revision, prices: Prices) -> Revision:
@@ -161,7 +187,7 @@ def _metered(job: Job, now: float) -> Job:
     elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
         pass  # at home, or nothing to compare with
     else:
-        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips)
+        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips) * there.faded
         saving = 0.0 if there.speed is None else per_hour / there.speed - held.cost_per_hour
     same = (
         account.chips == held.chips

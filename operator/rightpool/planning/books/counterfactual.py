@@ -14,6 +14,8 @@ A job is moved rather when it was measured too slow than too fast, and some minu
   high is kept, so that what is believed too easily makes `saved` too large.
 - An hour or two lie between the middles of the two spans. How the rate drifts follows from the hours after the move: of
   a job whose sequence grows r₁ is lower wherever it runs.
+- A job whose pool has faded since its verdict does less of what it would do at home by as much (`faded`): from then on
+  each hour here counts for less of one there.
 - A fault that throttles chips says nothing of their pool. r₀ is taken since it was repaired, else it is what healthy
   chips were predicted to do or what was measured before the fault.
 - The mean of 1/r₀ is larger than 1 over the mean of r₀; speed is enlarged by as much as two such spans differ.
@@ -192,7 +194,7 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     origin = revision.placement if there is None else there.placement
     if migration.demanded or migration.target.placement == origin:
         return None
-    ratio = 1.0 if there is None else there.speed
+    ratio = 1.0 if there is None else there.speed and there.speed / there.faded
     made = Counterfactual(origin, revision.cost_per_hour if there is None else there.cost_per_hour)
     if before is None or ratio is None:
         return made

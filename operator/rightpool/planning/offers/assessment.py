@@ -46,6 +46,11 @@ class Assessment:
         return None if self.evaluated is None else self.evaluated.price(placement)
 
     @property
+    def faded(self) -> float | None:
+        """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
+        return None if self.evaluated is None or not self.evaluated.measured else self.evaluated.faded
+
+    @property
     def current(self) -> Candidate | None:
         """Where the job is; None before its first start."""
         return None if self.evaluated is None else self.evaluated.current()

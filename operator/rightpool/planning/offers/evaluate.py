@@ -20,6 +20,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.fading import faded
 from rightpool.planning.judge.outlook import good_until
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
@@ -93,6 +94,7 @@ class _Evaluating:
     predictor: Predictor
     batch: EvaluationBatch
     register: Register = field(init=False)
+    faded: dict[JobKey, float] = field(init=False)
     _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
     _unmeasured_options: dict[tuple[object, ...], UnmeasuredOptions] = field(default_factory=dict)
 
@@ -101,6 +103,7 @@ class _Evaluating:
             Machines.of(self.fleet.pools.values()), float(self.fleet.policy.spot_interruptions_per_day)
         )
         fleet = self.fleet
+        self.faded = faded(fleet.jobs.values(), fleet.now)
         experience = fleet_experience(fleet.jobs.values(), fleet.pools, fleet.now, fleet.deleted_moves)
         self.predictor = self.predictor.of_fleet(experience)
 
@@ -110,7 +113,9 @@ class _Evaluating:
         measured = [part for part in parts if part.shape is not None]
         shapes = [part.shape for part in measured if part.shape is not None]
         now = self.fleet.now
-        running = evaluate_running([part.job for part in measured], shapes, self.register, self.predictor, now)
+        running = evaluate_running(
+            [part.job for part in measured], shapes, self.register, self.predictor, now, self.faded
+        )
         evaluation = Evaluation(self.register, running, now, self.batch)
         deadline = self.fleet.policy.start_deadline.total_seconds()
         found: dict[JobKey, Evaluated] = {}
@@ -119,7 +124,9 @@ class _Evaluating:
             job, until = part.job, good_until(part.job, now, deadline)
             if part.shape is not None:
                 intent = running.intents[number]
-                found[job.key] = Evaluated(evaluation, job, intent, until, None, number)
+                found[job.key] = Evaluated(
+                    evaluation, job, intent, until, None, number, faded=self.faded.get(job.key, 1.0)
+                )
                 number += 1
             else:
                 found[job.key] = Evaluated(

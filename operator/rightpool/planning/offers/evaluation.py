@@ -90,6 +90,8 @@ class Evaluated:
     """Whether where it is counts as a candidate although nothing was measured."""
     disallowed: Rejection | None = None
     """Why the user does not allow where it is, where nothing was measured."""
+    faded: float = 1.0
+    """Its rate ÷ what it would be, were its pool as it was when the job was verified there."""
 
     @property
     def measured(self) -> bool:

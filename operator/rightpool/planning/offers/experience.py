@@ -21,10 +21,10 @@ from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, pe
 # By how much the rates of two placements change against each other in a day (standard deviation of the logarithm):
 # nodes are throttled, shared and replaced. It grows with the root of the time.
 CHANGE_A_DAY: Final = 0.15
-# Of a comparison of which no doubt was written down.
-DOUBT_UNKNOWN: Final = 0.05
 # Whatever the outcome, what was realised was measured.
 _PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED, Outcome.CARRIED_OUT})
+# Of a comparison of which no doubt was written down.
+DOUBT_UNKNOWN: Final = 0.05
 
 
 def ran_last(job: Job) -> Placement | None:
@@ -58,21 +58,22 @@ class Experience:
     """Whether it says something of chips and sizes, and not of that pool alone: no fault throttled either place."""
 
 
-def measured_before(job: Job, now: float) -> dict[Placement, Experience]:
+def measured_before(job: Job, now: float, faded: float = 1.0) -> dict[Placement, Experience]:
     """By placement, the newest comparison that leads there from where the job is. An edit by the user ends it, unless
     it changed the size alone and the new one was measured.
 
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
     are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
-    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such.
+    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. faded: its
+    rate here ÷ that when it was verified here, by what its pool has lost since.
     """
     revision = job.state.revision
     if revision is None or not job.state.history:
         return {}
     now_throttled = throttled_now(job)
     known: dict[tuple[Placement, bool], tuple[float, float]] = {
-        (_bought_anyhow(revision.placement), now_throttled): (0.0, 0.0)
+        (_bought_anyhow(revision.placement), now_throttled): (-math.log(faded), 0.0)
     }
     for entry in reversed(job.state.history):
         if entry.action is Action.UPDATE and not (entry.resized and entry.realised_throughput):

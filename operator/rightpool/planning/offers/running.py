@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightpool.api.choices import Objective
 from rightpool.api.ledger import Outcome
+from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.entries import Entries, Running
-from rightpool.planning.offers.experience import measured_before, waiting_for
+from rightpool.planning.offers.experience import Experience, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_BE_MISSED, avoided
 from rightpool.planning.offers.intent import Intent
@@ -52,25 +54,39 @@ _UNPREDICTABLE = 1 + next(code for code, gate in enumerate(GATES) if gate.reason
 
 
 def evaluate_running(
-    jobs: Sequence[Job], shapes: Sequence[Shape], register: Register, predictor: Predictor, now: float
+    jobs: Sequence[Job],
+    shapes: Sequence[Shape],
+    register: Register,
+    predictor: Predictor,
+    now: float,
+    faded: Mapping[JobKey, float] = MappingProxyType({}),
 ) -> Running:
-    """The columns of these jobs, whose pools must be among the machines of the register."""
+    """The columns of these jobs, whose pools must be among the machines of the register. faded: what their pools have
+    made of their rates."""
+    seen = {
+        place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now, faded.get(job.key, 1.0)))
+    }
     with np.errstate(all="ignore"):
-        return _Columns(jobs, shapes, register, predictor, now).running()
+        return _Columns(jobs, shapes, register, predictor, now, seen).running()
 
 
 class _Columns:
     """The columns in the making."""
 
     def __init__(
-        self, jobs: Sequence[Job], shapes: Sequence[Shape], register: Register, predictor: Predictor, now: float
+        self,
+        jobs: Sequence[Job],
+        shapes: Sequence[Shape],
+        register: Register,
+        predictor: Predictor,
+        now: float,
+        seen: Mapping[int, dict[Placement, Experience]],
     ) -> None:
-        self.jobs, self.register, self.now = jobs, register, now
+        self.jobs, self.register, self.now, self.seen = jobs, register, now, seen
         self.machines = register.machines
         origins = origins_of(jobs, register)
         self.places, self.home, self.here = origins.places, origins.pool, origins.option
         self.waiting = np.array([waiting_for(job, register) for job in jobs], dtype=np.int64)
-        self.seen = {place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now))}
         index = row_index_of(shapes, origins, register)
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)

@@ -1,0 +1,58 @@
+"""A pool that has become slower since its jobs were verified there."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.ledger import Outcome
+from rightpool.api.placement import Placement
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.fading import faded
+from rightpool.planning.offers.experience import measured_before
+from tests.unit.planning.jobs import NOW, entry, running
+
+CAME = Placement("a10g", 4, 1)
+
+
+def on(pool: str, *rates: float) -> list[Job]:
+    """Jobs that were verified there at 1,000, by what they do now."""
+    made = []
+    for rate in rates:
+        job = running(rate=rate)
+        here = job.state.revision
+        assert here is not None
+        place = replace(here.placement, pool=pool)
+        arrived = entry(
+            Outcome.VERIFIED, NOW, source=CAME, target=place, baseline_throughput=1000.0, realised_throughput=1000.0
+        )
+        state = replace(job.state, revision=replace(here, placement=place), history=(arrived,))
+        made.append(replace(job, key=JobKey("team", f"{pool}-{len(made)}"), state=state))
+    return made
+
+
+def shares(jobs: Iterable[Job]) -> list[float]:
+    jobs = list(jobs)
+    found = faded(jobs, NOW)
+    return [round(found.get(job.key, 1.0), 2) for job in jobs]
+
+
+def test_what_all_jobs_of_a_pool_lose_is_the_pools() -> None:
+    assert shares(on("a100", 600.0, 590.0, 610.0)) == [0.61, 0.61, 0.61]
+
+
+@pytest.mark.parametrize("rates", [(600.0, 590.0), (600.0, 1000.0, 1000.0), (1200.0, 1210.0, 1190.0)])
+def test_a_few_jobs_and_what_one_loses_and_what_they_win_tell_nothing(rates: tuple[float, ...]) -> None:
+    assert set(shares(on("a100", *rates))) == {1.0}
+
+
+def test_what_jobs_elsewhere_lose_as_well_is_no_pools() -> None:
+    jobs = [*on("a100", 600.0, 590.0, 610.0), *on("h100", 600.0, 595.0, 605.0)]
+    assert set(shares(jobs)) == {1.0}
+
+
+def test_home_would_do_more_than_the_job_does_where_its_pool_has_faded() -> None:
+    (job, *_) = on("a100", 600.0)
+    move = job.state.history[0]
+    usual, now = (measured_before(job, NOW, share)[move.source].ratio for share in (1.0, 0.6))
+    assert now == pytest.approx(usual / 0.6)
