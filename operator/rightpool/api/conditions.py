@@ -156,6 +156,7 @@ class Reason(StrEnum):
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
     POOL_UNPROVEN = "PoolUnproven"  # no move to that pool has delivered yet, and as many as may try it are under way
+    OUTBID = "Outbid"  # other jobs gain more from the chips
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     SUPERSEDED = "Superseded"  # the user changed the spec while a Migration was under way
 

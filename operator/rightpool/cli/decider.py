@@ -1,13 +1,9 @@
 """The decider: planning as it is put together, for the operator, the command line and the benchmarks."""
 
-from collections.abc import Mapping
-
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import JobKey
-from rightpool.planning.offers.assessment import Assessment
 from rightpool.prediction.predictor import Predictor
 from rightpool.prediction.step_model import StepModelPredictor
 
@@ -21,6 +17,6 @@ class Decider:
         self._allocator: Allocator = allocator or GreedyAllocator()
         self._last: Plan | None = None
 
-    def __call__(self, fleet: Fleet) -> Mapping[JobKey, Assessment]:
+    def __call__(self, fleet: Fleet) -> Plan:
         self._last = plan(fleet, self._predictor, self._allocator, self._last)
-        return self._last.assessments
+        return self._last

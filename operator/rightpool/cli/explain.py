@@ -201,7 +201,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
         elif _counts(stored, now):
             known[key] = _seen(view, stored)
     gone = view.deleted_moves({stored.job.uid for stored in jobs.values()})
-    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now, deleted_moves=gone))
+    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now, deleted_moves=gone)).assessments
     return [(here[key], assessments[key]) for key in sorted(here)]
 
 
@@ -240,7 +240,7 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
     if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
         notes.append(degraded.message)
-    return Explanation(stored, job, Decider()(whole)[key], fleet.pools, policy, now, tuple(notes))
+    return Explanation(stored, job, Decider()(whole).assessments[key], fleet.pools, policy, now, tuple(notes))
 
 
 def _unknown_pools(job: Job, there: Collection[str]) -> Iterator[str]:

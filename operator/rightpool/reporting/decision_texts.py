@@ -21,6 +21,7 @@ from rightpool.planning.offers.evidence import (
     Limit,
     MovedOften,
     NoPoolFits,
+    Outbid,
     PoolGone,
     Restart,
     RunsShortly,
@@ -328,6 +329,8 @@ def limit_text(limit: Limit, now: float) -> str:
                 f"no job of this size has moved to {pool} with success yet. The first moves are under way, and other "
                 "jobs wait for their verdict"
             )
+        case Outbid(pool):
+            return f"other jobs gain more from the chips of {pool}"
         case SaveMissing(attempts, next_at, late):
             times = _in_a_row(attempts)
             again = f"it is asked for again at {instant(next_at)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Final
@@ -13,8 +13,9 @@ from rightpool.api.state import JobState
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.calibration import uncalibrated
+from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.jobs.job import Job, Observed
 from rightpool.planning.moves.commands import CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.moves.transitions import advance, at_rest
 from rightpool.planning.offers.assessment import Assessment
@@ -35,7 +36,7 @@ PROGRESS_SECONDS: Final = 400.0
 
 _WORDS: Final = MigrationTexts()
 
-Decide = Callable[[Fleet], Mapping[JobKey, Assessment]]
+Decide = Callable[[Fleet], Plan]
 
 # No status says when the last save was, or how windows differ, and samples are counted all the time.
 _UNSHOWN: Final = frozenset({"checkpoint_at", "last_rate", "track", "variation"})

@@ -29,8 +29,6 @@ from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.node_needs import Aspect
 from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate.breaker import outcomes_of
-from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
 from rightpool.planning.moves.commands import Command, commands
@@ -230,20 +228,19 @@ class Planner:
         gone = parts.books.deleted_moves
         fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept, gone)
         with self._timer.phase("plan"):
-            assessments = parts.decide(fleet)
+            made = parts.decide(fleet)
+        assessments, limits = made.assessments, made.allocation.limits
         moving = self._carry_out(self._steps(live, observed, fleet, assessments), pools, now)
         with self._timer.phase("execute"):
             for job in ended.values():
                 child = parts.executor.expiring(job)
                 if child is not None:
                     parts.client.submit(parts.executor.expire, job, child)
-            limits = FleetLimits(fleet.jobs.values(), policy, now, outcomes=kept, pools=pools)
             against = {name: limit for name in pools if (limit := limits.against(name)) is not None}
             if now >= self._closed_due or not pools.keys() <= self._judged:
                 self._closed, self._judged = closed_pools(observed.values(), pools), pools.keys()
                 self._closed_due = now + CLOSED_SECONDS
-            outcomes = outcomes_of(fleet.jobs.values(), kept, now)
-            parts.pool_publisher.publish(inventory, now, outcomes, against, self._closed)
+            parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed)
             parts.policy_publisher.publish(stored_policy, limits.stop, now)
         parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from rightpool.cli.decider import Decider
 from rightpool.handlers import login
 from rightpool.handlers import operator as start
 from rightpool.handlers.operator import run_operator
@@ -87,7 +88,7 @@ def run(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
             bind_address="127.0.0.1",
         )
         reader: Any = None  # there is no job to measure
-        operator = Operator(settings, decide=lambda snapshot: {}, reader=reader)
+        operator = Operator(settings, decide=Decider(), reader=reader)
         stop = asyncio.Event()
         task = asyncio.create_task(run_operator(operator, settings, stop_flag=stop))
         running = Running(operator, port, task)

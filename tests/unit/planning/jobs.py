@@ -15,6 +15,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.allocate.plan import Plan
@@ -37,6 +38,7 @@ from rightpool.profiles.sample import Field
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.prediction.fixtures import A10G, A100, TPU, profile
 
+GREEDY = GreedyAllocator()
 NOW = 1_800_000_000.0
 DAY = 86_400.0
 AUTO = PlacementPolicySpec.model_validate({"defaultAdaptationMode": "Auto"})
@@ -147,9 +149,9 @@ def entry(outcome: Outcome, finished_at: float, **fields: Any) -> LedgerEntry:
     return LedgerEntry(**(defaults | fields))
 
 
-def plan(whole: Fleet, previous: Plan | None = None) -> Plan:
-    """The plan by the step model and greedy admission."""
-    return plan_by(whole, StepModelPredictor(), GreedyAllocator(), previous)
+def plan(whole: Fleet, previous: Plan | None = None, allocator: Allocator = GREEDY) -> Plan:
+    """The plan by the step model."""
+    return plan_by(whole, StepModelPredictor(), allocator, previous)
 
 
 def assess(

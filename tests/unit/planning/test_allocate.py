@@ -1,6 +1,5 @@
 """The seams of the plan: what is evaluated, and who gets which chips. Admission itself is tested in test_plan.py."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +13,15 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.cli.decider import Decider
-from rightpool.planning.allocate.allocator import Allocation
+from rightpool.planning.allocate.allocator import AllocationProblem, Choice
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.plan import plan as plan_by
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import advance
-from rightpool.planning.offers.assessment import Assessment
-from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluate import evaluate
-from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.prediction.step_model import StepModelPredictor
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, NOW, fleet, plan, running, spec
 from tests.unit.planning.test_plan import FREE, shaken
@@ -118,10 +115,9 @@ def test_what_does_not_pay_any_more_is_withdrawn() -> None:
 class Nobody:
     """Gives chips to nobody."""
 
-    def allocate(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> Allocation:
+    def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
         """Everybody holds."""
-        held = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY)
-        return Allocation({key: Assessment(held, evaluated=job) for key, job in evaluated.items()})
+        return Choice()
 
 
 class Doubled(StepModelPredictor):
@@ -132,9 +128,10 @@ class Doubled(StepModelPredictor):
 
 def test_another_allocator_is_passed_in_and_nothing_else_changes() -> None:
     job = running()
-    assessments = Decider(allocator=Nobody())(fleet([job]))
-    assert assessments[job.key].decision.reason is Reason.WAITING_FOR_CAPACITY
-    assert Decider()(fleet([job]))[job.key].decision.action is Action.RESIZE
+    held = Decider(allocator=Nobody())(fleet([job])).assessments[job.key]
+    assert (held.decision.action, held.decision.reason) == (Action.HOLD, Reason.OUTBID)
+    assert "other jobs gain more from the chips of" in decision_text(job, held, NOW)
+    assert Decider()(fleet([job])).assessments[job.key].decision.action is Action.RESIZE
 
 
 def test_predictions_of_another_model_are_not_kept() -> None:

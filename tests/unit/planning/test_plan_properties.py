@@ -13,6 +13,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job
@@ -22,9 +23,25 @@ from rightpool.planning.offers.experience import fleet_experience
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.candidate_texts import verdict_text
-from tests.unit.planning.jobs import DAY, FOUR, NOW, changed, decision_and_text, fleet, fresh, plan, running, spec
+from tests.unit.planning.jobs import (
+    DAY,
+    FOUR,
+    GREEDY,
+    NOW,
+    changed,
+    decision_and_text,
+    fleet,
+    fresh,
+    plan,
+    running,
+    spec,
+)
+from tests.unit.planning.swap_allocator import BestSingleSwap
 from tests.unit.planning.test_plan import FREE
 from tests.unit.prediction.fixtures import A10G, A100_CHIP, pool
+
+ALLOCATORS: list[Allocator] = [GREEDY, BestSingleSwap()]
+NAMED = ["greedy", "swap"]
 
 
 @st.composite
@@ -68,10 +85,11 @@ def fleets(draw: st.DrawFn) -> Fleet:
     return fleet(jobs, pools, FREE)
 
 
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets())
-@settings(max_examples=150, deadline=None)
-def test_whatever_the_fleet(snapshot: Fleet) -> None:
-    made = plan(snapshot)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_fleet(allocator: Allocator, snapshot: Fleet) -> None:
+    made = plan(snapshot, allocator=allocator)
     taken = dict.fromkeys(snapshot.pools, 0)
     for key, assessment in made.assessments.items():
         decision, job = assessment.decision, snapshot.jobs[key]
@@ -96,9 +114,10 @@ def test_whatever_the_fleet(snapshot: Fleet) -> None:
         assert chips <= snapshot.pools[name].free
 
 
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets(), seed=st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_the_order_of_jobs_and_pools_does_not_matter(snapshot: Fleet, seed: Any) -> None:
+def test_the_order_of_jobs_and_pools_does_not_matter(allocator: Allocator, snapshot: Fleet, seed: Any) -> None:
     keys, names = list(snapshot.jobs), list(snapshot.pools)
     seed.shuffle(keys)
     seed.shuffle(names)
@@ -107,19 +126,24 @@ def test_the_order_of_jobs_and_pools_does_not_matter(snapshot: Fleet, seed: Any)
         jobs={key: snapshot.jobs[key] for key in keys},
         pools={name: snapshot.pools[name] for name in names},
     )
-    assert dict(plan(other).assessments) == dict(plan(snapshot).assessments)
+    found = plan(other, allocator=allocator).assessments
+    assert dict(found) == dict(plan(snapshot, allocator=allocator).assessments)
 
 
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets(), more=st.lists(st.integers(0, 3), min_size=3, max_size=3), moved=st.booleans())
-@settings(max_examples=100, deadline=None)
-def test_what_is_remembered_changes_nothing(snapshot: Fleet, more: list[int], moved: bool) -> None:
-    first = plan(snapshot)
+@settings(max_examples=60, deadline=None)
+def test_what_is_remembered_changes_nothing(
+    allocator: Allocator, snapshot: Fleet, more: list[int], moved: bool
+) -> None:
+    first = plan(snapshot, allocator=allocator)
     after = carried_out(snapshot, first) if moved else snapshot
     pools = {name: replace(p, free=p.free + more[n]) for n, (name, p) in enumerate(after.pools.items())}
     freed = replace(after, pools=pools)
     # What moves of others have shown waits for the end of a job's window.
     assume(fleet_experience(freed.jobs.values(), pools, NOW) == fleet_experience(snapshot.jobs.values(), pools, NOW))
-    assert dict(plan(freed, first).assessments) == dict(plan(freed).assessments)
+    found = plan(freed, first, allocator).assessments
+    assert dict(found) == dict(plan(freed, allocator=allocator).assessments)
 
 
 @given(snapshot=fleets(), size=st.integers(1, 3))
@@ -134,14 +158,15 @@ def test_in_parts_a_fleet_is_evaluated_as_in_one(snapshot: Fleet, size: int) -> 
     assert again.reused == len(snapshot.jobs)
 
 
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets())
-@settings(max_examples=100, deadline=None)
-def test_with_constant_inputs_the_fleet_comes_to_rest(snapshot: Fleet) -> None:
+@settings(max_examples=60, deadline=None)
+def test_with_constant_inputs_the_fleet_comes_to_rest(allocator: Allocator, snapshot: Fleet) -> None:
     """Every move delivers exactly what was predicted; after a few rounds nothing moves any more, and stays that way."""
     previous: Plan | None = None
     quiet = 0
     for _ in range(25):
-        previous = plan(snapshot, previous)
+        previous = plan(snapshot, previous, allocator)
         after = carried_out(snapshot, previous)
         quiet = quiet + 1 if after.jobs == snapshot.jobs else 0
         if quiet == 3:

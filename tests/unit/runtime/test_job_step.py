@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
+from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.unended import UNENDED_SECONDS
@@ -150,13 +151,15 @@ def test_a_verdict_that_changes_by_itself_is_written_in_the_same_cycle() -> None
     assert recommended > 0
     decide = planner._parts.decide
 
-    def differently(fleet: Fleet) -> Mapping[JobKey, Assessment]:
-        return {
+    def differently(fleet: Fleet) -> Plan:
+        made = decide(fleet)
+        changed = {
             key: replace(it, decision=replace(it.decision, reason=Reason.UNCERTAIN_SAVING))
             if it.decision.reason is Reason.POLICY_RECOMMEND_ONLY
             else it
-            for key, it in decide(fleet).items()
+            for key, it in made.assessments.items()
         }
+        return replace(made, allocation=replace(made.allocation, assessments=changed))
 
     planner._parts = replace(planner._parts, decide=differently)
     planner.cycle()

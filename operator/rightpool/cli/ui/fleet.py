@@ -18,7 +18,7 @@ from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
-from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
+from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.decision_texts import limit_text
@@ -85,14 +85,14 @@ def read_fleet(
     known = [stored.job for stored in jobs.values()]
     outcomes = view.outcomes()
     pools = {} if fleet is None else fleet.pools
-    stop = FleetLimits(known, view.policy(), now, outcomes=outcomes, pools=pools).stop
+    limits = FleetLimits(known, view.policy(), now, outcomes=outcomes, pools=pools)
     return FleetPicture(
         at=now,
         lines=tuple(ranked(jobs.values(), now)),
         offers=ranked_offers(jobs.values()),
         fleet=fleet,
-        outcomes=outcomes_of(known, outcomes, now),
-        breaker=None if stop is None else limit_text(stop, now),
+        outcomes=limits.outcomes,
+        breaker=None if limits.stop is None else limit_text(limits.stop, now),
         quiet=no_leader_text(client, operator_namespace, now),
         notes=(*view.notes, *(() if fleet is None else fleet.notes)),
     )

@@ -1,34 +1,115 @@
-"""The interface of every way to share out chips: what each job could have in, one decision a job out."""
+"""The interface of every way to share out chips: who asks for what and what is free in, who gets what out.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+A problem has the jobs that ask, with their offers in order of preference and what each is worth, the chips that are
+free, and what is forbidden. A choice says who is served before whom, with which offers. Everything else is done around
+it (settle.py), the same for all: waiting migrations, limits, nodes that are kept free, ways back.
+"""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from rightpool.api.placement import Placement
+from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.assessment import Assessment
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evidence import Limit
+
+
+class Turn(IntEnum):
+    """What chips are asked for."""
+
+    START = 0
+    """A job without a place."""
+    DEMAND = 1
+    """A user's edit, of the job or of what is allowed."""
+    MOVE = 2
+    """A move that pays or repairs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
-    """Who gets which chips, and who holds, for a reason."""
+class Ask:
+    """A job that asks for chips. All other jobs stay where they are."""
 
-    assessments: Mapping[JobKey, Assessment]
-    """One for each evaluated job. The very same object as before where nothing has changed."""
-    alone: Mapping[JobKey, Assessment] = field(default_factory=dict, repr=False)
-    """What each job would get by itself: an allocator's memory of how it came to the assessments."""
-    supply: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """What each pool had for a job by itself, in the allocator's own terms: its memory of what `fits` depends on."""
+    job: Job
+    """Who asks."""
+    turn: Turn
+    """For what."""
+    alone: Assessment
+    """What it would get by itself."""
+
+    @property
+    def key(self) -> JobKey:
+        """The job's."""
+        return self.job.key
+
+    @property
+    def offers(self) -> tuple[Placement, ...]:
+        """What it could have, the best first for it."""
+        return () if self.alone.evaluated is None else self.alone.evaluated.places
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What each offer saves against where the job is, dollars an hour; 0 where it was not measured."""
+        evaluated = self.alone.evaluated
+        if evaluated is None:
+            return ()
+        return tuple(evaluated.hour * evaluated.saving(entry) for entry in evaluated.wanted)
+
+    def chips(self, offer: int) -> int:
+        """How many of an offer's chips it does not have yet."""
+        revision, place = self.job.state.revision, self.offers[offer]
+        stays = revision is not None and revision.placement.pool == place.pool
+        return max(0, place.chips - revision.placement.chips) if stays and revision is not None else place.chips
+
+
+class AllocationProblem:
+    """What is to be shared out in one cycle."""
+
+    __slots__ = ("_fleet", "_forbidden", "_room", "asks")
+
+    asks: Mapping[JobKey, Ask]
+    """The jobs that ask for chips."""
+
+    def __init__(
+        self, asks: Mapping[JobKey, Ask], fleet: Fleet, room: Room, forbidden: Callable[[Ask, int], Limit | None]
+    ) -> None:
+        self.asks, self._fleet, self._room, self._forbidden = asks, fleet, room, forbidden
+
+    def free(self) -> dict[str, dict[str, int]]:
+        """Chips by pool and node that nobody holds or was promised; those of nodes that can be added under `+`."""
+        return {name: self._room.free(name) for name in sorted(self._fleet.pools)}
+
+    def forbidden(self, ask: Ask, offer: int) -> Limit | None:
+        """Why a job may not have an offer now, whatever others get; None where it may."""
+        return self._forbidden(ask, offer)
+
+
+class Grant(NamedTuple):
+    """What one job may have."""
+
+    key: JobKey
+    """The job's."""
+    offers: frozenset[int] | None = None
+    """Positions among its offers. It gets the first that is left; None: of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who is served, with what. Who asks and is not named gets nothing."""
+
+    grants: tuple[Grant, ...] = ()
+    """In the order of service, each job once."""
 
 
 class Allocator(Protocol):
     """A way to share out chips, passed in where the operator is put together."""
 
-    def allocate(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> Allocation:
-        """Assessments that fit together. previous: what this allocator gave in the last cycle.
+    def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
+        """Who gets what. before: what this allocator chose in the last cycle.
 
-        Nothing may depend on the order in which jobs or pools come. A migration that waits to begin is confirmed, or
-        withdrawn where its target does not pay any more or others have got its chips.
+        Nothing may depend on the order in which jobs or pools come.
         """
         ...

@@ -55,7 +55,10 @@ class FleetLimits:
     admitted.
     """
 
-    __slots__ = ("_breaker", "_moves", "_policy", "_under_way")
+    __slots__ = ("_breaker", "_moves", "_policy", "_under_way", "outcomes")
+
+    outcomes: Outcomes
+    """Of the last moves to each pool, those of now with what pools have kept."""
 
     def __init__(
         self,
@@ -86,7 +89,8 @@ class FleetLimits:
                     continue  # nobody has seen it: it would hold all others back until then
                 if entry.started_at > now - HOUR and entry.outcome not in _UNTOUCHED and _chosen(entry):
                     self._moves += 1
-        self._breaker = Breaker(outcomes_of(jobs, outcomes or {}, now), pools or {}, policy, going, now)
+        self.outcomes = outcomes_of(jobs, outcomes or {}, now)
+        self._breaker = Breaker(self.outcomes, pools or {}, policy, going, now)
 
     @property
     def stop(self) -> BreakerOpen | None:

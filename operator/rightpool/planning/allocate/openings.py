@@ -56,6 +56,11 @@ class Openings:
         self._counts: dict[_Kinds, dict[int, int]] = {}
         self._pods: dict[tuple[int, _Kinds], int] = {}
 
+    def free(self) -> dict[str, int]:
+        """Free chips by node; those of nodes that can be added under `+`."""
+        found = {name: chips for name, chips in self._free.items() if chips}
+        return found | {"+": self._fresh * self.unit} if self._fresh else found
+
     def pods(self, each: int, needs: NodeNeeds = NO_NEEDS, extra: Mapping[str, int] | None = None) -> int:
         """How many pods of `each` chips find room. extra: chips by node that are the asker's own."""
         kinds = self._suiting(needs)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate.allocator import Allocation, Allocator
+from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.settle import Allocation, settle
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.likeness import unchanged
@@ -36,18 +37,21 @@ MOST_HELD: Final = 2.0
 class Plan:
     """What was decided in one cycle, and the memory of how."""
 
-    assessments: Mapping[JobKey, Assessment]
-    """One for each job of the fleet."""
+    allocation: Allocation
+    """How the chips were shared out."""
     reused: int = 0
     """Evaluations that were kept from the plan before."""
     evaluated: Mapping[JobKey, Evaluated] = field(default_factory=dict, repr=False)
     """What each assessment was chosen from."""
     jobs: Mapping[JobKey, Job] = field(default_factory=dict, repr=False)
     """What each of these is good for, as it was compared: a job that is still the same object is not compared again."""
-    allocation: Allocation | None = field(default=None, repr=False)
-    """How the chips were shared out."""
     context: tuple[object, ...] = field(default=(), repr=False)
     """What all evaluations were made for."""
+
+    @property
+    def assessments(self) -> Mapping[JobKey, Assessment]:
+        """One for each job of the fleet."""
+        return self.allocation.assessments
 
 
 def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Plan | None = None) -> Plan:
@@ -57,8 +61,8 @@ def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Pla
     kept = {} if old is None else _kept(fleet, old)
     new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept])
     evaluated = {key: kept.get(key) or new[key] for key in fleet.jobs}
-    allocation = allocator.allocate(fleet, evaluated, None if old is None else old.allocation)
-    return Plan(allocation.assessments, len(kept), evaluated, fleet.jobs, allocation, context)
+    allocation = settle(fleet, evaluated, allocator, None if old is None else old.allocation)
+    return Plan(allocation, len(kept), evaluated, fleet.jobs, context)
 
 
 def _kept(fleet: Fleet, old: Plan) -> dict[JobKey, Evaluated]:

@@ -54,6 +54,11 @@ class Room:
                     promised[pool][key] = dict(taken)
         return {name: (pool, promised[name]) for name, pool in self._pools.items()}
 
+    def free(self, pool: str) -> dict[str, int]:
+        """Chips of a pool by node that nobody holds or was promised; those of nodes that can be added under `+`."""
+        openings = self._of(pool)
+        return {} if openings is None else openings.free()
+
     def fits(self, job: Job, places: Sequence[Placement]) -> tuple[bool, ...]:
         """Which of the placements the job could have now, each by itself."""
         return self._asked(job, places, kept=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rightpool.api.placement import Placement
@@ -34,6 +35,8 @@ class Assessment:
     """Which of the wanted entries have room."""
     kept: tuple[bool, ...] = ()
     """Which of them would have room, were it not kept free for an older job that waits; all false where empty."""
+    offers: frozenset[int] | None = None
+    """Positions of the wanted entries that were given to it; None where all were."""
     suspected: frozenset[str] = frozenset()
     """Pools that it is not moved to, because too many of the last moves there were undone."""
     waits_for: Limit | None = None
@@ -81,9 +84,7 @@ class Assessment:
     @property
     def taken(self) -> int | None:
         """The wanted entry that is taken."""
-        if self.evaluated is None:
-            return None
-        return next((entry for entry, room in zip(self.evaluated.wanted, self.fits, strict=True) if room), None)
+        return None if self.evaluated is None else first_given(self.evaluated.wanted, self.fits, self.offers)
 
     def _candidate(self, evaluated: Evaluated, entry: int, fits: bool | None, kept: bool) -> Candidate:
         candidate, taken = evaluated.candidate(entry), self.taken
@@ -120,3 +121,11 @@ class Assessment:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def first_given(wanted: Sequence[int], fits: Sequence[bool], offers: frozenset[int] | None) -> int | None:
+    """The first wanted entry that has room, of those at the positions that were given; None: of all."""
+    for position, (entry, room) in enumerate(zip(wanted, fits, strict=True)):
+        if room and (offers is None or position in offers):
+            return entry
+    return None

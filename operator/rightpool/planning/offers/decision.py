@@ -85,6 +85,7 @@ REASONS: Final = {
             Reason.MOVE_RATE_LIMIT_REACHED,
             Reason.POOL_SUSPECTED,
             Reason.POOL_UNPROVEN,
+            Reason.OUTBID,
             Reason.CIRCUIT_BREAKER_OPEN,
             Reason.CHECKPOINT_TIMEOUT,
             Reason.SAVE_FAILED,

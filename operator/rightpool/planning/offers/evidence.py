@@ -160,6 +160,15 @@ class Unproven(Limit):
 
 
 @dataclass(frozen=True, slots=True)
+class Outbid(Limit):
+    """Other jobs gain more from the chips."""
+
+    reason = Reason.OUTBID
+    pool: str
+    """Name of the AcceleratorPool whose chips they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class SaveMissing(Limit):
     """No save came when one was asked for."""
 

@@ -13,7 +13,7 @@ from rightpool.api.migration import Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.jobs.approval import effective_mode
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluated
@@ -46,11 +46,13 @@ def select(
     *,
     kept: Sequence[bool] = (),
     way_back: bool | None = None,
+    offers: frozenset[int] | None = None,
 ) -> Assessment:
     """The decision on a job. fits: which of its wanted entries have room now; kept: which would have, were it not kept
-    free for an older job; way_back: of a move that has left, whether there is room where it came from."""
+    free for an older job; way_back: of a move that has left, whether there is room where it came from; offers:
+    positions of those that are given to it, None for all."""
     wanted = evaluated.wanted
-    taken = next((entry for entry, room in zip(wanted, fits, strict=True) if room), None)
+    taken = first_given(wanted, fits, offers)
     crowded = tuple(entry for entry, room in zip(wanted, fits, strict=True) if not room)
     migration = job.state.migration
     if migration is not None:
@@ -73,6 +75,7 @@ def select(
         evaluated=evaluated,
         fits=tuple(fits),
         kept=tuple(kept),
+        offers=offers,
         way_back=way_back,
     )
 

@@ -1,0 +1,367 @@
+"""Settle: what an allocator chose, carried over into one decision a job, with what no choice can change.
+
+Whatever the allocator: migrations that were decided before and wait to begin are confirmed first, the oldest first, or
+withdrawn. Then the choice is gone through in its order: what has no room any more or is held back by a limit holds, for
+a reason; a move goes without return where holding what it leaves costs more than a way back is worth.
+
+A start that finds no room for longer than the policy's startDeadline has nodes kept free for it, the first of each
+pool, until it fits: later jobs get what is left beside them (EASY backfill, with ends of jobs unknown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.migration import Phase
+from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Ask, Choice, Turn
+from rightpool.planning.allocate.limits import (
+    FleetLimits,
+    asks_first,
+    baseline_limit,
+    deadline_limit,
+    job_limit,
+    save_limit,
+)
+from rightpool.planning.allocate.room import Room
+from rightpool.planning.allocate.way_back import price_of_return
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
+from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
+from rightpool.planning.offers.intent import Intent, demanded
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.select import select
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Who gets which chips, and who holds, for a reason."""
+
+    assessments: Mapping[JobKey, Assessment]
+    """One for each evaluated job. The very same object as before where nothing has changed."""
+    limits: FleetLimits = field(repr=False)
+    """What the fleet's limits allow, with what has been decided."""
+    choice: Choice = field(default=Choice(), repr=False)
+    """What the allocator chose."""
+    alone: Mapping[JobKey, Assessment] = field(default_factory=dict, repr=False)
+    """What each job would get by itself: the memory of how it came to the assessments."""
+    supply: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """What each pool had for a job by itself: the memory of what `fits` depends on."""
+
+
+def settle(
+    fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], allocator: Allocator, previous: Allocation | None
+) -> Allocation:
+    """Assessments that fit together. previous: of the last cycle.
+
+    Nothing depends on the order in which jobs or pools come.
+    """
+    return _Settlement(fleet, evaluated, previous).allocation(allocator)
+
+
+class _Settlement:
+    """One cycle's settlement."""
+
+    __slots__ = ("alone", "evaluated", "fleet", "limits", "previous", "room", "same", "supply", "waiting")
+
+    def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
+        self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
+        self.room = Room(fleet.pools, (job for job in fleet.jobs.values() if not _waits(job)))
+        self.limits = FleetLimits(
+            fleet.jobs.values(), fleet.policy, fleet.now, outcomes=fleet.outcomes, pools=fleet.pools
+        )
+        self.alone: dict[JobKey, Assessment] = {}
+        self.supply: Mapping[str, object] = {}
+        self.same: frozenset[str] = frozenset()
+        """Pools that have for a job by itself what they had in the last cycle."""
+        self.waiting: dict[str, int] = {}
+        """Jobs without a place that wait for chips of each pool."""
+
+    def allocation(self, allocator: Allocator) -> Allocation:
+        """The assessments of all jobs, as the allocator shares out the chips."""
+        waiting = self._confirmed()
+        fleet, room, old = self.fleet, self.room, {} if self.previous is None else self.previous.alone
+        self.supply = supply = room.supply()
+        if self.previous is not None:
+            before = self.previous.supply
+            self.same = frozenset(name for name, had in supply.items() if before.get(name) == had)
+        for key, evaluated in self.evaluated.items():
+            if key in waiting:
+                self.alone[key] = waiting[key]
+                continue
+            self.alone[key] = self._selected(fleet.jobs[key], evaluated, old.get(key))
+        room.touched.clear()
+        problem = AllocationProblem({ask.key: ask for ask in self._asks()}, fleet, room, self._forbidden)
+        choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
+        changed = self._settled(problem, choice)
+        return Allocation(self.alone | changed if changed else self.alone, self.limits, choice, self.alone, self.supply)
+
+    def _confirmed(self) -> dict[JobKey, Assessment]:
+        """Migrations that wait to begin: time has passed since they were decided, and others may have got the chips."""
+        waiting = sorted(
+            (job.state.migration.created_at, key)
+            for key in self.evaluated
+            if _waits(job := self.fleet.jobs[key]) and job.state.migration is not None
+        )
+        found: dict[JobKey, Assessment] = {}
+        old = {} if self.previous is None else self.previous.alone
+        for _, key in waiting:
+            job, evaluated = self.fleet.jobs[key], self.evaluated[key]
+            self.room.promise(job)
+            found[key] = self._selected(job, evaluated, old.get(key))
+            if found[key].withdrawn:
+                self.room.withdraw(job)
+            elif asks_first(job) and not job.awaits_approval:
+                found[key] = self._in_turn(job, found[key])
+        return found
+
+    def _in_turn(self, job: Job, assessment: Assessment) -> Assessment:
+        """A migration that was approved, which may be one of many at once."""
+        migration, concurrency_limit = job.state.migration, self.limits.concurrency_limit()
+        assert migration is not None
+        if concurrency_limit is None:
+            self.limits.admit(job, migration.target.placement, demanded=False)
+            return replace(assessment, waits_for=None) if assessment.waits_for is not None else assessment
+        if assessment.waits_for == concurrency_limit:
+            return assessment
+        under_way = Decision(Action.HOLD, Reason.MOVING)
+        held = Decision(Action.HOLD, concurrency_limit.reason, evidence=Held(concurrency_limit, under_way))
+        return replace(assessment, decision=held, waits_for=concurrency_limit)
+
+    def _selected(self, job: Job, evaluated: Evaluated, before: Assessment | None) -> Assessment:
+        """What the job would get by itself. before: what it got in the last cycle, kept where nothing has changed."""
+        if before is not None and before.evaluated is not evaluated:
+            before = None
+        if before is not None and self._has_same_room(job, evaluated, before):
+            return before
+        fits = self.room.fits(job, evaluated.places)
+        back = None
+        if job.state.migration is not None and job.state.migration.returns:
+            back = self.room.fits(job, (job.state.migration.source.placement,))[0]
+        if (
+            before is None
+            or before.fits != fits
+            or before.way_back != back
+            or before.waits_for is not None
+            or any(before.kept)
+        ):
+            return select(job, evaluated, self.fleet.policy, fits, way_back=back)
+        return before
+
+    def _has_same_room(self, job: Job, evaluated: Evaluated, before: Assessment) -> bool:
+        """Whether `fits` would say again what it said: it goes by the pools, by what is promised in them, and by what
+        an evaluation is kept for."""
+        return (
+            job.state.migration is None
+            and before.way_back is None
+            and before.waits_for is None
+            and not any(before.kept)
+            and self.same.issuperset(place.pool for place in evaluated.places)
+        )
+
+    def _asks(self) -> Iterator[Ask]:
+        """The jobs that ask for chips."""
+        for key, assessment in self.alone.items():
+            action = assessment.decision.action
+            if action is Action.START or _lacks_room(assessment):
+                turn = Turn.START
+            elif action not in MIGRATING_ACTIONS:
+                continue
+            elif action is Action.UPDATE or assessment.intent is Intent.LEAVE:
+                turn = Turn.DEMAND
+            else:
+                turn = Turn.MOVE
+            yield Ask(self.fleet.jobs[key], turn, assessment)
+
+    def _forbidden(self, ask: Ask, offer: int) -> Limit | None:
+        """Why a job may not have an offer now, whatever others get."""
+        alone = ask.alone
+        assert alone.evaluated is not None
+        fits = (True,) * len(alone.fits)
+        given = select(
+            ask.job, alone.evaluated, self.fleet.policy, fits, way_back=alone.way_back, offers=frozenset((offer,))
+        )
+        return self._limit_on(ask.job, given) if given.decision.action in MIGRATING_ACTIONS else None
+
+    def _settled(self, problem: AllocationProblem, choice: Choice) -> dict[JobKey, Assessment]:
+        """Assessments that differ from what each job by itself would get. Who was not chosen comes last, with
+        nothing."""
+        changed: dict[JobKey, Assessment] = {}
+        left = dict(problem.asks)
+        grants = [(grant.key, grant.offers) for grant in choice.grants]
+        grants += [(key, frozenset()) for key in sorted(left.keys() - {key for key, _ in grants})]
+        for key, offers in grants:
+            alone = left.pop(key).alone
+            assessment = self._admit(key, alone, offers)
+            if assessment is not alone:
+                changed[key] = assessment
+        return changed
+
+    def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None) -> Assessment:
+        """offers: those that it may have; None: all."""
+        job, evaluated = self.fleet.jobs[key], self.evaluated[key]
+        if self.room.touched and any(place.pool in self.room.touched for place in evaluated.places):
+            fits, kept = self.room.fits(job, evaluated.places), self.room.kept(job, evaluated.places)
+            if fits != assessment.fits or any(kept):
+                assessment = select(job, evaluated, self.fleet.policy, fits, kept=kept, way_back=assessment.way_back)
+        if _lacks_room(assessment):
+            return self._kept(key, self._gathered(job, assessment))
+        if not _acts(assessment):
+            return self._kept(key, assessment)
+        if offers is not None:
+            wanted = assessment
+            assessment = select(
+                job,
+                evaluated,
+                self.fleet.policy,
+                wanted.fits,
+                kept=wanted.kept,
+                way_back=wanted.way_back,
+                offers=offers,
+            )
+            if assessment.taken is None:
+                assert wanted.decision.target is not None
+                return self._held(key, wanted, Outbid(wanted.decision.target.pool))
+            if not _acts(assessment):
+                return self._kept(key, assessment)
+        limit = self._limit_on(job, assessment)
+        if isinstance(limit, Suspected):
+            assessment, limit = self._elsewhere(job, assessment, limit)
+        if limit is not None:
+            return self._held(key, assessment, limit)
+        action = assessment.decision.action
+        target = assessment.decision.target
+        assert target is not None
+        assessment = self._returning(job, assessment)
+        self.room.take(job, target)
+        if action in MIGRATING_ACTIONS:
+            self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
+        return self._kept(key, assessment)
+
+    def _gathered(self, job: Job, assessment: Assessment) -> Assessment:
+        """A job that finds no room. After long enough nodes are kept free for it."""
+        evaluated, revision = self.evaluated[job.key], job.state.revision
+        for pool in {place.pool for place in evaluated.places}:
+            self.waiting[pool] = self.waiting.get(pool, 0) + 1
+        since = job.created_at if revision is None else revision.created_at
+        if self.fleet.now - since <= self.fleet.policy.start_deadline.total_seconds():
+            return assessment
+        place = self.room.keep_free(job, evaluated.places)
+        if place is None:
+            return assessment
+        best = evaluated.candidate(evaluated.wanted[evaluated.places.index(place)])
+        decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, best, evidence=Gathering(place))
+        return replace(assessment, decision=decision)
+
+    def _returning(self, job: Job, assessment: Assessment) -> Assessment:
+        """A move, without return where holding what it leaves costs those that wait more than a way back is worth."""
+        revision, evaluated, decision = job.state.revision, self.evaluated[job.key], assessment.decision
+        if revision is None or assessment.intent not in (Intent.SAVE, Intent.REPAIR) or decision.candidate is None:
+            return assessment
+        waiting = self.waiting.get(revision.placement.pool, 0)
+        if not waiting:
+            return assessment
+        cost, worth, seconds = price_of_return(job, evaluated, decision.candidate)
+        if cost <= worth:
+            return assessment
+        return replace(assessment, decision=replace(decision, evidence=SourceNotHeld(waiting, cost, worth, seconds)))
+
+    def _limit_on(self, job: Job, assessment: Assessment) -> Limit | None:
+        intent = assessment.intent
+        if assessment.decision.action is Action.START or intent is Intent.UPDATE:
+            return None
+        unsaved = save_limit(job, self.fleet.now)
+        if unsaved is not None or demanded(job, intent):
+            return unsaved
+        target = assessment.decision.target
+        assert target is not None
+        evaluated = self.evaluated[job.key]
+        # A deadline is missed by more the longer one waits.
+        met = not evaluated.nears or evaluated.unreachable is RejectionReason.DEADLINE
+        limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met)
+        limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
+        return limit or self.limits.limit_on(intent, job, target)
+
+    def _elsewhere(self, job: Job, assessment: Assessment, limit: Limit) -> tuple[Assessment, Limit | None]:
+        """The best placement of a job that is on no suspected pool, and why it may not be moved there either; where
+        there is none, the first one with what holds it back."""
+        first, why, evaluated = assessment, limit, self.evaluated[job.key]
+        suspected: set[str] = set()
+        while isinstance(limit, Suspected):
+            suspected.add(limit.pool)
+            places = zip(assessment.fits, evaluated.places, strict=True)
+            fits = tuple(room and place.pool not in suspected for room, place in places)
+            made = select(
+                job, evaluated, self.fleet.policy, fits, way_back=assessment.way_back, offers=assessment.offers
+            )
+            assessment = replace(made, suspected=frozenset(suspected))
+            if assessment.decision.action not in MIGRATING_ACTIONS:
+                return first, why
+            found = self._limit_on(job, assessment)
+            if found is None:
+                return assessment, None
+            limit = found
+        return assessment, limit
+
+    def _held(self, key: JobKey, assessment: Assessment, limit: Limit) -> Assessment:
+        decision, before = assessment.decision, self._before(key, assessment)
+        known = None if before is None else before.decision.evidence
+        if before is not None and isinstance(known, Held) and known.limit == limit and known.decision is decision:
+            return before
+        held = Held(limit, decision)
+        return replace(
+            assessment,
+            decision=Decision(Action.HOLD, limit.reason, decision.candidate, decision.purpose, held),
+        )
+
+    def _kept(self, key: JobKey, assessment: Assessment) -> Assessment:
+        """The very object of the last cycle where nothing of it has changed, so that readers need not compare it."""
+        before = self._before(key, assessment)
+        return before if before is not None and before.decision == assessment.decision else assessment
+
+    def _before(self, key: JobKey, assessment: Assessment) -> Assessment | None:
+        """What the last cycle gave, where it was taken from the same evaluation with the same room."""
+        before = None if self.previous is None else self.previous.assessments.get(key)
+        if before is None or before.evaluated is not assessment.evaluated:
+            return None
+        return before if before.fits == assessment.fits and before.offers == assessment.offers else None
+
+
+def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: float, *, met: bool) -> Limit | None:
+    """Why a move waits for more windows of where the job is. met: whether it meets the target that it is for."""
+    intent, decision = assessment.intent, assessment.decision
+    if assessment.taken is None or decision.candidate is None:
+        return None
+    if intent is Intent.SAVE or not met:
+        return baseline_limit(job, evaluated.saving(assessment.taken), now)
+    here, there = evaluated.current(), decision.candidate.throughput
+    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None:
+        return None
+    slow = here.throughput
+    return deadline_limit(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
+
+
+def _acts(assessment: Assessment) -> bool:
+    """Whether it asks for chips, and finds them."""
+    return assessment.decision.action is Action.START or assessment.decision.action in MIGRATING_ACTIONS
+
+
+def _lacks_room(assessment: Assessment) -> bool:
+    """Whether a job without a place finds no room for one."""
+    return (
+        assessment.intent is Intent.START
+        and assessment.decision.action is Action.HOLD
+        and bool(assessment.fits)
+        and not any(assessment.fits)
+    )
+
+
+def _waits(job: Job) -> bool:
+    """Whether a migration was decided on and has not begun."""
+    migration = job.state.migration
+    return migration is not None and migration.phase is Phase.PLANNED and not job.deleting
