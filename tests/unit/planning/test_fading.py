@@ -11,15 +11,17 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.fading import faded
 from rightpool.planning.offers.experience import measured_before
 from tests.unit.planning.jobs import NOW, entry, running
+from tests.unit.planning.world import variation
 
 CAME = Placement("a10g", 4, 1)
 
 
 def on(pool: str, *rates: float) -> list[Job]:
-    """Jobs that were verified there at 1,000, by what they do now."""
+    """Jobs that were verified there at 1,000 and did that until an hour ago, by what they do since."""
     made = []
     for rate in rates:
-        job = running(rate=rate)
+        seen = replace(variation(1, 1000.0, NOW, windows=24), recent=(1000.0,) * 12 + (rate,) * 12)
+        job = running(rate=rate, variation=seen)
         here = job.state.revision
         assert here is not None
         place = replace(here.placement, pool=pool)
@@ -38,7 +40,7 @@ def shares(jobs: Iterable[Job]) -> list[float]:
 
 
 def test_what_all_jobs_of_a_pool_lose_is_the_pools() -> None:
-    assert shares(on("a100", 600.0, 590.0, 610.0)) == [0.61, 0.61, 0.61]
+    assert shares(on("a100", 600.0, 590.0, 610.0)) == [0.82, 0.82, 0.82]
 
 
 @pytest.mark.parametrize("rates", [(600.0, 590.0), (600.0, 1000.0, 1000.0), (1200.0, 1210.0, 1190.0)])
@@ -56,3 +58,15 @@ def test_home_would_do_more_than_the_job_does_where_its_pool_has_faded() -> None
     move = job.state.history[0]
     usual, now = (measured_before(job, NOW, share)[move.source].ratio for share in (1.0, 0.6))
     assert now == pytest.approx(usual / 0.6)
+
+
+def test_what_jobs_lose_each_at_its_own_time_is_no_pools() -> None:
+    jobs = on("a100", 600.0, 1000.0, 1000.0, 1000.0)
+    slow = [job.observed.variation for job in jobs]
+    assert all(seen is not None for seen in slow)
+    steady = [
+        replace(job, observed=job.observed._replace(variation=replace(seen, recent=(800.0,) * 24)))
+        for job, seen in zip(jobs, slow, strict=True)
+        if seen is not None
+    ]
+    assert set(shares([*jobs[:1], *steady[1:]])) == {1.0}

@@ -1,6 +1,8 @@
 """Fading: whether a pool has become slower since its jobs were verified there.
 
-A job whose rate falls may do so by itself, wherever it is. Where all jobs of a pool have lost the same, the pool has.
+A job whose rate falls may do so by itself, wherever it is, and so may others, each at its own time. Where all jobs of a
+pool become slower in the same hour, the pool does. From then on each has lost there what it does less than at its
+verdict, until that is made good.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from statistics import fmean
 from typing import Final
 
 from rightpool.api.ledger import Outcome
@@ -21,27 +24,36 @@ _UNMOVED: Final = frozenset({Outcome.HELD, Outcome.ROLLED_BACK})
 _FEWEST: Final = 3
 # What jobs lose in the mean is chance where it is less than so many standard deviations of that.
 _SURE: Final = 3.0
+# Nor does a pool fade where its jobs lose less than this from one half of their newest windows to the other.
+_LEAST: Final = 0.08
 # A loss counts in such steps, so that no window is a change.
 _STEP: Final = 0.05
 
 
 def faded(jobs: Iterable[Job], now: float) -> dict[JobKey, float]:
     """By job, its rate ÷ what it would be, were its pool as it was when the job was verified there, below 1; only jobs
-    whose pool has become slower since. What jobs elsewhere have lost as well is no pool's. now: Unix seconds."""
-    changes: dict[str, dict[JobKey, float]] = defaultdict(dict)
+    whose pool has become slower since. What jobs elsewhere lose as well is no pool's. now: Unix seconds."""
+    changes: dict[str, dict[JobKey, tuple[float, bool]]] = defaultdict(dict)
+    lately: dict[str, list[float]] = defaultdict(list)
     left: Counter[str] = Counter()
     for job in jobs:
-        if job.state.history:
-            change = _change(job)
-            if change is not None and job.state.revision is not None:
-                changes[job.state.revision.placement.pool][job.key] = change
-            left.update({entry.source.pool for entry in job.state.history if entry.finished_at > now - DAY})
+        revision = job.state.revision
+        if revision is None or not job.state.history:
+            continue
+        left.update({entry.source.pool for entry in job.state.history if entry.finished_at > now - DAY})
+        change = _change(job)
+        if change is not None:
+            changes[revision.placement.pool][job.key] = change, _is_known(job)
+            lately[revision.placement.pool] += _lately(job)
     found: dict[JobKey, float] = {}
     for pool, there in changes.items():
-        others = [change for name, of_pool in changes.items() if name != pool for change in of_pool.values()]
-        lost = _lost(list(there.values()), left[pool]) - max(_lost(others), 0.0)
-        steps = {key: round(min(lost, -change) / _STEP) for key, change in there.items()}
-        found |= {key: math.exp(-_STEP * count) for key, count in steps.items() if count > 0}
+        others = [change for name, of_pool in lately.items() if name != pool for change in of_pool]
+        fades = _lost(lately[pool], left[pool]) - max(_lost(others), 0.0) > _LEAST
+        lost = -fmean(change for change, _ in there.values())
+        for key, (change, known) in there.items():
+            steps = round(min(lost, -change) / _STEP) if fades or known else 0
+            if steps > 0:
+                found[key] = math.exp(-_STEP * steps)
     return found
 
 
@@ -50,9 +62,26 @@ def _lost(changes: list[float], left: int = 0) -> float:
     count = len(changes)
     if count + left < _FEWEST or not count:
         return 0.0
-    mean = math.fsum(changes) / count
+    mean = fmean(changes)
     variance = math.fsum((change - mean) ** 2 for change in changes) / max(count - 1, 1)
     return -mean if abs(mean) > _SURE * math.sqrt(variance / count) else 0.0
+
+
+def _is_known(job: Job) -> bool:
+    """Whether its pool was found to have faded, and has not become as fast again."""
+    there = job.state.account.counterfactual
+    return there is not None and there.faded < 1.0
+
+
+def _lately(job: Job) -> list[float]:
+    """The logarithm of its rate in the second half of its newest windows ÷ that in the first; nothing where it paused
+    all of one."""
+    variation, revision = job.observed.variation, job.state.revision
+    if variation is None or revision is None or variation.revision != revision.revision:
+        return []
+    half = len(variation.recent) // 2
+    early, late = math.fsum(variation.recent[:half]), math.fsum(variation.recent[len(variation.recent) - half :])
+    return [math.log(late / early)] if early > 0.0 and late > 0.0 else []
 
 
 def _change(job: Job) -> float | None:
