@@ -16,10 +16,10 @@ from rightpool.telemetry.samples import sample_of
 from rightpool.telemetry.sources import registry
 from rightpool.telemetry.sources.rows import BadAnswer, rows_of, vector_of
 from rightpool.telemetry.sources.source import Collector, Query, Source, SourceReading, TargetIndex
+from rightpool.telemetry.sources.whole_rate import SCRAPES_IN_RANGE
 
 _LARGEST_ANSWER: Final = 64 * 2**20
 _SHORTEST_HORIZON: Final = 10.0  # seconds
-_SCRAPES_IN_HORIZON: Final = 4  # so that two lost scrapes still leave the two that a rate needs
 
 
 class PrometheusReader:
@@ -46,7 +46,7 @@ class PrometheusReader:
         self._prometheus: Any = PrometheusConnect(
             url=url.rstrip("/"), session=session, retry=Retry(total=0, read=False)
         )
-        self._horizon = horizon = math.ceil(max(_SCRAPES_IN_HORIZON * scrape_interval, _SHORTEST_HORIZON))
+        self._horizon = horizon = math.ceil(max(SCRAPES_IN_RANGE * scrape_interval, _SHORTEST_HORIZON))
         chosen = registry.SOURCES if sources is None else sources
         self._queries = [(source, source.queries(horizon)) for source in chosen]
         self._timeout = timeout

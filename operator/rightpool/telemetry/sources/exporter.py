@@ -14,6 +14,7 @@ from typing import Final
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.telemetry.sources.rows import Row
 from rightpool.telemetry.sources.source import Aggregate, Query, SourceReading, TargetIndex
+from rightpool.telemetry.sources.whole_rate import whole_rate
 
 EXPORTER_JOBS: Final = (
     "dcgm-exporter",
@@ -87,8 +88,7 @@ class Exporter:
         jobs = f'job=~"{named}"'
         values = f'max by (__name__, {labels}) ({{__name__=~"{"|".join(gauges)}",{jobs}{self.where}}})'
         for metric in rates:
-            # Until a series is as old as the range, its rate is too low.
-            grown = f"sum by ({labels}) (rate({metric}{{{jobs}}}[{horizon}s]) and {metric}{{{jobs}}} offset {horizon}s)"
+            grown = f"sum by ({labels}) {whole_rate(f'{metric}{{{jobs}}}', horizon)}"
             values += f' or label_replace({grown}, "field", "{metric}", "", "")'
         times = f'label_replace(max by ({labels}) (timestamp({self.timed_by}{{{jobs}}})), "field", "{_AT}", "", "")'
         return (Query(f"{self.name} {_COUNTERS}", f"{values} or {times}"),)

@@ -28,6 +28,7 @@ from rightpool.telemetry.sources.sidecar import (
     fields_of,
 )
 from rightpool.telemetry.sources.source import Aggregate, Query, SourceReading, TargetIndex
+from rightpool.telemetry.sources.whole_rate import whole_rate
 
 FIELD: Final = "field"
 PODS: Final = "pods"
@@ -200,18 +201,15 @@ def _queries(seconds: int) -> tuple[Query, ...]:
         # `or` drops rows whose labels are the same but for the metric's name.
         return f"{_by_name(rows)} > 0" if chosen[0].faults else rows
 
-    # PromQL's rate divides by the whole range, so that a series that began within it seems slower than it is: by half
-    # in the middle. Until a series is as old as the range there is no rate.
     def rate(metric: str) -> str:
         selector = f"{metric}{{{of_jobs}}}"
-        return f"({living(f'rate({selector}[{seconds}s])')} and on ({_POD}) {selector} offset {seconds}s)"
+        return living(whole_rate(selector, seconds, _POD))
 
     def link_rate(one: LinkRate) -> str:
         chip, direction = contract.LABEL_CHIP, contract.LABEL_DIRECTION
         links = f'{contract.LABEL_LINK}=~"{"|".join(one.links)}",{direction}="{one.direction}"'
         selector = f"{contract.LINK_BYTES}{{{links},{of_jobs}}}"
-        grown = f"({living(f'rate({selector}[{seconds}s])')} and {selector} offset {seconds}s)"
-        return f"avg by ({_POD}) (sum by ({chip}, {_POD}) {grown})"
+        return f"avg by ({_POD}) (sum by ({chip}, {_POD}) {living(whole_rate(selector, seconds))})"
 
     # While one pod has no rate yet, or makes steps and counts no samples, the sum of the others is not the job's.
     samples = rate(contract.SAMPLES)

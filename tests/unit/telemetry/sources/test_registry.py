@@ -42,7 +42,7 @@ def prometheus(*pages: str, sidecar: dict[str, float] | None = None) -> Callable
         [query] = parse_qs(urlsplit(path).query)["query"]
         rows: list[tuple[dict[str, str], float]] = []
         if "exported_pod" in query or "pod_name" in query:
-            names, timed_by = re.findall(r'__name__=~"([^"]+)"|timestamp\((\w+)', query)
+            names, *_, timed_by = re.findall(r'__name__=~"([^"]+)"|timestamp\((\w+)', query)
             rows += [(s.labels | {"__name__": s.name}, s.value) for s in samples if re.fullmatch(names[0], s.name)]
             rows += [(s.labels | {"field": "at"}, SCRAPED) for s in samples if s.name == timed_by[1]]
         elif '"pods"' in query and sidecar is not None:
