@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from rightpool.api.action import Action
-from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition, ConditionType, find_condition
+from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition, ConditionType, Reason, find_condition
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.record import INLINE, Record
@@ -189,6 +189,11 @@ class Recommendation(Record):
 
     message: str = ""
     """The evidence in numbers."""
+
+    @property
+    def approvable(self) -> bool:
+        """Whether an approval would have it carried out. What else holds it back no approval ends."""
+        return self.held_by in (None, Reason.AWAITING_APPROVAL, Reason.POLICY_RECOMMEND_ONLY)
 
 
 @value_object

@@ -49,6 +49,8 @@ def approve(client: ClusterClient, key: JobKey, expected: str | None) -> str:
         raise CliError(
             f"{expected} is not what is recommended now: that is {recommendation.id}, {recommendation.message}"
         )
+    if not recommendation.approvable:
+        raise CliError(f"no approval ends what holds {key} back, {recommendation.held_by}: {recommendation.message}")
     body: dict[str, Any] = {
         "metadata": {
             "resourceVersion": stored.resource_version,

@@ -111,7 +111,9 @@ def print_offers(page: Page, offers: Offers) -> None:
     page.table(OFFER_COLUMNS, [offer_cells(key, offer) for key, offer in offers])
     total = sum(offer.dollars_per_hour or 0.0 for _, offer in offers)
     page.line()
-    page.line(f"{dollars(total)} an hour can be saved; `rightpool approve NAME -n NAMESPACE` approves one")
+    approves = "; `rightpool approve NAME -n NAMESPACE` approves one"
+    some = any(offer.recommendation.approvable for _, offer in offers)
+    page.line(f"{dollars(total)} an hour can be saved{approves if some else '; what holds them back ends by itself'}")
 
 
 def offer_cells(key: JobKey, offer: Offer) -> list[str]:

@@ -30,6 +30,7 @@ _OF_WHERE_IT_RUNS: Final = frozenset({ConditionType.PROFILED, ConditionType.EFFI
 # Where True is the bad news.
 _INVERTED: Final = frozenset({ConditionType.DEGRADED})
 # Worth an Event when it is over.
+_FAULTS: Final = frozenset({Reason.THROTTLED.value})
 _MENDED: Final = frozenset({ConditionType.PLACED, ConditionType.TARGETS_MET, ConditionType.DEGRADED})
 # How every job begins, and how it ends, which has an Event of its own.
 _EXPECTED: Final = frozenset(
@@ -123,7 +124,8 @@ def _statement(
     if migration is not None and (kind in _OF_WHERE_IT_RUNS or reason == Reason.SUSPENDED):
         return
     if not _bad(condition):
-        if wrong.pop(kind, None) is not None and kind in _MENDED:
+        was = wrong.pop(kind, None)
+        if was is not None and (kind in _MENDED or was in _FAULTS):
             yield Event(regarding, reason, "Observe", condition_text(condition), subject=f"{kind}={condition.status}")
         return
     if kind == ConditionType.PLACED and reason == Reason.STARTING and migration is None:

@@ -117,7 +117,8 @@ class MigrationTexts:
             return f"{delivered}: {worse}; by chance such spans may differ by {result.tolerance:.0%}"
         if result.verdict is Verdict.BETTER:
             tail = "" if result.reason is Reason.DELIVERED else ", less than promised, but better than before"
-            return f"{delivered}: {likely}{1 - result.likely:.0%} better than before{tail}"
+            than = "less time for the same work than" if result.by_time else "better than"
+            return f"{delivered}: {likely}{1 - result.likely:.0%} {than} before{tail}"
         why = _FOR_GOOD.get(migration.reason)
         if why is not None:
             return f"{delivered}; it stays: {why}"

@@ -146,8 +146,8 @@ def rejection_text(rejection: kinds.Rejection) -> str:
         case kinds.MemoryMayNotSuffice():
             return (
                 f"on {chips(rejection.chips)} instead of {rejection.now} each chip may need up to "
-                f"{gibibytes(rejection.worst)} (set elasticity.state to say what is split over the chips), and chips "
-                f"of {rejection.pool} have {gibibytes(rejection.size)}"
+                f"{gibibytes(rejection.worst)} and 5% to spare (set elasticity.state to say what is split over the "
+                f"chips), and chips of {rejection.pool} have {gibibytes(rejection.size)}"
             )
         case kinds.PriceUnknown():
             target = rejection.target

@@ -15,6 +15,7 @@ from rightpool.api.altered import altered
 from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
 from rightpool.api.quantities import format_cents, format_duration, format_money
 from rightpool.api.status import (
     ColumnsStatus,
@@ -242,6 +243,12 @@ def _quality(profile: Profile) -> str:
     return Quality.DERIVED.value if derived else Quality.MEASURED.value
 
 
+def _saving(assessment: Assessment | None, target: Placement) -> float | None:
+    """What the placement would save by now; None where that is not known, or it is not compared any more."""
+    candidates = () if assessment is None else assessment.candidates
+    return next((candidate.saving for candidate in candidates if candidate.placement == target), None)
+
+
 def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Recommendation | None:
     """What would be done next: the migration that waits for approval, else the decision that nothing came of yet."""
     if job.state.finished is not None or job.state.revision is None:
@@ -258,6 +265,7 @@ def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Reco
             unit=migration.unit,
             # What that rests on stands in the migration until it begins.
             throughput=None if migration.predicted is None else altered(migration.predicted, basis=(), shared=()),
+            savings=_saving(assessment, migration.target.placement),
             reason=migration.reason.value,
             held_by=Reason.AWAITING_APPROVAL.value if job.awaits_approval else None,
             message=migration.message,

@@ -62,6 +62,18 @@ def test_an_approval_names_what_is_recommended_and_the_object_it_was_read_from()
     assert len(client.patches) == 1
 
 
+def test_what_no_approval_ends_is_neither_approved_nor_offered() -> None:
+    client = Patches()
+    waits = {"heldBy": "CheckpointTimeout", "message": "no save came in 45 s; asked again in 10 min"}
+    client.add(PROFILED_JOBS, job(status=recommended(**waits)))
+    with pytest.raises(CliError, match="CheckpointTimeout: no save came in 45 s; asked again in 10 min"):
+        approve(client, KEY, None)  # type: ignore[arg-type]
+    assert client.patches == []
+    page, stream = printed()
+    print_offers(page, ranked_offers(view_of(client).jobs(None).values()))
+    assert "rightpool approve" not in stream.getvalue()
+
+
 def test_there_may_be_nothing_to_approve() -> None:
     client = Patches()
     with pytest.raises(CliError, match="there is no ProfiledJob"):

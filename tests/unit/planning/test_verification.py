@@ -54,6 +54,13 @@ def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE)
     return verify(move, complete_profile(2, rate, 100.0), spec(targets={"objective": objective}), quiet(rate))
 
 
+def test_a_move_for_a_deadline_is_told_by_its_time_and_not_as_better() -> None:
+    dear = replace(MOVE, reason=Reason.DEADLINE_MISSED, target=replace(MOVE.target, cost_per_hour=80.0))
+    result = judged(1500.0, move=dear)
+    text = MigrationTexts().verified(dear, result)
+    assert "less time for the same work than before" in text and "better" not in text
+
+
 def test_what_costs_nothing_is_better() -> None:
     free = replace(MOVE, target=replace(MOVE.target, cost_per_hour=0.0))
     result = judged(100.0, move=free)

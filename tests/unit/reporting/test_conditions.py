@@ -245,6 +245,8 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
     recommendation = draft.body["recommendation"]
     assert recommendation["reason"] == CHEAPER
     assert recommendation.get("heldBy") == held_by
+    assert float(recommendation["savings"]) > 0.0
+    assert draft.body["columns"]["saves"].endswith("%")
 
 
 @pytest.mark.parametrize(

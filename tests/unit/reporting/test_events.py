@@ -228,3 +228,12 @@ def test_a_trace_has_an_event_when_it_is_over() -> None:
     assert "of all ranks was taken (7 captured, 1 failed)" in event.note
     again = replace(failed, id="again", since=1.9e9)
     assert events_of(job(trace=failed), job(trace=again)) == [("NoSteps", True)]
+
+
+def test_the_end_of_throttling_is_told() -> None:
+    events, running = JobEvents(), job()
+    throttled = condition("Efficient", "False", "Throttled")
+    healthy = condition("Efficient", "True", "EfficientEnough")
+    assert events_of(running, running, (healthy,), (throttled,), events) == [("Throttled", True)]
+    assert events_of(running, running, (throttled,), (healthy,), events) == [("EfficientEnough", False)]
+    assert events_of(running, running, (healthy,), (healthy,), events) == []

@@ -197,7 +197,7 @@ def next_commands(found: Explanation, context: str) -> list[tuple[str, str]]:
         ("this page in a terminal", ["rightpool", "explain", key.name, *where]),
     ]
     recommendation = found.stored.status.recommendation
-    if recommendation is not None and found.job.state.finished is None:
+    if recommendation is not None and recommendation.approvable and found.job.state.finished is None:
         approve = ["rightpool", "approve", key.name, *where, "--id", recommendation.id]
         commands.append(("have the recommendation carried out", approve))
     return [(what, shlex.join(words)) for what, words in commands]

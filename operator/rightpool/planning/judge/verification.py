@@ -98,6 +98,8 @@ class Verification:
     """Whether it was to be faster, is not, and costs more: then ratio and likely are those of the cost."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What throughput counts."""
+    by_time: bool = False
+    """Whether ratio and likely are of the time alone, at any price."""
 
 
 def regression_ratio(
@@ -236,7 +238,17 @@ def verify(
         tolerance = math.expm1(undone)
         settled = settled and (last or not starts or verdict is Verdict.BETTER) and not pauses
         return Verification(
-            verdict, reason, realised, realised_cost, ratio, likely, doubt, tolerance, settled, unit=profile.unit
+            verdict,
+            reason,
+            realised,
+            realised_cost,
+            ratio,
+            likely,
+            doubt,
+            tolerance,
+            settled,
+            unit=profile.unit,
+            by_time=_for_time(migration, spec.targets.objective),
         )
 
     def goes_on(rate: float) -> bool:
