@@ -59,15 +59,16 @@ def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bo
 def test_failures_count_no_more_once_enough_moves_have_come_after_them() -> None:
     outcomes = ledger(BAD, BAD, GOOD, GOOD, GOOD, GOOD, BAD)
     assert FleetLimits(outcomes, auto_policy(circuitBreaker={"window": 4}), NOW).stop is None
-    outcomes += [replace(job, key=JobKey("team-9", f"later-{job.key.name}")) for job in ledger(BAD, BAD, age=60.0)]
+    later = ledger(BAD, BAD, age=60.0)
+    outcomes += [replace(job, key=JobKey(f"team-{8 + n}", f"later-{n}")) for n, job in enumerate(later)]
     stop = FleetLimits(outcomes, auto_policy(circuitBreaker={"window": 4}), NOW).stop
     assert stop is not None and (stop.undone, stop.judged) == (3, 4)
 
 
 def test_it_says_of_each_pool_what_speaks_against_it() -> None:
-    limits = FleetLimits(ledger(BAD, BAD, BAD, pools=1), auto_policy(), NOW)
+    limits = FleetLimits(ledger(BAD, BAD, BAD, BAD, pools=1), auto_policy(), NOW)
     found = limits.against("a10g")
-    assert isinstance(found, Suspected) and (found.undone, found.judged, found.own) == (3, 3, False)
+    assert isinstance(found, Suspected) and (found.undone, found.judged, found.own) == (4, 4, False)
     assert limits.against("t4") is None
     one_tenant = FleetLimits(ledger(BAD, BAD, BAD, pools=1, tenants=1), auto_policy(), NOW)
     assert one_tenant.against("a10g") is None, "failures of one tenant are no matter of others"
@@ -96,6 +97,16 @@ def test_jobs_of_one_tenant_that_slow_themselves_stop_nobody_else() -> None:
     assert "2 of the last 2 moves of this namespace to a10g had to be undone" in limit_text(own, NOW)
     assert refused(limits, "team-1", "a10g") is None
     assert refused(limits, "team-0", "h100") is None
+
+
+def test_a_tenant_is_one_witness_however_many_of_its_moves_fail() -> None:
+    one_other = [*ledger(*[BAD] * 10, pools=3, tenants=1), replace(ledger(BAD)[0], uid="1x", key=JobKey("team-1", "x"))]
+    limits = FleetLimits(one_other, auto_policy(), NOW)
+    assert limits.stop is None
+    assert isinstance(refused(limits, "team-0", "a10g"), Suspected)
+    assert refused(limits, "team-1", "a10g") is None and refused(limits, "team-9", "a10g") is None
+    three = [*one_other, replace(ledger(BAD)[0], uid="2x", key=JobKey("team-2", "x"))]
+    assert isinstance(refused(FleetLimits(three, auto_policy(), NOW), "team-9", "a10g"), Suspected)
 
 
 def test_a_bad_pool_stops_moves_there_and_nowhere_else() -> None:

@@ -3,7 +3,8 @@
 Outcomes count for what they came from. Those of one tenant on one pool keep that tenant from it; those of several
 tenants keep everybody from the pool; those of several pools of one chip, from that chip. Failures of jobs of one size
 keep those of that size away: what is wrong with a network says nothing of jobs that do not use it. Only failures on
-several pools and of several tenants stop the fleet: jobs that slow themselves say nothing of anybody else's.
+several pools and of several tenants stop the fleet: jobs that slow themselves say nothing of anybody else's. However
+many moves of one tenant fail, they count as one against what is everybody's.
 
 What speaks against a pool stands until a move there has delivered, however long that takes: pools keep their outcomes.
 Against a chip and the fleet the last day counts, because the next move may have to do with none of what failed.
@@ -230,7 +231,7 @@ class Breaker:
                 len(judged.last) >= min(fewest, window)
                 and judged.undone > allowed * len(judged.last)
                 and len(judged.pools) >= pools
-                and len(judged.tenants) >= tenants
+                and (tenants < SEVERAL or judged.by_others(allowed))
                 and len(judged.sizes) >= sizes
             )
             if found and (not rounds or outcome.started_at >= last):
@@ -251,6 +252,12 @@ class _Judged:
         self.pools: dict[str, int] = {}
         self.tenants: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
+
+    def by_others(self, allowed: float) -> bool:
+        """Whether it is still a pattern where all moves of the tenant with the most undone ones count as one."""
+        worst = max(self.tenants, key=lambda tenant: (self.tenants[tenant], tenant), default=None)
+        others = [outcome.undone for _, outcome in self.last if outcome.tenant != worst]
+        return sum(others) >= FEWEST_OF_POOL and 1 + sum(others) > allowed * (1 + len(others))
 
     def add(self, pool: str, outcome: MoveOutcome) -> None:
         """One more, for which the oldest goes where there are too many."""
