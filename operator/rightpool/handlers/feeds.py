@@ -8,12 +8,11 @@ import kopf
 
 from rightpool.api.kubernetes import Resource
 from rightpool.runtime.observe.store import Store
-from rightpool.runtime.observe.watched import watched
 
 
 def register_feeds(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, store: Store) -> None:
     """Register `on.event` handlers only: they need no finalizers or annotations, so nothing remains after removal."""
-    for resource, label in watched().items():
+    for resource, label in store.watched.items():
         _register(registry, resource, store)
         if label is not None:
             settings.watching.label_selectors[_selector(resource)] = label

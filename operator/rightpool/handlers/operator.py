@@ -137,7 +137,8 @@ async def run_operator(
 
 
 async def _all_served(operator: Operator, stop: asyncio.Event) -> bool:
-    """Wait until the API server serves all watched resources, because kopf discovers them only once.
+    """Wait until the API server serves all watched resources, because kopf discovers them only once. Kinds of children
+    whose definitions are not installed are turned off.
 
     False if the flag is set first.
     """
@@ -146,6 +147,8 @@ async def _all_served(operator: Operator, stop: asyncio.Event) -> bool:
     while not stop.is_set():
         try:
             missing = await loop.run_in_executor(None, operator.unserved)
+            for kind in () if missing else await loop.run_in_executor(None, operator.turn_off_absent):
+                logger.warning("%s is not installed: its jobs do not run until the operator is started again", kind)
             problem = f"the API server does not serve {', '.join(missing)}" if missing else None
         except ClusterError as error:
             problem = f"the API server does not say what it serves: {error.message}"

@@ -32,6 +32,7 @@ from rightpool.runtime.observe.watches import Watches
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.settings import OperatorSettings
 from rightpool.telemetry.reader import TelemetryReader
+from rightpool.workloads.kinds.registry import optional_resources
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +141,15 @@ class Operator:
     def unserved(self) -> list[str]:
         """Required resources that the API server does not serve at the moment."""
         # kopf also waits for the namespaces resource before it starts any watch.
-        return unserved(self._client, (*watched(), NAMESPACES))
+        return unserved(self._client, (*(watched().keys() - set(optional_resources())), NAMESPACES))
+
+    def turn_off_absent(self) -> list[str]:
+        """Turn off the kinds of children whose definitions are not installed. Called once, before anything is watched.
+        Returns their names."""
+        absent = {resource for resource in optional_resources() if unserved(self._client, (resource,))}
+        self.store.turn_off(absent)
+        self.watches.turn_off(absent)
+        return sorted(resource.kind for resource in absent)
 
     def dead(self) -> str | None:
         """Why the process has to be restarted; None if it has not. For the liveness probe."""

@@ -23,8 +23,10 @@ from rightpool.runtime.loop import Planner
 from rightpool.runtime.observe import watches
 from rightpool.runtime.wiring import Operator
 from rightpool.settings import OperatorSettings
+from rightpool.workloads.kinds.registry import KINDS
 from tests.patience import pauses
 from tests.unit.handlers.api_server import ApiServer, Refusal, Refuse, answers, group_entry
+from tests.unit.runtime.act.test_invented_kind import WidgetKind
 
 WATCHED = 6
 
@@ -168,6 +170,20 @@ async def test_an_operator_waits_until_the_api_server_serves_everything(
         await eventually(lambda: server.holder == "me" and running.leads, "leader")
         assert sum(server.watching.values()) == WATCHED
         assert not running.task.done()
+
+
+async def test_a_kind_that_is_not_installed_is_off_and_the_operator_says_so(
+    server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(KINDS, "widget", WidgetKind())
+    async with run() as running:
+        await eventually(running.ready, "ready")
+        await eventually(lambda: server.holder == "me" and running.leads, "leader")
+        assert sum(server.watching.values()) == WATCHED
+        assert "Widget is not installed: its jobs do not run until the operator is started again" in caplog.text
+        asked = len(server.requests)
+        await eventually(lambda: len(server.requests) > asked + 5, "it goes on")
+        assert not any("widgets" in request for request in server.requests[asked:])
 
 
 async def test_an_operator_without_all_watches_ends_with_a_message(

@@ -18,7 +18,6 @@ from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import ClusterError, Expired
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.runtime.observe.store import Reconciled, Store
-from rightpool.runtime.observe.watched import watched
 
 CATCH_UP_SECONDS: Final = 15.0  # after this a store that is not ready is listed again
 
@@ -75,10 +74,10 @@ class Relister:
         if missing and self._lost:
             return  # a list is useful only after the watches have returned
         if self._interval_passed():
-            for resource, label in watched().items():
+            for resource, label in self._store.watched.items():
                 self._list(resource, label)
             self._listed_at = self._clock()  # at its end, so that a slow list is not repeated immediately
-        if not self._open and not missing and not any(self._store.unwatched(resource) for resource in watched()):
+        if not self._open and not missing and not any(map(self._store.unwatched, self._store.watched)):
             self._open = True
             self._lost = False
             logger.info("the store is complete", extra={"profiledjobs": self._store.size(PROFILED_JOBS)})

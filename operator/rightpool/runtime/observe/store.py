@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,7 +61,8 @@ class Store:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._entries: dict[Resource, dict[str, _Entry]] = {resource: {} for resource in watched()}
+        self._watched: Mapping[Resource, str | None] = watched()
+        self._entries: dict[Resource, dict[str, _Entry]] = {resource: {} for resource in self._watched}
         self._tombstones: dict[str, _Tombstone] = {}
         self._jobs: dict[JobKey, str] = {}  # key → uid
         self._children: dict[JobKey, dict[str, ChildFacts]] = {}
@@ -102,6 +103,15 @@ class Store:
         for uid in gone:
             lost += self._remove(resource, uid, horizon)
         return Reconciled(missed, lost)
+
+    @property
+    def watched(self) -> Mapping[Resource, str | None]:
+        """The watched resources with the label that selects their objects, without those of kinds that are off."""
+        return self._watched
+
+    def turn_off(self, resources: Collection[Resource]) -> None:
+        """Of kinds that the cluster does not have: nothing is to be listed or watched."""
+        self._watched = {resource: label for resource, label in self._watched.items() if resource not in resources}
 
     def unwatched(self, resource: Resource) -> int:
         """The number of objects that were listed but not yet delivered by the watch."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -66,11 +66,19 @@ class Watches:
         self._clock = clock
         self._lock = threading.Lock()
         self._begun = False
+        self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._by_path = {
             resource.path(namespace): _Watch(_name(resource, namespace), 0.0)
             for resource in resources
-            for namespace in ((tuple(namespaces) or (None,)) if resource.namespaced else (None,))
+            for namespace in (self._namespaces if resource.namespaced else (None,))
         }
+
+    def turn_off(self, resources: Collection[Resource]) -> None:
+        """Expect no watches of these."""
+        with self._lock:
+            for resource in resources:
+                for namespace in self._namespaces if resource.namespaced else (None,):
+                    self._by_path.pop(resource.path(namespace), None)
 
     def begin(self) -> None:
         """Expect requests for every watch from now on."""

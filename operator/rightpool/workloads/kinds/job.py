@@ -31,6 +31,7 @@ class JobKind:
 
     field: Final = "job"
     resource: Final = JOBS
+    optional: Final = False
 
     def build(
         self,

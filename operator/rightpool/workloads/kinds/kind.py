@@ -67,6 +67,11 @@ class Kind(Protocol):
         """The API resource of its objects."""
         ...
 
+    @property
+    def optional(self) -> bool:
+        """Whether its definition may not be installed. The kind is off where it is not."""
+        ...
+
     def build(
         self,
         owner: Owner,

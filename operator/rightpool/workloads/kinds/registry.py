@@ -29,6 +29,11 @@ def child_resources() -> tuple[Resource, ...]:
     return tuple(kind.resource for kind in KINDS.values())
 
 
+def optional_resources() -> tuple[Resource, ...]:
+    """Those that a cluster may not have."""
+    return tuple(kind.resource for kind in KINDS.values() if kind.optional)
+
+
 def kind_at(resource: Resource) -> Kind | None:
     """The kind with this resource; None if its objects are no children."""
     return next((kind for kind in KINDS.values() if kind.resource == resource), None)

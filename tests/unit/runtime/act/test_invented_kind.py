@@ -48,6 +48,7 @@ class WidgetKind:
 
     field = "widget"
     resource = WIDGETS
+    optional = True
 
     def build(
         self,
