@@ -56,7 +56,7 @@ class NoMemories(ResourceMemories):  # type: ignore[misc, unused-ignore]
 
     This is the only use of a private interface of kopf. Without it the 30,000 objects of 10,000 jobs
     cost 27 MB (0.90 KB of resident memory each; 24 MB with the smallest memo that kopf accepts), 6% of the operator's
-    memory then (docs/benchmarks.md).
+    memory then (docs/lab/benchmarks.md).
     """
 
     async def recall(self, raw_body: kopf.RawBody, **options: Any) -> ResourceMemory:

@@ -66,6 +66,21 @@ def test_nothing_of_the_machine_that_it_was_written_on(path: Path) -> None:
     assert re.findall(r"/(?:root|home|work)/\S*", path.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))
+def test_no_commit_is_named(path: Path) -> None:
+    """Readers have a date and a command; a commit is not to be had from a release."""
+    named = re.findall(r"`(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}`", path.read_text(encoding="utf-8"))
+    assert named == []
+
+
+def test_benchmarks_are_one_page_of_tables() -> None:
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 150
+    # What was tried is beside the navigation.
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert "lab/" in config["not_in_nav"] and "lab/" not in str(config["nav"])
+
+
 def test_nothing_is_loaded_from_elsewhere() -> None:
     for path in (*DOCS.glob("images/*.svg"), *DOCS.glob("css/*.css")):
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
