@@ -19,7 +19,6 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
     unmeasured_fields,
 )
-from rightpool.cli.serving import print_serving
 from rightpool.cli.state import holds_chips, state_of, without_operator
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.jobs.job import Job, unit_of
@@ -85,12 +84,17 @@ def _candidate_columns(unit: WorkUnit) -> tuple[Column, ...]:
 
 
 def print_explanation(page: Page, found: Explanation, *, everything: bool = False) -> None:
-    """All sections; what there is nothing to say about is left out. everything: all candidates."""
+    """All sections, the decision and why first; what there is nothing to say about is left out.
+
+    everything: all candidates.
+    """
     job = found.job
     mode = adaptation_mode(job, found.policy).value
     page.line(f"{job.key}: {state_of(found.stored, found.stored.status)}", "bold")
     page.line(f"objective {job.spec.targets.objective.value}, adaptation {mode}")
     _condition(page, found)
+    if found.job.state.finished is None:
+        _decision(page, found)
     _placement(page, found)
     _targets(page, found)
     _profile(page, found)
@@ -99,8 +103,9 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     if found.job.state.finished is None:
         _candidates(page, found, everything)
         if found.serving is not None:
+            from rightpool.cli.serving import print_serving
+
             print_serving(page, found.serving)
-        _decision(page, found)
     _history(page, found)
     page.notes(found.notes)
 

@@ -14,9 +14,14 @@ def test_what_the_best_were_predicted_from_is_below_the_table() -> None:
     assert len(basis) > 2
     (line,) = [line for line in text.splitlines() if basis[0] in line]
     assert line.strip() == f"a10g 4  {'; '.join(basis)}"
-    assert text.index("VERDICT") < text.index(line) < text.index("Decision:")
+    assert text.index("Decision:") < text.index("VERDICT") < text.index(line)
 
 
 def test_counters_that_contradict_each_other_are_said_beside_what_was_measured() -> None:
     profiled = condition("Profiled", "True", "ContradictoryTelemetry", "1 pod over 5 min; left out: inputWait")
     assert "left out: inputWait" in output(with_job(running_status(conditions=[profiled])))
+
+
+def test_the_decision_and_why_are_read_first() -> None:
+    first = output(with_job(running_status())).splitlines()[:6]
+    assert any(line.startswith("Decision: Move (CheaperPoolMeetsTargets)") for line in first), first

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -150,7 +152,7 @@ def test_the_page_has_a_row_for_each_placement_and_says_what_is_assumed() -> Non
     text = stream.getvalue()
     assert "Would serve 1000 requests/s, 99% within 500 ms" in text
     assert "P(HOLDS)" in text and "$/M REQUESTS" in text and "not to grow with the batch" in text
-    assert text.index("Could be") < text.index("Would serve") < text.index("Decision")
+    assert text.index("Decision") < text.index("Could be") < text.index("Would serve")
 
 
 def test_without_being_asked_nothing_is_told() -> None:
@@ -180,3 +182,9 @@ def test_a_demand_is_whole_and_about_one_job(
     monkeypatch.setattr(module, "repeated", lambda work, seconds: work)
     assert main(["explain", *words]) == 1
     assert message in capsys.readouterr().out
+
+
+def test_serving_is_loaded_where_it_is_asked_for() -> None:
+    program = "import sys, rightpool.cli.explain; print('rightpool.prediction.serving' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True)
+    assert done.stdout.strip() == "False"
