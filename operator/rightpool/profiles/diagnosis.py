@@ -12,7 +12,7 @@ from rightpool.profiles.findings import Finding, NothingMeasured, ReadingsTooOld
 from rightpool.profiles.health import memory_is_short, no_room_for_more, throttled, unhealthy
 from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.ranks import straggler
-from rightpool.profiles.roofs import on_chip
+from rightpool.profiles.roofs import at_a_roof, on_chip
 from rightpool.profiles.sample import Field
 from rightpool.profiles.shares import decompose
 from rightpool.profiles.waiting import idle, unused, waiting, without_shares
@@ -48,6 +48,7 @@ def _once(case: Case) -> Diagnosis:
         or unused(case)
         or straggler(case)
         or memory_is_short(case)
+        or (shares and at_a_roof(case, shares))
         or (waiting(case, shares) if shares else without_shares(case))
         or on_chip(case, shares)
     )

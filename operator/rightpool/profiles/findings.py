@@ -419,6 +419,9 @@ class ArithmeticNear(Finding):
     arithmetic: Arithmetic
     """What helps depends on it."""
 
+    waits: float | None = None
+    """Share of the step in which chips wait, which limits the job next; None where it matters little."""
+
 
 @dataclass(frozen=True, slots=True)
 class BandwidthNear(Finding):
@@ -428,3 +431,6 @@ class BandwidthNear(Finding):
     """Its key in the catalog."""
     roofs: Roofs
     """How near it comes to them."""
+
+    waits: float | None = None
+    """Share of the step in which chips wait, which limits the job next; None where it matters little."""

@@ -16,6 +16,8 @@ from rightpool.profiles.sample import Field, Quality
 _LEAST_TO_MOST: Final = 0.75
 _GAP: Final = 0.15
 _BUSY_TO_MEAN: Final = 0.8
+# Compute units of chips that differ by less do the same work: a trace that says otherwise distorts.
+_ALIKE: Final = 0.9
 # Waiting for others that is due to one rank: the mean above that of the rank that waits least.
 SKEW: Final = 0.15
 MOSTLY_SKEW: Final = 0.5
@@ -68,12 +70,19 @@ def _one_rank_waits(case: Case) -> Diagnosis | None:
 
 def _by_trace(case: Case) -> Diagnosis | None:
     mean, least = case.value(Field.EXPOSED_COMMUNICATION), case.value(Field.LEAST_EXPOSED)
-    if mean is None or least is None:
+    if mean is None or least is None or _alike(case):
         return None
     skew = mean - least
     if skew < case.threshold(SKEW, Bottleneck.STRAGGLER) or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
     return Diagnosis(Bottleneck.STRAGGLER, RankNeverWaits(mean, least))
+
+
+def _alike(case: Case) -> bool:
+    """Whether the chips' own counters say that all ranks compute as much. They cover the window, and a trace a few
+    steps, which it slows."""
+    most, least = case.value(Field.MOST_COMPUTE_ACTIVE), case.value(Field.LEAST_COMPUTE_ACTIVE)
+    return most is not None and least is not None and least >= _ALIKE * most
 
 
 def _by_compute_units(case: Case) -> Diagnosis | None:

@@ -1,8 +1,9 @@
 """What limits the work on a chip: how near it comes to its roofs.
 
-A roof is what the chip can do at most: of its matrix units, of a pipe beside them (FP32, FP64, FP16, integers), of its
-memory's bandwidth. Below half of every roof nothing on the chip is the limit, unless its compute units are all
-occupied: then kernels of many kinds follow each other, and the nearest roof is named.
+A roof is what the chip can do at most: of its matrix units, of a pipe beside them (FP32, FP64, FP16), of its memory's
+bandwidth. Integer units are none: gathers and scatters keep them busy with addresses while they wait for memory. Below
+half of every roof nothing on the chip is the limit, unless its compute units are all occupied: then kernels of many
+kinds follow each other, and the nearest roof is named.
 """
 
 from __future__ import annotations
@@ -36,18 +37,32 @@ _NEAR: Final = 0.5
 # Closeness that names a roof where compute units are occupied for this share of the time that the chip works.
 _FAINT: Final = 0.25
 _OCCUPIED: Final = 0.7
+# Waiting that is worth a word beside the roof.
+_WAITS: Final = 0.1
 # Below this share kernels are too small for the chip, or too far apart.
 _SPARSE: Final = 0.5
 # A board that is limited to less than this share of its data sheet is worth a word.
 _LIMITED: Final = 0.95
 _ON_CHIP: Final = (Bottleneck.COMPUTE, Bottleneck.MEMORY_BANDWIDTH)
 _LAUNCH: Final = (Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY)
-_PIPES: Final = (Field.FP32_ACTIVE, Field.FP64_ACTIVE, Field.FP16_ACTIVE, Field.INTEGER_ACTIVE)
+_PIPES: Final = (Field.FP32_ACTIVE, Field.FP64_ACTIVE, Field.FP16_ACTIVE)
 
 
 def on_chip(case: Case, shares: Shares | None) -> Diagnosis:
     """The limit on the chip by the counters that exist, or Unknown with what would tell."""
     return _not_computing(case) or _by_roofs(case, shares)
+
+
+def at_a_roof(case: Case, shares: Shares) -> Diagnosis | None:
+    """The limit on the chip, where it takes more of the step than chips wait; None where it does not."""
+    roofs, waits = _roofs(case, shares.chip, shares.roofline), 1.0 - shares.chip
+    if roofs.nearest is None or roofs.nearest < case.threshold(_NEAR, *_ON_CHIP):
+        return None
+    if shares.communication > shares.idle:
+        return None  # communication moves memory too, so that counters do not tell what the work itself needs
+    if case.weighted(shares.chip * min(roofs.nearest, 1.0), *_ON_CHIP) < waits:
+        return None
+    return _nearer(case, roofs, waits if waits >= _WAITS else None)
 
 
 def _not_computing(case: Case) -> Diagnosis | None:
@@ -93,15 +108,15 @@ def _occupied(case: Case, roofs: Roofs, active: float) -> Diagnosis:
     return Diagnosis(Bottleneck.UNKNOWN, KernelsWait(chip, active, case.value(Field.OCCUPANCY), roofs))
 
 
-def _nearer(case: Case, roofs: Roofs) -> Diagnosis:
-    """The nearer of arithmetic and bandwidth."""
+def _nearer(case: Case, roofs: Roofs, waits: float | None = None) -> Diagnosis:
+    """The nearer of arithmetic and bandwidth. waits: as in the findings."""
     arithmetic, bandwidth = roofs.arithmetic, roofs.bandwidth
     if bandwidth is None or (
         arithmetic is not None
         and case.weighted(arithmetic, Bottleneck.COMPUTE) >= case.weighted(bandwidth, Bottleneck.MEMORY_BANDWIDTH)
     ):
-        return Diagnosis(Bottleneck.COMPUTE, ArithmeticNear(case.accelerator.key, roofs, _arithmetic(case)))
-    return Diagnosis(Bottleneck.MEMORY_BANDWIDTH, BandwidthNear(case.accelerator.key, roofs))
+        return Diagnosis(Bottleneck.COMPUTE, ArithmeticNear(case.accelerator.key, roofs, _arithmetic(case), waits))
+    return Diagnosis(Bottleneck.MEMORY_BANDWIDTH, BandwidthNear(case.accelerator.key, roofs, waits))
 
 
 def _roofs(case: Case, working: float, known: Roofline | None) -> Roofs:

@@ -13,7 +13,6 @@ _PIPES: Final = {
     Field.FP32_ACTIVE: "FP32 units",
     Field.FP64_ACTIVE: "FP64 units",
     Field.FP16_ACTIVE: "FP16 units",
-    Field.INTEGER_ACTIVE: "integer units",
 }
 _EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
 _RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
@@ -207,10 +206,15 @@ def evidence_text(finding: findings.Finding) -> str:
             units = _active(f"{finding.chip} other than its matrix units", finding.active)
             return f"{units}: {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
         case findings.ArithmeticNear():
-            return f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+            text = f"while {finding.chip} works, {_roofs(finding.roofs)}{_arithmetic(finding.arithmetic)}"
+            return text + _next(finding.waits)
         case findings.BandwidthNear():
-            return f"while {finding.chip} works, {_roofs(finding.roofs)}"
+            return f"while {finding.chip} works, {_roofs(finding.roofs)}{_next(finding.waits)}"
     raise NotImplementedError(type(finding).__name__)
+
+
+def _next(waits: float | None) -> str:
+    return "" if waits is None else f"; it waits {percent(waits)} of the step"
 
 
 def _chips(count: int) -> str:

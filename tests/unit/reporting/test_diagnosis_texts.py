@@ -51,7 +51,7 @@ def test_the_counter_that_is_missing_is_named(roofs: findings.Roofs, missing: st
 
 def test_a_program_that_computes_in_bf16_is_not_advised_to() -> None:
     """Recorded: ResNet-50 by autocast on a quarter of an H100."""
-    roofs = findings.Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.INTEGER_ACTIVE))
+    roofs = findings.Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.FP32_ACTIVE))
     near = findings.ArithmeticNear("H100-quarter", roofs, findings.Arithmetic("bf16", None, None))
     assert diagnosis_text(near).endswith(
         "What helps: fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
