@@ -187,6 +187,7 @@ class Reason(StrEnum):
     PODS_NOT_COUNTED = "PodsNotCounted"  # the same, and the operator may not list the pods that others run there
     NO_NODES = "NoNodes"  # nodeSelector matches no node with the resource
     NODES_NOT_READY = "NodesNotReady"  # nodes match, and none can take pods
+    PRICE_SUSPECT = "PriceSuspect"  # it has jumped by a factor, and counts once it has stood for two hours
     PRICE_CONTRADICTORY = "PriceContradictory"  # spec.price is of other capacity than the nodes, or operators differ
     CHIP_CONTRADICTORY = "ChipContradictory"  # spec.chip is not what another pool says, or lacks something
     PRICE_DECLARED = "PriceDeclared"  # spec.price gives it

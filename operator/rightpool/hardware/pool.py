@@ -1,7 +1,7 @@
 """A pool: interchangeable nodes with the same chips, links and price."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rightpool.api.past_price import PastPrice
@@ -9,6 +9,7 @@ from rightpool.api.pool import Slice
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.node_needs import NodeShape
+from rightpool.hardware.price_history import suspected
 
 
 @value_object
@@ -88,6 +89,14 @@ class Pool:
 
     prices: tuple[PastPrice, ...] = ()
     """What a chip has cost so far, the newest last."""
+
+    def believed(self, now: float) -> "Pool":
+        """The pool at the price that is decided and counted by: the last one, while the present one is suspected."""
+        before = suspected(self.prices, self.price, now)
+        if before is None:
+            return self
+        price = replace(self.price, on_demand=before.per_chip_hour, spot=before.spot_per_chip_hour)
+        return replace(self, price=price, prices=tuple(past for past in self.prices if past.since <= before.since))
 
     @property
     def reach(self) -> int:

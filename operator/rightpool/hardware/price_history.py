@@ -25,6 +25,10 @@ SAME_PRICE: Final = 0.05
 # values of its chart, says of the same pool. Where that happens again within a day, it is a market.
 SHORTEST: Final = 300.0
 _AGAIN: Final = 86_400.0
+# A price that differs by this factor from all that the pool has had is taken for a mistake until it has stood for so
+# many seconds.
+JUMP: Final = 3.0
+STOOD: Final = 7200.0
 
 
 def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[PastPrice, ...]:
@@ -46,6 +50,24 @@ def with_price(history: Sequence[PastPrice], price: Price, now: float) -> tuple[
         # Since then, so that one that changes every other minute is a price of some minutes, and not none.
         return (*kept, replace(present, since=min(mistake.since, now)))
     return (*history, present)[-MAX_PRICES:]
+
+
+def suspected(history: Sequence[PastPrice], price: Price, now: float) -> PastPrice | None:
+    """The last price before the present one, where that is taken for a mistake: it has jumped, and has not stood for
+    long. None where it is believed. A price that the pool has had, or nearly, is believed at once. now: Unix seconds.
+    """
+    *past, present = with_price(history, price, now) or (PastPrice(now),)
+    if not past or now - present.since >= STOOD or not all(_jumps(one, present) for one in past):
+        return None
+    return past[-1]
+
+
+def _jumps(before: PastPrice, after: PastPrice) -> bool:
+    pairs = (
+        (before.per_chip_hour, after.per_chip_hour),
+        (before.spot_per_chip_hour, after.spot_per_chip_hour),
+    )
+    return any(one and other is not None and not one / JUMP < other < one * JUMP for one, other in pairs)
 
 
 def lasts(history: Sequence[PastPrice], capacity: CapacityType, price: Price, now: float) -> float:

@@ -10,7 +10,7 @@ import pytest
 from rightpool.api.past_price import MAX_PRICES, PastPrice
 from rightpool.api.placement import CapacityType
 from rightpool.hardware.accelerator import Price
-from rightpool.hardware.price_history import lasts, usual_price, with_price
+from rightpool.hardware.price_history import lasts, suspected, usual_price, with_price
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -184,3 +184,17 @@ def test_it_survives_being_stored() -> None:
     kept = with_price((), Price(3.4299999, 1.1), NOW)
     read = tuple(PastPrice.from_dict(price.to_dict()) for price in kept)
     assert with_price(read, Price(3.4299999, 1.1), NOW + HOUR) == read
+
+
+@pytest.mark.parametrize(
+    ("dollars", "hours", "believed"), [(30.0, 1.0, 3.0), (0.3, 1.0, 3.0), (30.0, 2.1, 30.0), (6.0, 1.0, 6.0)]
+)
+def test_a_price_that_jumps_counts_once_it_has_stood(dollars: float, hours: float, believed: float) -> None:
+    history = with_price(with_price((), Price(3.0), 0.0), Price(dollars), 90_000.0)
+    before = suspected(history, Price(dollars), 90_000.0 + hours * 3600.0)
+    assert (dollars if before is None else before.per_chip_hour) == believed
+
+
+def test_a_price_that_is_corrected_counts_at_once() -> None:
+    history = with_price(with_price((), Price(3.0), 0.0), Price(30.0), 90_000.0)
+    assert suspected(with_price(history, Price(3.1), 99_000.0), Price(3.1), 99_000.0) is None

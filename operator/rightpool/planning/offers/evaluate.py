@@ -100,7 +100,8 @@ class _Evaluating:
 
     def __post_init__(self) -> None:
         self.register = Register(
-            Machines.of(self.fleet.pools.values()), float(self.fleet.policy.spot_interruptions_per_day)
+            Machines.of(pool.believed(self.fleet.now) for pool in self.fleet.pools.values()),
+            float(self.fleet.policy.spot_interruptions_per_day),
         )
         fleet = self.fleet
         self.faded = faded(fleet.jobs.values(), fleet.now)

@@ -14,12 +14,12 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
-from rightpool.hardware.accelerator import Figures, FigureSource
+from rightpool.hardware.accelerator import Figures, FigureSource, Price
 from rightpool.hardware.calibration import uncalibrated, verdict
 from rightpool.hardware.chart_values import VALUES
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.hardware.pool import Pool
-from rightpool.hardware.price_history import with_price
+from rightpool.hardware.price_history import JUMP, STOOD, with_price
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.rejection import RejectionReason
@@ -110,7 +110,7 @@ class PoolPublisher:
     def _publish_status(self, name: str, fleet: PoolInventory, now: float) -> bool:
         stored = fleet.objects[name]
         outcomes, against = self._outcomes.get(name, ()), self._against.get(name)
-        own = _price(name, fleet)
+        own = _price(name, fleet, now)
         price = self._price_to_say(name, own, stored, now)
         status = pool_status(name, fleet, now, outcomes, against, self._closed, price)
         spec = fleet.specs.get(name)
@@ -163,7 +163,7 @@ def pool_status(
         Condition(kind.value, status, reason.value, message, generation)
         for kind, status, reason, message in (
             _ready(name, fleet),
-            price or _price(name, fleet),
+            price or _price(name, fleet, now),
             _figures(name, fleet),
             _calibrated(name, fleet),
             _trusted(against, now),
@@ -225,8 +225,15 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     return PoolConditionType.READY, "False", Reason.NO_NODES, message or "no node matches, except nodes of other pools"
 
 
-def _price(name: str, fleet: PoolInventory) -> _Verdict:
+def _price(name: str, fleet: PoolInventory, now: float) -> _Verdict:
     pool = fleet.inventory.pools.get(name)
+    if pool is not None and pool.believed(now) is not pool:
+        before = pool.believed(now).price
+        message = (
+            f"{_dollars(pool.price)} is {JUMP:g} times more or less than any price so far; {_dollars(before)} counts "
+            f"until it has stood for {STOOD / 3600.0:g} h: correct spec.price if it is wrong"
+        )
+        return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_SUSPECT, message
     spec = fleet.specs.get(name)
     problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
     doubt = "; ".join(problem.message for problem in problems if problem.kind in _ABOUT_PRICE)
@@ -235,13 +242,17 @@ def _price(name: str, fleet: PoolInventory) -> _Verdict:
     price = None if pool is None else pool.price
     if pool is None or price is None or price.source is None:
         return PoolConditionType.PRICE_KNOWN, "False", Reason.PRICE_UNKNOWN, doubt or "set spec.price.perChipHour"
-    dollars = f"${price.spot if price.on_demand is None else price.on_demand:g} for a chip-hour"
+    dollars = f"{_dollars(price)} for a chip-hour"
     if price.source is FigureSource.VALUES:
         message = f"{dollars}, by catalog.prices of {VALUES}"
         return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_FROM_VALUES, message
     invalid = any(problem.kind is ProblemKind.PRICE_VALUES_INVALID for problem in problems)
     reason = Reason.VALUES_INVALID if invalid else Reason.PRICE_FROM_CATALOG
     return PoolConditionType.PRICE_KNOWN, "True", reason, doubt or f"{dollars}, by the catalog"
+
+
+def _dollars(price: Price) -> str:
+    return f"${price.spot if price.on_demand is None else price.on_demand:g}"
 
 
 def _figures(name: str, fleet: PoolInventory) -> _Verdict:
