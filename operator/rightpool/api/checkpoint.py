@@ -53,9 +53,9 @@ class Checkpoint(ApiModel):
     signal: CheckpointSignal = CheckpointSignal.SIGUSR1
     """The signal raised in mode Signal. The program must have a handler for it."""
 
-    timeout: Annotated[Duration, a_second_or_more("120s")] = Field(default="120s", validate_default=True)
-    """How long a save is awaited. Without one the job is not moved and runs on. For Periodic it should be longer than
-    the program's own interval between saves."""
+    timeout: Annotated[Duration, a_second_or_more("120s", longest="6h")] = Field(default="120s", validate_default=True)
+    """How long a save is awaited, 6h at most. Without one the job is not moved and runs on. For Periodic it should be
+    longer than the program's own interval between saves."""
 
     path: str | None = Field(
         default=None,

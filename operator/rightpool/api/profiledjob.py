@@ -115,8 +115,8 @@ class Profiling(ApiModel):
     interval: Annotated[Duration, a_second_or_more("10s")] = Field(default="10s", validate_default=True)
     """Time between two readings."""
 
-    window: Annotated[Duration, a_second_or_more("5m")] = Field(default="5m", validate_default=True)
-    """Time over which readings become one profile."""
+    window: Annotated[Duration, a_second_or_more("5m", longest="6h")] = Field(default="5m", validate_default=True)
+    """Time over which readings become one profile, 6h at most."""
 
 
 class Adaptation(ApiModel):

@@ -213,6 +213,8 @@ JOB_CASES: Final = (
         "needs spec.progress.totalSamples",
     ),
     Case("no time to save", JOB, {"spec.checkpoint": {"timeout": "0s"}}, "spec.checkpoint.timeout", _POSITIVE_SAID),
+    Case("for ever to save", JOB, {"spec.checkpoint": {"timeout": "7h"}}, "spec.checkpoint.timeout", "6h at most"),
+    Case("window of days", JOB, {"spec.profiling": {"window": "7h"}}, "spec.profiling.window", "6h at most"),
     Case(
         "time to save is negative",
         JOB,

@@ -80,6 +80,7 @@ REFUSED: dict[str, tuple[Body, str]] = {
     "above-http": ({"template": weighing(3_300_000)}, "Request entity too large"),
     "no-window": ({"profiling": {"interval": "1s", "window": "0s"}}, "spec.profiling.window: Invalid value"),
     "long-window": ({"profiling": {"window": "1000000h"}}, "spec.profiling.window: Invalid value"),
+    "long-save": ({"checkpoint": {"timeout": "999999h"}}, "spec.checkpoint.timeout: Invalid value"),
 }
 RUN: dict[str, Body] = {
     "b" * 51: {},
@@ -94,7 +95,7 @@ RUN: dict[str, Body] = {
     "never-idle": {"adaptation": {"cooldown": "0s"}},
     "patient": {
         "adaptation": {"cooldown": "999999h999999h999999h999999h"},
-        "checkpoint": {"mode": "Signal", "timeout": "999999h"},
+        "checkpoint": {"mode": "Signal", "timeout": "6h"},
         "targets": {"budget": "999999999999.999999999", "maxCostPerHour": "999999999999"},
     },
 }

@@ -260,3 +260,9 @@ class _Opaque(ApiModel):
 def test_unsupported_schema_is_an_error(model: type[ApiModel], message: str) -> None:
     with pytest.raises(UnstructuralSchemaError, match=message):
         structural_schema(model, defaults=True)
+
+
+def test_no_job_may_hold_a_move_or_a_profile_open_for_ever() -> None:
+    for path in (".spec.checkpoint.timeout", ".spec.profiling.window"):
+        rules = [rule["rule"] for rule in field(PROFILED_JOB, path)["x-kubernetes-validations"]]
+        assert any("duration(self) <= duration('6h')" in rule for rule in rules), path
