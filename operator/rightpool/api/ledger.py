@@ -15,7 +15,7 @@ from rightpool.api.record import Record
 from rightpool.api.units import WORD, Dollars, Figure, Quantity, Size, WholeUnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
-MAX_HISTORY: Final = 9
+MAX_HISTORY: Final = 7
 """As many as a status of 12 KiB has room for."""
 MAX_MESSAGES: Final = 2
 """Newest entries that keep their message: it is a third of an entry, and its numbers stand beside it."""
@@ -94,6 +94,18 @@ class LedgerEntry(Record):
 
     realised_throughput: Annotated[Quantity | None, Field(alias="realised")] = None
     """Delivered throughput."""
+
+    source_chip: Annotated[str | None, Field(alias="fromChip")] = None
+    """Key of the chips before in the catalog of then. Absent: not known."""
+
+    target_chip: Annotated[str | None, Field(alias="toChip")] = None
+    """Key of the chips after. Absent: not known."""
+
+    source_work: Annotated[Figure | None, Field(alias="fromWork")] = None
+    """Share of the step that was work on the chips before, 0-1; the rest was waiting. Absent: no counter told."""
+
+    target_work: Annotated[Figure | None, Field(alias="toWork")] = None
+    """The same after."""
 
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""

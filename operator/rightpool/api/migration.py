@@ -17,7 +17,7 @@ from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.revision import Revision
-from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Quantity, UnixTime, UnixTimeUp, write_money
+from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Figure, Quantity, UnixTime, UnixTimeUp, write_money
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 
@@ -145,6 +145,12 @@ class Migration(Record):
 
     realised: Quantity | None = None
     """Throughput on the new placement."""
+
+    source_work: Annotated[Figure | None, Field(alias="fromWork")] = None
+    """Share of the step that was work on the chips before, 0-1; the rest was waiting. Absent: no counter told."""
+
+    target_work: Annotated[Figure | None, Field(alias="toWork")] = None
+    """The same on the new placement."""
 
     throttled: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether a fault throttled the chips of the new placement when realised was measured. Absent: no."""

@@ -53,6 +53,9 @@ class Revision(Record):
     template_vendor: str | None = None
     """Whose chips the template without a variant is taken to run on. Absent: those of its pool."""
 
+    chip: str | None = None
+    """Key of its chips in the catalog when it was decided on: a pool may get others. Absent: not known."""
+
     @property
     def requested(self) -> tuple[int, int]:
         """Chips and replicas that spec.workload asked for."""

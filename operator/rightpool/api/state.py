@@ -74,7 +74,7 @@ class JobState(Record):
     """Places where a move of this job had to be rolled back, or where it did not start."""
 
     history: Annotated[tuple[LedgerEntry, ...], Field(max_length=MAX_HISTORY, json_schema_extra=ATOMIC)] = ()
-    """The last nine decisions, the newest last."""
+    """The last seven decisions, the newest last."""
 
     variation: Variation | None = None
     """How the job's rate varies by itself, from window to window."""

@@ -7,7 +7,7 @@ With `-o json` or `-o yaml`, one object:
     items              the newest first, each {namespace, name, entry}; entry is one of status.history, its numbers as
                        JSON numbers, with unit: Samples or Steps
 
-A status keeps the last nine decisions of a job. With `--deleted`, those of jobs that do not exist any more, by the
+A status keeps the last seven decisions of a job. With `--deleted`, those of jobs that do not exist any more, by the
 operator's books.
 """
 

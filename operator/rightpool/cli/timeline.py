@@ -49,7 +49,7 @@ def rate_now(job: Job) -> float | None:
 def stretches(job: Job, rate: float | None, now: float) -> list[Stretch]:
     """What the ledger has, the oldest first, and what is now. rate: measured now, in the unit of the profile.
 
-    A status keeps the last nine decisions: of a job with so many the time before them is not told.
+    A status keeps the last seven decisions: of a job with so many the time before them is not told.
     """
     return [stretch for stretch in _recorded_stretches(job, rate, now) if stretch.end > stretch.start]
 

@@ -104,6 +104,12 @@ def step_shares(profiles: Sequence[Profile | None], chips: Ints) -> StepShares:
     )
 
 
+def work_share(profile: Profile | None, chips: int) -> float | None:
+    """The share of the step that is work on so many chips; None where no counter tells it from waiting."""
+    shares = step_shares([profile], np.array([chips], dtype=np.int64))
+    return float(shares.work[0]) if shares.busy_known[0] else None
+
+
 def _measured(profile: Profile | None) -> tuple[float, ...]:
     if profile is None:
         return (_NAN,) * len(_FIELDS)

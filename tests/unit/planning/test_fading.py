@@ -10,7 +10,7 @@ from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.fading import faded
 from rightpool.planning.offers.experience import measured_before
-from tests.unit.planning.jobs import NOW, entry, running
+from tests.unit.planning.jobs import NOW, POOLS, entry, running
 from tests.unit.planning.world import variation
 
 CAME = Placement("a10g", 4, 1)
@@ -56,7 +56,7 @@ def test_what_jobs_elsewhere_lose_as_well_is_no_pools() -> None:
 def test_home_would_do_more_than_the_job_does_where_its_pool_has_faded() -> None:
     (job, *_) = on("a100", 600.0)
     move = job.state.history[0]
-    usual, now = (measured_before(job, NOW, share)[move.source].ratio for share in (1.0, 0.6))
+    usual, now = (measured_before(job, NOW, POOLS, share)[move.source].ratio for share in (1.0, 0.6))
     assert now == pytest.approx(usual / 0.6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,12 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.traits import ModelTraits
 from rightpool.api.variation import Variation
+from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.books.chargeback import Chargeback, deleted_moves
-from rightpool.planning.jobs.job import Job
-from rightpool.planning.offers.experience import MOST_COMPARISONS, fleet_experience
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.experience import MOST_COMPARISONS, fleet_experience, measured_before
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, PLAIN
 from rightpool.reporting.chargeback_object import config_map, read_books
@@ -23,8 +26,15 @@ from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, entry, find, flee
 ONE = Placement("a100", 1, 1)
 
 
-def moved(number: int, rate: float, outcome: Outcome = Outcome.VERIFIED, days: float = 0.0) -> Job:
-    """A job that went from an A100 to an A10G, so many days ago."""
+def moved(
+    number: int,
+    rate: float,
+    outcome: Outcome = Outcome.VERIFIED,
+    days: float = 0.0,
+    work: tuple[float | None, float | None] = (1.0, 1.0),
+    namespace: str = "ns",
+) -> Job:
+    """A job that went from an A100 to an A10G, so many days ago. work: the share of its step, before and after."""
     past = entry(
         outcome,
         NOW - 1000.0 - number - days * DAY,
@@ -32,13 +42,18 @@ def moved(number: int, rate: float, outcome: Outcome = Outcome.VERIFIED, days: f
         target=Placement("a10g", 1, 1),
         baseline_throughput=100.0,
         realised_throughput=rate,
+        source_chip=POOLS["a100"].accelerator.key,
+        target_chip=POOLS["a10g"].accelerator.key,
+        source_work=work[0],
+        target_work=work[1],
     )
-    return running(Placement("a10g", 1, 1), rate, f"moved-{number}", history=(past,))
+    job = running(Placement("a10g", 1, 1), rate, f"moved-{number}", history=(past,))
+    return changed(job, key=JobKey(namespace, f"moved-{number}"))
 
 
-def predicted(others: list[Job]) -> float:
+def predicted(others: list[Job], pools: Mapping[str, Pool] = POOLS) -> float:
     asked = running(ONE, 100.0)
-    found = find(plan(fleet([asked, *others])).assessments[asked.key], "a10g", 1).throughput
+    found = find(plan(fleet([asked, *others], pools)).assessments[asked.key], "a10g", 1).throughput
     assert found is not None
     return found.median
 
@@ -48,6 +63,36 @@ def test_a_fleet_learns_from_its_moves() -> None:
     assert predicted([moved(number, 60.0) for number in range(10)]) > 1.3 * alone
     undone = predicted([moved(number, 60.0, Outcome.ROLLED_BACK) for number in range(10)])
     assert alone < undone < predicted([moved(number, 60.0) for number in range(10)])
+
+
+def test_what_waited_for_data_teaches_nothing_of_chips() -> None:
+    """Jobs that wait 80% of the time on an A100 are as fast on an A10G, on which they wait less. A job that computes is
+    slower there by what the chips are slower, however many of them were right to go."""
+    alone = predicted([])
+    blind = predicted([moved(number, 100.0, work=(None, None)) for number in range(10)])
+    half = predicted([moved(number, 100.0, work=(0.2, None)) for number in range(10)])
+    assert blind == half == alone
+    seen = predicted([moved(number, 100.0, work=(0.2, 0.2 * 100.0 / alone)) for number in range(10)])
+    assert seen == pytest.approx(alone, rel=0.05)
+
+
+def test_a_namespace_is_one_witness() -> None:
+    """However many moves it has, and whether it made them up."""
+    honest = [moved(number, predicted([]), namespace=f"team-{number % 5}") for number in range(50)]
+    before = predicted(honest)
+    one = predicted([*honest, moved(100, 100.0, namespace="other")])
+    many = predicted([*honest, *(moved(number, 100.0, namespace="other") for number in range(100, 300))])
+    assert many == pytest.approx(one, rel=0.01)
+    assert many < 1.15 * before
+
+
+def test_a_pool_that_got_other_chips_inherits_nothing() -> None:
+    """It was deleted, and declared anew under its name."""
+    renewed = {**POOLS, "a10g": replace(POOLS["a10g"], accelerator=load_catalog().get("H100-SXM5-80GB"))}
+    assert predicted([moved(number, 33.0) for number in range(10)], renewed) == predicted([], renewed)
+    job, there = moved(0, 60.0), Placement("a10g", 1, 1)
+    job = changed(running(ONE, 100.0), history=job.state.history)
+    assert there in measured_before(job, NOW, POOLS) and there not in measured_before(job, NOW, renewed)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.VERIFIED, Outcome.ROLLED_BACK])
@@ -147,6 +192,10 @@ def test_experience_is_of_other_chips_at_one_size_and_bounded() -> None:
         target=Placement("a10g", 4, 1),
         baseline_throughput=1.0,
         realised_throughput=2.0,
+        source_chip=POOLS["a100"].accelerator.key,
+        target_chip=POOLS["a10g"].accelerator.key,
+        source_work=1.0,
+        target_work=1.0,
     )
     assert fleet_experience([running(ONE, 1.0, history=(resized,))], POOLS, NOW) == []
     assert MOST_COMPARISONS <= 5_000

@@ -217,7 +217,7 @@ def arrived(job: Job, target: Placement, assessment: Any, snapshot: Fleet) -> Jo
     else:
         rate = candidate.throughput.median
         ratios = _ratios(job.observed.profile)
-        history = (*job.state.history, _delivered(job, target, assessment, snapshot.now))[-10:]
+        history = (*job.state.history, _delivered(job, target, assessment, pools, snapshot.now))[-10:]
     there = running(target, rate, job.key.name, job.spec, pools=pools, ratios=ratios, moves=job.state.moves + 1)
     revision = 1 if job.state.revision is None else job.state.revision.revision + 1
     assert there.state.revision is not None and there.observed.profile is not None
@@ -240,7 +240,7 @@ def _ratios(profile: Profile | None) -> Mapping[str, float | None]:
     return {name: profile.value(Field[name.upper()]) for name in names}
 
 
-def _delivered(job: Job, target: Placement, assessment: Any, now: float) -> LedgerEntry:
+def _delivered(job: Job, target: Placement, assessment: Any, pools: Mapping[str, Pool], now: float) -> LedgerEntry:
     assert job.state.revision is not None
     rate = assessment.decision.candidate.throughput.median
     measured = assessment.current.throughput.median
@@ -253,6 +253,10 @@ def _delivered(job: Job, target: Placement, assessment: Any, now: float) -> Ledg
         baseline_throughput=measured,
         realised_throughput=rate,
         started_at=now,
+        source_chip=pools[job.state.revision.placement.pool].accelerator.key,
+        target_chip=pools[target.pool].accelerator.key,
+        source_work=1.0,
+        target_work=1.0,
         doubt=0.0,  # nothing varies by itself here
         finished_at=now,
         outcome=Outcome.VERIFIED,

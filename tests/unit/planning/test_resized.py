@@ -16,7 +16,7 @@ from rightpool.planning.moves.arrival import with_size_measured
 from rightpool.planning.moves.transitions import at_rest
 from rightpool.planning.offers.experience import measured_before
 from rightpool.prediction.predictor import Origin
-from tests.unit.planning.jobs import FOUR, NOW, changed, entry, find, judged, running
+from tests.unit.planning.jobs import FOUR, NOW, POOLS, changed, entry, find, judged, running
 from tests.unit.planning.world import A100, World, decide, on_a100, variation
 
 HALF = Placement("a100", 4, 1)
@@ -88,7 +88,7 @@ def test_what_was_given_up_in_between_changes_nothing_and_what_moved_does() -> N
 
 def test_sizes_before_an_edit_of_the_size_are_used() -> None:
     job = with_size_measured(resized(3))
-    known = measured_before(job, NOW)
+    known = measured_before(job, NOW, POOLS)
     assert known[ONE].ratio == pytest.approx(0.3)
     alone = find(judged(job), "a100", 1)
     assert alone.origin is Origin.MEASURED_BEFORE
@@ -109,9 +109,9 @@ def test_moves_before_an_edit_of_the_size_are_used_and_before_one_of_the_program
     )
     (edit,) = with_size_measured(resized(3)).state.history
     sizes = running(rate=1000.0, history=(move, edit))
-    assert measured_before(sizes, NOW)[move.source].ratio == pytest.approx(0.1)
+    assert measured_before(sizes, NOW, POOLS)[move.source].ratio == pytest.approx(0.1)
     for other in (replace(edit, realised_throughput=None), replace(edit, realised_throughput=None, doubt=None)):
-        assert move.source not in measured_before(running(rate=1000.0, history=(move, other)), NOW)
+        assert move.source not in measured_before(running(rate=1000.0, history=(move, other)), NOW, POOLS)
 
 
 def test_an_edit_where_nothing_was_measured_is_carried_out_all_the_same() -> None:
@@ -121,4 +121,4 @@ def test_an_edit_where_nothing_was_measured_is_carried_out_all_the_same() -> Non
     world.settle()
     found = world.job.state.history[-1]
     assert (found.outcome, found.baseline_throughput, found.doubt) == (Outcome.CARRIED_OUT, None, None)
-    assert A100 not in measured_before(world.job, world.now)
+    assert A100 not in measured_before(world.job, world.now, POOLS)

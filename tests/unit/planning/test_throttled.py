@@ -102,7 +102,7 @@ def test_the_ledger_says_what_healthy_chips_would_have_done() -> None:
 def test_what_was_measured_of_a_fault_is_of_that_pool_alone() -> None:
     past = left(on_one(HOT))
     there = running(TWIN, 1600.0, history=(past,), pools=TWINS)
-    known = measured_before(there, NOW)[ONE]
+    known = measured_before(there, NOW, POOLS)[ONE]
     assert known.ratio == pytest.approx(1000.0 / 1600.0) and not known.of_chips
     found = judged(there, TWINS)
     assert find(found, "a100", 1).origin is Origin.MEASURED_BEFORE, "it does not go back at once"
@@ -116,7 +116,8 @@ def test_what_was_measured_of_a_fault_is_of_that_pool_alone() -> None:
 def test_a_fleet_learns_nothing_of_chips_from_a_fault(fields: dict[str, float]) -> None:
     move = entry(
         Outcome.VERIFIED, NOW, source=ONE, target=Placement("a10g", 1, 1), baseline_throughput=100.0,
-        realised_throughput=90.0,
+        realised_throughput=90.0, source_chip=POOLS["a100"].accelerator.key, source_work=1.0,
+        target_chip=POOLS["a10g"].accelerator.key, target_work=1.0,
     )  # fmt: skip
     jobs = [running(Placement("a10g", 1, 1), 90.0, history=(move,))]
     assert len(fleet_experience(jobs, POOLS, NOW)) == 1
@@ -134,11 +135,11 @@ def test_ratios_to_healthy_chips_do_not_count_while_these_are_throttled() -> Non
         realised_throughput=1000.0,
         doubt=0.02,
     )
-    assert move.source in measured_before(on_one(CAPPED, history=(move,)), NOW)
-    assert move.source not in measured_before(on_one(HOT, history=(move,)), NOW)
+    assert move.source in measured_before(on_one(CAPPED, history=(move,)), NOW, POOLS)
+    assert move.source not in measured_before(on_one(HOT, history=(move,)), NOW, POOLS)
     arrived = replace(move, throttled=True)
-    assert measured_before(on_one(HOT, history=(arrived,)), NOW)[move.source].ratio == pytest.approx(0.4)
-    assert move.source not in measured_before(on_one(CAPPED, history=(arrived,)), NOW)
+    assert measured_before(on_one(HOT, history=(arrived,)), NOW, POOLS)[move.source].ratio == pytest.approx(0.4)
+    assert move.source not in measured_before(on_one(CAPPED, history=(arrived,)), NOW, POOLS)
 
 
 def test_a_verdict_on_throttled_chips_is_marked() -> None:

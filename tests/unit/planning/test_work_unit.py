@@ -25,7 +25,18 @@ from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import counted, pace
 from rightpool.profiles.track import Track
 from rightpool.reporting.candidate_texts import measured, predicted, verdict_text
-from tests.unit.planning.jobs import FOUR, NOW, changed, decision_and_text, entry, in_steps, judged, running, spec
+from tests.unit.planning.jobs import (
+    FOUR,
+    NOW,
+    POOLS,
+    changed,
+    decision_and_text,
+    entry,
+    in_steps,
+    judged,
+    running,
+    spec,
+)
 from tests.unit.planning.test_counterfactual import there
 from tests.unit.planning.world import A10G, A100, World, candidate, decide
 from tests.unit.reporting.test_conditions import condition_of as condition
@@ -101,11 +112,11 @@ def test_a_move_between_other_batches_is_no_experience() -> None:
         Outcome.VERIFIED, NOW - 3600.0, target=one, source=FOUR, baseline_throughput=4.0, realised_throughput=3.0
     )
     here = running(one, made=spec(elasticity=PER_CHIP), history=(left,))
-    assert FOUR in measured_before(here, NOW)
+    assert FOUR in measured_before(here, NOW, POOLS)
     steps = changed(here, history=(replace(left, unit=WorkUnit.STEPS),))
-    assert FOUR not in measured_before(steps, NOW)
+    assert FOUR not in measured_before(steps, NOW, POOLS)
     same = replace(steps, spec=spec(elasticity=GLOBAL))
-    assert FOUR in measured_before(same, NOW)
+    assert FOUR in measured_before(same, NOW, POOLS)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ COUNTERFACTUAL: Final = Counterfactual(
 
 
 def revision(number: int, placement: Placement) -> Revision:
-    return Revision(number, placement, HASH, 16, 1, NOW - DAY, 58.7709, NOW - DAY, 1)
+    return Revision(number, placement, HASH, 16, 1, NOW - DAY, 58.7709, NOW - DAY, 1, chip="A100-SXM4-80GB")
 
 
 MIGRATION: Final = Migration(
@@ -101,6 +101,8 @@ MIGRATION: Final = Migration(
     lost_seconds=123.456,
     cost=1234.56,
     realised=0.8 * RATE,
+    source_work=0.9876,
+    target_work=0.9876,
     throttled=True,
     doubt=0.0123456,
 )
@@ -115,7 +117,7 @@ def verdict() -> str:
 def history() -> tuple[LedgerEntry, ...]:
     """Moves that were measured on either side, some from throttled chips, the last ones undone."""
     found: tuple[LedgerEntry, ...] = ()
-    for number in range(114, 114 + MAX_HISTORY):
+    for number in range(123 - MAX_HISTORY, 123):
         undone, throttled = number > 120, number % 3 == 0
         made = LedgerEntry(
             id=f"d-{number}",
@@ -135,6 +137,10 @@ def history() -> tuple[LedgerEntry, ...]:
             healthy_baseline_throughput=1.9 * RATE if throttled else None,
             realised_throughput=0.8 * RATE,
             throttled=throttled,
+            source_chip="A100-SXM4-80GB",
+            target_chip="A100-PCIE-80GB",
+            source_work=0.9876,
+            target_work=0.9876,
             doubt=0.0123456,
             lost_seconds=123.456,
             cost=1234.56,

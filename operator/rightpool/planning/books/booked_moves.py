@@ -55,7 +55,7 @@ class BookedMoves:
             if len(message) > _MESSAGE:
                 message = f"{message[: _MESSAGE - 1]}…"
             then = precision if known is None or known.precision is None else known.precision
-            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), then)
+            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), job.key.namespace, then)
             added = True
         if added and len(self.kept) >= MOST_MOVES:
             self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])
@@ -76,7 +76,11 @@ class BookedMoves:
                 body = json.loads(line)
                 entry, precision = LedgerEntry.from_dict(body["entry"]), body.get("precision")
                 move = BookedMove(
-                    str(body["job"]), str(body["uid"]), entry, None if precision is None else str(precision)
+                    str(body["job"]),
+                    str(body["uid"]),
+                    entry,
+                    str(body["namespace"]),
+                    None if precision is None else str(precision),
                 )
                 made.kept[move.entry.finished_at, move.uid, move.entry.id] = move
         except (OSError, EOFError, zlib.error, KeyError, TypeError) as error:
@@ -85,5 +89,5 @@ class BookedMoves:
 
 
 def _body(move: BookedMove) -> dict[str, Any]:
-    body = {"job": move.job, "uid": move.uid, "entry": move.entry.to_dict()}
+    body = {"job": move.job, "uid": move.uid, "namespace": move.namespace, "entry": move.entry.to_dict()}
     return body if move.precision is None else {**body, "precision": move.precision}

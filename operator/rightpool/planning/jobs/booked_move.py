@@ -16,5 +16,7 @@ class BookedMove(NamedTuple):
     """Of the ProfiledJob: another one may have had the name before."""
     entry: LedgerEntry
     """As its ledger had it."""
+    namespace: str
+    """Where its job was."""
     precision: str | None = None
     """Of the job's arithmetic, such as bf16; None where it was not known."""

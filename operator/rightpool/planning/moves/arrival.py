@@ -37,6 +37,7 @@ from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.moves.words import Words
+from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
@@ -219,6 +220,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         realised=result.throughput,
         doubt=result.doubt,
         throttled=throttled_now(job),
+        target_work=work_share(profile, migration.target.placement.chips),
         message=message,
     )
     if nothing:

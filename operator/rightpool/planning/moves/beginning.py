@@ -70,6 +70,7 @@ def _revision(job: Job, decision: Decision, number: int, now: float) -> Revision
         generation=job.generation,
         vendor=decision.candidate.vendor,
         template_vendor=decision.candidate.template_vendor,
+        chip=decision.candidate.chip,
     )
     return replace(ref, workload_hash=job.workload_hash_of(ref))
 

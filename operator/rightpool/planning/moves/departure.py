@@ -22,6 +22,7 @@ from rightpool.planning.moves.ending import end_migration, with_avoided, with_ph
 from rightpool.planning.moves.pauses import CLOCK_SKEW_SECONDS
 from rightpool.planning.moves.setback import EndUnknown, NeverStarted
 from rightpool.planning.moves.words import Words
+from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start
 from rightpool.profiles.steadiness import pace
@@ -171,6 +172,7 @@ def _leaving(job: Job, migration: Migration, now: float) -> Job:
             migration,
             unit=seen.unit,
             baseline=seen.rate,
+            source_work=work_share(job.observed.profile, migration.source.placement.chips),
             healthy_baseline=None if repaired or healthy is None or not before else healthy * seen.rate / before,
             baseline_windows=seen.windows,
             baseline_rates=rates,

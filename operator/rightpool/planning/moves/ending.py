@@ -45,6 +45,10 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         message=migration.failure_message or migration.message,
         doubt=migration.doubt,
         throttled=migration.throttled,
+        source_chip=migration.source.chip,
+        target_chip=tried.chip,
+        source_work=migration.source_work,
+        target_work=migration.target_work,
         lost_seconds=lost,
         cost=cost,
     )

@@ -45,6 +45,8 @@ class Candidate:
     """What throughput and cost_per_million count."""
     vendor: str | None = None
     """Who makes the chips; None where the pool is not known."""
+    chip: str | None = None
+    """Key of the chips in the catalog; None where the pool is not known."""
     template_vendor: str | None = None
     """Whose chips the pod template itself is taken to run on, where these are used with a variant."""
 

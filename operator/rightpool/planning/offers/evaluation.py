@@ -184,13 +184,21 @@ class Evaluated:
     def _unpredicted(self, placement: Placement, rejection: Rejection | None) -> Candidate:
         vendor, home = self._vendors(placement)
         price = self.price(placement)
-        return Candidate(placement, None, price, None, rejection=rejection, vendor=vendor, template_vendor=home)
+        chip = self._chip(placement)
+        return Candidate(
+            placement, None, price, None, rejection=rejection, vendor=vendor, chip=chip, template_vendor=home
+        )
 
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour of a placement; None where its pool or the price is not known."""
         machines = self.evaluation.register.machines
         place = machines.index.get(placement.pool)
         return None if place is None else machines.pools[place].price.hourly(placement)
+
+    def _chip(self, placement: Placement) -> str | None:
+        machines = self.evaluation.register.machines
+        place = machines.index.get(placement.pool)
+        return None if place is None else machines.pools[place].accelerator.key
 
     def _vendors(self, placement: Placement) -> tuple[str | None, str | None]:
         """Who makes the chips of a placement, and, where a variant is used there, whose the template itself is taken to
@@ -244,6 +252,7 @@ class Evaluated:
             origin=ORIGINS[0 if asked < 0 else int(prediction.origin[asked])],
             unit=unit,
             vendor=vendor,
+            chip=self._chip(placement),
             template_vendor=home,
         )
 

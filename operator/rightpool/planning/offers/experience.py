@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
@@ -11,12 +11,14 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.units import DAY
+from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, throttled_now
 from rightpool.planning.offers.register import Register
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
+from rightpool.prediction.step_shares import MEASURED_HOST_SD
 
 # By how much the rates of two placements change against each other in a day (standard deviation of the logarithm):
 # nodes are throttled, shared and replaced. It grows with the root of the time.
@@ -58,15 +60,16 @@ class Experience:
     """Whether it says something of chips and sizes, and not of that pool alone: no fault throttled either place."""
 
 
-def measured_before(job: Job, now: float, faded: float = 1.0) -> dict[Placement, Experience]:
+def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: float = 1.0) -> dict[Placement, Experience]:
     """By placement, the newest comparison that leads there from where the job is. An edit by the user ends it, unless
     it changed the size alone and the new one was measured.
 
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
     are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
-    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. faded: its
-    rate here ÷ that when it was verified here, by what its pool has lost since.
+    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. What it did in
+    a pool that has other chips now, by `pools`, it did elsewhere. faded: its rate here ÷ that when it was verified,
+    by what its pool has lost since.
     """
     revision = job.state.revision
     if revision is None or not job.state.history:
@@ -82,6 +85,8 @@ def measured_before(job: Job, now: float, faded: float = 1.0) -> dict[Placement,
         if not before or not after or entry.outcome not in _PROVEN:
             continue
         if not job.spec.compares(entry.unit, entry.source.chips, entry.target.chips):
+            continue
+        if _renewed(pools, entry.source, entry.source_chip) or _renewed(pools, entry.target, entry.target_chip):
             continue
         change = math.log(after / before)
         own = DOUBT_UNKNOWN if entry.doubt is None else entry.doubt
@@ -108,6 +113,12 @@ def _changed_since(seconds: float) -> float:
     return CHANGE_A_DAY**2 * max(seconds, 0.0) / DAY
 
 
+def _renewed(pools: Mapping[str, Pool], place: Placement, chip: str | None) -> bool:
+    """Whether the pool has other chips than it had then."""
+    pool = pools.get(place.pool)
+    return pool is not None and chip is not None and pool.accelerator.key != chip
+
+
 def _bought_anyhow(place: Placement) -> Placement:
     """Spot chips are as fast as others."""
     return replace(place, capacity=CapacityType.ON_DEMAND)
@@ -124,19 +135,29 @@ MOST_COMPARISONS: Final = 5_000
 def fleet_experience(
     jobs: Iterable[Job], pools: Mapping[str, Pool], now: float, deleted_moves: Iterable[BookedMove] = ()
 ) -> list[Comparison]:
-    """What the moves of a fleet say of its chips: rates of one job before and after it went to another kind of chip, at
-    the same size. They are kept in the ledgers of the jobs, those of deleted jobs in the books, and age like what a job
-    itself was measured at.
+    """What the moves of a fleet say of its chips: how fast the work on them was before and after it went to another
+    kind of chip, at the same size. They are kept in the ledgers of the jobs, those of deleted jobs in the books, and
+    age like what a job itself was measured at.
+
+    Chips change the work on them and not what waits: a job that waits for data is as fast anywhere. Where no counter
+    told the two apart, a move says nothing of chips. Where a fleet has several namespaces, each is one witness.
     """
-    found: list[tuple[float, Comparison]] = []
-    for entry, precision in _entries(jobs, deleted_moves):
-        before, after = entry.baseline_throughput, entry.realised_throughput
-        here, there = pools.get(entry.source.pool), pools.get(entry.target.pool)
-        if not before or not after or here is None or there is None or entry.outcome not in _PROVEN:
+    jobs, deleted_moves = list(jobs), list(deleted_moves)
+    namespaces = {job.key.namespace for job in jobs} | {move.namespace for move in deleted_moves}
+    chips = {pool.accelerator.key: pool.accelerator for pool in pools.values()}
+
+    def chip(place: Placement, key: str | None) -> Accelerator | None:
+        """As its pool has it, whose figures may be measured; a pool may have got other chips since."""
+        pool = pools.get(place.pool)
+        return pool.accelerator if pool is not None and pool.accelerator.key == key else chips.get(key or "")
+
+    found: list[_Seen] = []
+    for namespace, entry, precision in _entries(jobs, deleted_moves):
+        one, other, logs = chip(entry.source, entry.source_chip), chip(entry.target, entry.target_chip), _on_chip(entry)
+        if logs is None or one is None or other is None or entry.outcome not in _PROVEN:
             continue
         if entry.healthy_baseline_throughput is not None or entry.throttled:
             continue  # of a fault, and not of the chips
-        one, other = here.accelerator, there.accelerator
         if one.key == other.key or entry.source.chips != entry.target.chips or entry.action == Action.UPDATE:
             continue
         kind = class_of(precision)
@@ -144,22 +165,62 @@ def fleet_experience(
         if peak(one, kind) is None or peak(other, kind) is None:
             continue
         own = _VERIFIED_SD if entry.outcome is Outcome.VERIFIED else _UNDONE_SD
-        # Of each of the two rates. In powers of two of a day: those of one doubt are weighed together.
+        # Of each of the two rates. In powers of two of a day and of the share: those of one doubt are weighed together.
         age = _power_of_two((now - entry.finished_at) / DAY) * DAY
-        sd = math.sqrt(own**2 + _changed_since(age) / 2.0)
-        found.append((entry.finished_at, Comparison((one, other), kind, (math.log(before), math.log(after)), sd)))
-    found.sort(key=lambda pair: pair[0])
-    return [comparison for _, comparison in found[-MOST_COMPARISONS:]]
+        sd = math.sqrt(own**2 + _changed_since(age) / 2.0 + _share_doubt(entry) ** 2)
+        found.append(_Seen(namespace, entry.finished_at, Comparison((one, other), kind, logs, sd)))
+    found.sort(key=lambda seen: seen.at)
+    counted = found[-MOST_COMPARISONS:] if len(namespaces) < 2 else _witnesses(found)
+    return [seen.comparison for seen in counted[-MOST_COMPARISONS:]]
 
 
-def _entries(jobs: Iterable[Job], deleted_moves: Iterable[BookedMove]) -> Iterator[tuple[LedgerEntry, str | None]]:
-    """Each decision with the precision of its job, None where that is not known."""
+class _Seen(NamedTuple):
+    namespace: str
+    at: float
+    comparison: Comparison
+
+
+def _on_chip(entry: LedgerEntry) -> tuple[float, float] | None:
+    """Logarithms of how fast the work on the chips was before and after, without what it waited for; None where that is
+    not known."""
+    before, after = entry.baseline_throughput, entry.realised_throughput
+    if not before or not after or not entry.source_work or not entry.target_work:
+        return None
+    return math.log(before / entry.source_work), math.log(after / entry.target_work)
+
+
+def _share_doubt(entry: LedgerEntry) -> float:
+    """What the less known of the two shares of work leaves of its logarithm: the smaller one, as it is measured."""
+    least = min(entry.source_work or 1.0, entry.target_work or 1.0)
+    return MEASURED_HOST_SD * _power_of_two(1.0 / least)
+
+
+def _witnesses(found: Iterable[_Seen]) -> list[_Seen]:
+    """Of each namespace one comparison of two chips in a class of precision: its median one. Who has many jobs, or
+    makes them up, says no more of chips than anybody else."""
+    by: dict[tuple[str, int, str, str], list[_Seen]] = {}
+    for seen in found:
+        one, other = sorted(chip.key for chip in seen.comparison.chips)
+        by.setdefault((seen.namespace, seen.comparison.kind, one, other), []).append(seen)
+    return sorted((_median(alike) for alike in by.values()), key=lambda seen: seen.at)
+
+
+def _median(alike: list[_Seen]) -> _Seen:
+    def gain(seen: _Seen) -> float:
+        (one, other), (before, after) = seen.comparison.chips, seen.comparison.logs
+        return after - before if one.key < other.key else before - after
+
+    return sorted(alike, key=gain)[(len(alike) - 1) // 2]
+
+
+def _entries(jobs: Iterable[Job], deleted_moves: Iterable[BookedMove]) -> Iterator[tuple[str, LedgerEntry, str | None]]:
+    """Each decision with the namespace and the precision of its job, None where that is not known."""
     for job in jobs:
         profile = job.observed.profile
         for entry in job.state.history:
-            yield entry, None if profile is None else profile.traits.precision
+            yield job.key.namespace, entry, None if profile is None else profile.traits.precision
     for move in deleted_moves:
-        yield move.entry, move.precision
+        yield move.namespace, move.entry, move.precision
 
 
 def _power_of_two(days: float) -> float:

@@ -63,8 +63,11 @@ def evaluate_running(
 ) -> Running:
     """The columns of these jobs, whose pools must be among the machines of the register. faded: what their pools have
     made of their rates."""
+    pools = {pool.name: pool for pool in register.machines.pools}
     seen = {
-        place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now, faded.get(job.key, 1.0)))
+        place: seen
+        for place, job in enumerate(jobs)
+        if (seen := measured_before(job, now, pools, faded.get(job.key, 1.0)))
     }
     with np.errstate(all="ignore"):
         return _Columns(jobs, shapes, register, predictor, now, seen).running()
