@@ -28,6 +28,20 @@ JOB_CASES: Final = (
         "spec.placement.variants[0].template.spec.nodeName",
         "must not be set, since it goes round the scheduler and the pools: remove it",
     ),
+    *(
+        Case(
+            f"{name} for a vendor",
+            JOB,
+            {"spec.placement.variants": [{"vendor": "AMD", "template": {"spec": {name: value}}}]},
+            f"spec.placement.variants[0].template.spec.{name}",
+            "must not be set in a variant, since pods are the same account on all chips",
+        )
+        for name, value in (
+            ("serviceAccountName", "admin"),
+            ("serviceAccount", "admin"),
+            ("automountServiceAccountToken", True),
+        )
+    ),
     Case("name too long", JOB, {"metadata.name": "a" * 52}, "metadata.name", _NAME_SAID),
     Case("name with a dot", JOB, {"metadata.name": "bert.large"}, "metadata.name", _NAME_SAID),
     Case("name begins with a digit", JOB, {"metadata.name": "4bert"}, "metadata.name", _NAME_SAID),
