@@ -15,7 +15,7 @@ from rightpool.cluster.client import Listing
 from rightpool.hardware.catalog import DATA_FILES, Catalog, load_catalog, parse_catalog
 from rightpool.hardware.clouds import CLOUDS, Cloud, is_spot
 from rightpool.hardware.discovery import Unmapped, discover
-from rightpool.hardware.node import NodeFacts, Taint, takes_pods
+from rightpool.hardware.node import NodeFacts, Taint, repelled_by
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import shapes
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS, vendor_named
@@ -67,11 +67,11 @@ def test_spot_nodes_of_every_cloud_are_discovered_and_used(cloud: Cloud) -> None
     (found,) = discover([node], load_catalog()).pools
     assert found.name.endswith("-spot")
     assert found.node_selector[cloud.spot_label] == cloud.spot_value
-    assert takes_pods(node, found.tolerations)
+    assert repelled_by(node, found.tolerations) is None
     pool = _fleet(load_catalog(), [node]).inventory.pools[found.name]
     pod = _pod(pool, Placement(pool.name, 8, 1, CapacityType.SPOT))
     assert pod["nodeSelector"][cloud.spot_label] == cloud.spot_value
-    assert takes_pods(node, pod["tolerations"])
+    assert repelled_by(node, pod["tolerations"]) is None
 
 
 # --- an invented vendor ----------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_nodes_of_a_new_vendor_become_pools_sizes_and_pods() -> None:
         "acme.example/memory": "32768",
         "acme.example/count": "4",
     }
-    assert takes_pods(nodes[0], pod["tolerations"])
+    assert repelled_by(nodes[0], pod["tolerations"]) is None
     template = plain(resources={"limits": {"acme.example/npu": "1"}})
     with pytest.raises(InvalidTemplate, match=r"asks for acme\.example/npu itself"):
         JOB.build(OWNER, Work(template), None, ref(4, 1, pool=pool.name), pool, None)

@@ -52,7 +52,7 @@ def page(*chips: Chip) -> str:
         for rank in (0, 1):
             one = report(
                 pid=10 + rank, rank=rank, world=2, steps=moment, platform="cuda", chips=chips, model=model,
-                memory_retries=0, compile_seconds=0.1 * moment,
+                memory_retries=0, compile_seconds=0.1 * moment, saving_seconds=0.1 * moment,
                 input_seconds=0.01 * moment, saved=1.0, save_seconds=0.5,
             )  # fmt: skip
             made.apply(one, float(moment), 100.0)
