@@ -158,7 +158,9 @@ directives = st.sampled_from([{}, {}, {}, {"$patch": "delete"}, {"$patch": "repl
 def entries(key: str, fields: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[list[dict[str, Any]]]:
     names = st.sampled_from(["main", "trainer", "data", "other"])
     made = st.builds(lambda name, more, how: more | {key: name} | how, names, fields, directives)
-    return st.lists(st.one_of(made, st.just({"$patch": "replace"})), max_size=4)
+    return st.lists(
+        st.one_of(made, st.just({"$patch": "replace"})), max_size=4, unique_by=lambda entry: str(entry.get(key))
+    )
 
 
 containers = entries(
