@@ -108,8 +108,8 @@ def write_quantity(value: float) -> str:
 
 
 def _least_zero(write: Callable[[float], str]) -> PlainSerializer:
-    """Writes what is 0 or more."""
-    return PlainSerializer(lambda value: write(value if value > 0.0 else 0.0), return_type=str)
+    """Writes what is 0 or more. What is no number stays none: it was not measured as 0."""
+    return PlainSerializer(lambda value: write(0.0 if value < 0.0 else value), return_type=str)
 
 
 def _number(lowest: float | None = None) -> Any:
