@@ -114,8 +114,8 @@ CONDITIONS: dict[str, tuple[Body, str, tuple[str, ...]]] = {
     "no-quantity": ({"template": template(resources={"limits": {"memory": "a lot"}})}, "InvalidTemplate", ("quantit",)),
     "more-than-all": (
         {"template": template(resources={"requests": {"cpu": "1M"}})},
-        "WaitingForCapacity",
-        ("Insufficient cpu",),
+        "NoFeasiblePool",
+        ("Insufficient cpu", "1000000"),
     ),
     "penniless": ({"targets": {"budget": "0"}}, "NoFeasiblePool", ("targets.budget $0 is spent",)),
     "memory": ({"placement": {"memoryPerChip": "7Ei", **here(A100)}}, "NoFeasiblePool", ()),
