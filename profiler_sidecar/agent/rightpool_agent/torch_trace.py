@@ -25,7 +25,7 @@ import sys
 import time
 from typing import Any
 
-from . import torch_log
+from . import torch_log, torch_teardown
 
 ENDING = ".kineto.json"
 REQUESTED = ".requested.json"
@@ -34,6 +34,8 @@ _ENOUGH = 10.0  # seconds after which a requested trace ends with the step, howe
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
 
 _PASS_WITHIN = 1.0  # seconds: else the program makes no passes, or its steps are far longer than writing takes
+
+_LAST_STEP = 1.0  # seconds for which the end of the program waits for a step of another thread to end a trace
 
 _SAY_NOTHING = "99"  # above the level of errors, and of what is above them
 
@@ -60,7 +62,8 @@ class Session:
         self.reason = "NoSteps"  # why a requested trace has no result, once it has ended
         self.began = 0.0
         self.profiler: Any = None
-        self.thread = 0
+        self.cuda = False
+        self.thread = self.task = 0
         self.left = _STEPS
         self.result: Any = None
         self.stopping = False
@@ -73,7 +76,7 @@ def install() -> None:
     module: Any = sys.modules["torch.autograd.profiler"]
     for name in ("_prepare_profiler", "_enable_profiler"):
         _guard(module, name)
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_end_now, after_in_child=_forget)
 
 
 def _guard(module: Any, name: str) -> None:
@@ -94,10 +97,25 @@ def _guard(module: Any, name: str) -> None:
 _starting = object()
 
 
+class _Alive:
+    """Dies with the thread that begins a trace, which no other one can end."""
+
+    def __del__(self) -> None:
+        try:
+            if session is not None and session.thread == _thread.get_ident():
+                _end_now()
+        except Exception:
+            pass
+
+
+_held = _thread._local()
+
+
 def _forget() -> None:
     global session, awaited
     session = awaited = None
     torch_log.restore()
+    torch_teardown.forget()
 
 
 def begin() -> Session | None:
@@ -111,7 +129,6 @@ def begin() -> Session | None:
         return None
     if hooks is None or hooks.platform != "cuda":
         return None  # on CPU the operations are the program's own, and tracing them would slow it down
-    os.putenv("TEARDOWN_CUPTI", "1")  # for Kineto alone, which reads it when the trace ends
     _taken = True
     session = Session()
     return session
@@ -128,10 +145,8 @@ def begin_requested() -> Session | str:
         return "ProgramProfiles"
     if hooks is None or hooks.platform not in ("cpu", "cuda"):
         return "UnsupportedFramework"
-    if hooks.platform == "cuda":
-        if not _tears_down():
-            return "UnsupportedVersion"
-        os.putenv("TEARDOWN_CUPTI", "1")
+    if hooks.platform == "cuda" and not _tears_down():
+        return "UnsupportedVersion"
     session = Session(requested=True)
     return session
 
@@ -220,9 +235,21 @@ def leave() -> None:
     global _leaving
     _leaving = True
     passes()
+    _end_now()
+
+
+def _end_now() -> None:
+    """End a trace that is open: a process that exits within one, or a child that is forked within it, may never end."""
     current = session
-    if current is not None and current.thread == _thread.get_ident() and current.profiler not in (None, _starting):
-        _stop(current)
+    if current is not None and current.profiler not in (None, _starting):
+        if current.thread == _thread.get_ident():
+            _stop(current)
+        elif os.path.exists(f"/proc/self/task/{current.task}"):  # it may be about to make a step
+            late = time.monotonic() + _LAST_STEP * (current.left > 0)
+            current.left = 0
+            while not current.ended and time.monotonic() < late:
+                time.sleep(0.001)
+    torch_teardown.settle()
 
 
 def on_step(current: Session) -> None:
@@ -235,14 +262,17 @@ def on_step(current: Session) -> None:
             current.reason = "ProgramProfiles"
             current.ended = True
             return
-        current.thread = _thread.get_ident()
+        current.thread, current.task = _thread.get_ident(), _thread.get_native_id()
         current.profiler = _starting
         try:
             profiler = _profiler(module, current.requested)
+            current.cuda = profiler.use_device == "cuda"
             _prepare_silently(profiler)
             profiler._start_trace()
             current.began = time.monotonic()
             current.profiler = profiler
+            if not hasattr(_held, "alive"):
+                _held.alive = _Alive()
         except Exception as error:
             torch_log.restore()
             known = isinstance(error, (AttributeError, TypeError))  # another version has it elsewhere
@@ -301,7 +331,8 @@ def _stop(current: Session) -> None:
     module: Any = sys.modules["torch.autograd.profiler"]
     try:
         module._run_on_profiler_stop()
-        current.result = module._disable_profiler()
+        stop = module._disable_profiler
+        current.result = torch_teardown.end(stop) if current.cuda else stop()
     except Exception:
         current.result = None
         current.reason = "CaptureFailed"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 torch = pytest.importorskip("torch")
-from rightpool_agent import torch_trace  # type: ignore[import-not-found] # noqa: E402
+from rightpool_agent import torch_teardown, torch_trace  # type: ignore[import-not-found] # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -138,3 +138,72 @@ def test_passes_of_two_threads_that_begin_at_once_are_one(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch_trace, "awaited", released)
     torch_trace.passes()
     assert torch_trace.awaited is None
+
+
+_ENDING: Final = """
+import os, sys, threading, time
+import torch
+import torch.autograd.profiler
+sys.path.append(sys.argv[2])
+from rightpool_agent import torch_steps, torch_trace
+
+torch_trace.install()
+torch_steps.platform = "cpu"
+net = torch.nn.Linear(4, 4)
+
+def open_a_trace():
+    session = torch_trace.begin_requested()
+    torch_trace.on_step(session)
+    net(torch.ones(2, 4)).sum().backward()
+    assert session.profiler is not None and not session.ended
+
+way = sys.argv[1]
+if way == "thread":
+    one = threading.Thread(target=open_a_trace)
+    one.start()
+    one.join()
+else:
+    open_a_trace()
+if way == "fork":
+    child = os.fork()
+    if not child:
+        os._exit(0)  # as children of multiprocessing do
+    assert os.waitpid(child, 0)[1] == 0
+    assert torch_trace.session.ended
+else:
+    torch_trace.leave()
+"""
+
+
+@pytest.mark.parametrize("way", ["thread", "fork", "exit"])
+def test_a_program_and_its_children_end_though_a_trace_is_open(way: str) -> None:
+    """PyTorch's profiler may crash, or wait for ever, as a process ends within a trace."""
+    agent = Path(torch_trace.__file__).parents[1]
+    command = [sys.executable, "-c", _ENDING, way, str(agent)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, timeout=900)
+    assert done.returncode == 0, done.stderr
+
+
+def test_kineto_is_asked_to_tear_cupti_down_no_longer_than_our_trace_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profiler of the program's own, or of its children, would make them wait for ever at their end."""
+    asked = []
+    monkeypatch.setattr(os, "putenv", lambda *named: asked.append(named))
+    monkeypatch.setattr(os, "unsetenv", lambda *named: asked.append(named))
+    stopped = torch_teardown.end(lambda: asked.append("stopped") or "result")
+    assert stopped == "result"
+    assert asked == [("TEARDOWN_CUPTI", "1"), "stopped", ("TEARDOWN_CUPTI",)]
+
+
+def test_the_end_of_a_trace_waits_for_the_thread_that_tears_cupti_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It calls CUDA until then, for which that thread waits."""
+    called, gone = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        called.wait()
+        gone.set()
+
+    cuda = SimpleNamespace(_C=SimpleNamespace(_cuda_getDevice=called.set))
+    monkeypatch.setitem(sys.modules, "torch", cuda)
+    monkeypatch.setattr(torch_teardown, "_LONGEST", 900.0)
+    torch_teardown.end(threading.Thread(target=wait, daemon=True).start)
+    assert gone.is_set() and not torch_teardown._waiting
