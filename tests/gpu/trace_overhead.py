@@ -32,6 +32,7 @@ import json, os, sys, time
 from rightpool_agent import torch_log, torch_trace
 
 WITHIN = 3
+torch_trace._ENOUGH = 60.0  # four steps, however long they are
 silence = torch_log.silence
 
 def timed(count):

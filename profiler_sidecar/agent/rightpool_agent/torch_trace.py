@@ -30,7 +30,7 @@ from . import torch_log, torch_teardown
 ENDING = ".kineto.json"
 REQUESTED = ".requested.json"
 _STEPS = 4
-_ENOUGH = 10.0  # seconds after which a requested trace ends with the step, however many it holds
+_ENOUGH = 0.06  # seconds after which a requested trace ends with the step: to end it takes some five times as long
 _TEARDOWN_SINCE = (12, 6)  # CUDA: before, tearing CUPTI down could crash a program that uses CUDA graphs
 
 _PASS_WITHIN = 1.0  # seconds: else the program makes no passes, or its steps are far longer than writing takes
@@ -283,6 +283,8 @@ def on_step(current: Session) -> None:
         return
     current.left -= 1
     if current.left <= 0 or (current.requested and time.monotonic() - current.began > _ENOUGH):
+        if current.requested and current.cuda:
+            sys.modules["torch"]._C._cuda_synchronize()  # of so few steps none may lack what the device has yet to do
         _stop(current)
 
 

@@ -44,7 +44,7 @@ _HURRY: Final = {
     "checkpoint.py": {"_WALK_EVERY = 2.0": "_WALK_EVERY = 0.3"},
 }
 # A trace that is asked for holds all its steps, however slow the machine.
-ALL_STEPS: Final = {"_ENOUGH = 10.0": f"_ENOUGH = {PATIENCE}"}
+ALL_STEPS: Final = {"_ENOUGH = 0.06": f"_ENOUGH = {PATIENCE}"}
 _EAGER: Final = {"_WARM_UP_SECONDS = 5.0": "_WARM_UP_SECONDS = 0.0", "_EVERY = 120.0": "_EVERY = 0.0"}
 
 Page = dict[str, float]  # `name{labels}` → value

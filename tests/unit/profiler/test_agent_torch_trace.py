@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
@@ -138,6 +139,17 @@ def test_passes_of_two_threads_that_begin_at_once_are_one(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch_trace, "awaited", released)
     torch_trace.passes()
     assert torch_trace.awaited is None
+
+
+def test_a_trace_on_request_has_no_more_steps_than_begin_in_a_short_time(on_cpu: Any) -> None:
+    """What a step costs to record, and to end, goes by how much it does: four long ones would be seconds."""
+    session = torch_trace.begin_requested()
+    assert not isinstance(session, str)
+    for _ in range(3):
+        torch_trace.on_step(session)
+        time.sleep(2 * torch_trace._ENOUGH)
+    assert session.ended and session.result is not None
+    torch_trace.abandon(session)
 
 
 _ENDING: Final = """
