@@ -72,6 +72,7 @@ CHIP_MEMORY_BANDWIDTH: Final = "rightpool_chip_memory_bandwidth_ratio"  # {chip}
 CHIP_OCCUPANCY: Final = "rightpool_chip_occupancy_ratio"  # {chip}
 CHIP_PIPE: Final = "rightpool_chip_pipe_active_ratio"  # {chip, pipe}
 CHIP_CLOCK: Final = "rightpool_chip_clock_ratio"  # {chip} of the compute units, to the chip's maximum
+CHIP_OTHERS: Final = "rightpool_chip_others_ratio"  # {chip} SMs at work for processes that are not this pod's
 CHIP_TEMPERATURE: Final = "rightpool_chip_temperature_celsius"  # {chip}
 CHIP_POWER_LIMIT: Final = "rightpool_chip_power_limit_watts"  # {chip} what the driver enforces
 CHIP_XID: Final = "rightpool_chip_xid"  # {chip} the highest critical XID seen, 0 for none

@@ -15,6 +15,7 @@ _RATIOS: Final = {
     "memory_bandwidth": contract.CHIP_MEMORY_BANDWIDTH,
     "occupancy": contract.CHIP_OCCUPANCY,
     "clock": contract.CHIP_CLOCK,
+    "others": contract.CHIP_OTHERS,
 }
 _WORKS: Final = 0.001  # of the time, from which on a chip has done something
 _LEFT_OUT: Final = 60.0  # seconds after which a chip that has done nothing is called unused

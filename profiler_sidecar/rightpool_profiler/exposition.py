@@ -17,6 +17,7 @@ _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     contract.CHIP_OCCUPANCY: ("gauge", "Share of the chip's warp slots in use."),
     contract.CHIP_PIPE: ("gauge", "Share of time in which a pipe of the compute units was active, by pipe."),
     contract.CHIP_CLOCK: ("gauge", "Clock of the compute units, to the chip's maximum."),
+    contract.CHIP_OTHERS: ("gauge", "Share of time in which SMs worked for processes that are not the pod's."),
     contract.CHIP_TEMPERATURE: ("gauge", "Temperature of the chip."),
     contract.CHIP_MEMORY_USED: ("gauge", "Peak of the chip's memory in use during the interval."),
     contract.CHIP_MEMORY_TOTAL: ("gauge", "Memory of the chip."),

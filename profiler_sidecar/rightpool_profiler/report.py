@@ -158,7 +158,16 @@ class Report:
         return self.pid, self.start
 
 
-RATIOS: Final = ("busy", "utilization", "compute_active", "matrix_active", "memory_bandwidth", "occupancy", "clock")
+RATIOS: Final = (
+    "busy",
+    "utilization",
+    "compute_active",
+    "matrix_active",
+    "memory_bandwidth",
+    "occupancy",
+    "clock",
+    "others",
+)
 
 
 def parse(data: bytes) -> Report:

@@ -20,7 +20,7 @@ from tests.fuzz.target import Finding
 CHIPS: Final = 4
 MAX_PAGE: Final = 256 * 1024
 _UNIX: Final = 1_900_000_000.0
-_RATIOS: Final = ("busy", "compute_active", "matrix_active", "memory_bandwidth", "occupancy")
+_RATIOS: Final = ("busy", "compute_active", "matrix_active", "memory_bandwidth", "occupancy", "others")
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 _SHARE_METRICS: Final = (
     *(contract.CHIP_BUSY, contract.CHIP_COMPUTE_ACTIVE, contract.CHIP_MATRIX_ACTIVE, contract.CHIP_MEMORY_BANDWIDTH),

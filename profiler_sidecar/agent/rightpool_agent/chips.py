@@ -15,7 +15,7 @@ import os
 import time
 from typing import Any
 
-from . import chip_health, chip_share
+from . import chip_health, chip_others, chip_share
 
 _MAX_CHIPS = 32
 _GPM = {  # metric id → field, in percent
@@ -142,6 +142,7 @@ class _Chip:
         except Exception:
             pass
         self._health = chip_health.Health(nvml, self._board)
+        self._others = None if self._part else chip_others.Others(nvml, handle)
         self._most_clock: float | None = None
         self._samples: list[Any] = []
         self._sampled_at: list[float] = []
@@ -192,6 +193,9 @@ class _Chip:
         if reasons is not None:
             found["throttle"] = {name: bool(reasons & bit) for bit, name in _REASONS.items()}
         found.update(self._health.read())
+        others = None if self._others is None else self._others.read()
+        if others is not None:
+            found["others"] = others
         try:
             found.update(self._activity())
         except Exception:

@@ -30,6 +30,7 @@ class Nvml:
     nvmlEventTypeXidCriticalError = 8
     NVML_GPM_METRICS_GET_VERSION = pynvml.NVML_GPM_METRICS_GET_VERSION
     c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
+    NVMLError_NotFound = pynvml.NVMLError_NotFound
 
     def __init__(self, *broken: str) -> None:
         self._broken = broken
@@ -64,6 +65,7 @@ class Nvml:
             "nvmlGpmMigSampleGet": None,
             "nvmlDeviceGetCudaComputeCapability": (9, 0),
             "nvmlDeviceGetNumGpuCores": 132 * 128,
+            "nvmlDeviceGetProcessUtilization": [],
         }
         self.events = [13, 79, 48]  # one of the program's own, and two of the chip
 
