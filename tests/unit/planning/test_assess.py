@@ -12,6 +12,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal, Crash
 from rightpool.planning.offers.rejection import RejectionReason
@@ -73,6 +74,24 @@ def test_a_job_that_is_well_placed_stays() -> None:
         (Action.KEEP, Reason.BELOW_MIN_SAVINGS),
     }
     assert result.saved_per_hour == 0.0
+
+
+def test_who_had_to_go_goes_home_whatever_it_saves() -> None:
+    """A pool that was gone for a while is where its jobs were by choice."""
+    had_to = entry(
+        Outcome.CARRIED_OUT,
+        NOW - HOUR,
+        reason=Reason.START_DEADLINE_EXCEEDED,
+        action=Action.START,
+        source=ONE,
+        target=FOUR,
+    )
+    job = running(made=spec(adaptation={"minSavings": "0.60"}), history=(had_to,))
+    decision = judged(job, {"a100": A100}).decision
+    assert (decision.action, decision.target) == (Action.RESIZE, ONE)
+    chosen = replace(job.state.history[0], reason=Reason.CHEAPER_POOL_MEETS_TARGETS)
+    decision = judged(changed(job, history=(chosen,)), {"a100": A100}).decision
+    assert decision.reason is Reason.BELOW_MIN_SAVINGS
 
 
 def test_a_saving_below_the_users_least_is_named() -> None:

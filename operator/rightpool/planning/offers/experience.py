@@ -15,7 +15,6 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, throttled_now
-from rightpool.planning.offers.register import Register
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
 from rightpool.prediction.step_shares import MEASURED_HOST_SD
@@ -25,6 +24,8 @@ from rightpool.prediction.step_shares import MEASURED_HOST_SD
 CHANGE_A_DAY: Final = 0.15
 # Whatever the outcome, what was realised was measured.
 _PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED, Outcome.CARRIED_OUT})
+# Why a job goes that has no choice.
+_FORCED: Final = frozenset({Reason.START_DEADLINE_EXCEEDED, Reason.PLACEMENT_DISALLOWED})
 # Of a comparison of which no doubt was written down.
 DOUBT_UNKNOWN: Final = 0.05
 
@@ -37,13 +38,24 @@ def ran_last(job: Job) -> Placement | None:
     return last.target if last.realised_throughput else None
 
 
-def waiting_for(job: Job, register: Register) -> int:
+def waiting_for(job: Job) -> Placement | None:
     """Where a migration that has not left yet is to go."""
     migration = job.state.migration
-    if migration is None or migration.phase not in (Phase.PLANNED, Phase.CHECKPOINTING):
-        return -1
-    target = migration.target.placement
-    return register.option(target) if target.pool in register.machines.index else -1
+    waits = migration is not None and migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
+    return migration.target.placement if waits and migration is not None else None
+
+
+def forced_from(job: Job) -> Placement | None:
+    """Where the job was before it had to go, as its pool or its room was gone; None where it is by choice."""
+    revision, place = job.state.revision, None
+    here = None if revision is None else revision.placement
+    for entry in reversed(job.state.history):
+        if entry.outcome in (Outcome.HELD, Outcome.ROLLED_BACK):
+            continue
+        if entry.target != here or entry.reason not in _FORCED:
+            break
+        here = place = entry.source
+    return place
 
 
 @dataclass(frozen=True, slots=True)

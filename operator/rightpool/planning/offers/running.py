@@ -15,7 +15,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.entries import Entries, Running
-from rightpool.planning.offers.experience import Experience, measured_before, waiting_for
+from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_BE_MISSED, avoided
 from rightpool.planning.offers.intent import Intent
@@ -89,7 +89,8 @@ class _Columns:
         self.machines = register.machines
         origins = origins_of(jobs, register)
         self.places, self.home, self.here = origins.places, origins.pool, origins.option
-        self.waiting = np.array([waiting_for(job, register) for job in jobs], dtype=np.int64)
+        self.waiting = np.array([_number(waiting_for(job), register) for job in jobs], dtype=np.int64)
+        self.forced_from = np.array([_number(forced_from(job), register) for job in jobs], dtype=np.int64)
         index = row_index_of(shapes, origins, register)
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)
@@ -320,9 +321,13 @@ class _Columns:
             options.lasts[self.option],
             options.lasts[self.here][job],
             numbers.horizon[job],
-            numbers.savings[job] * np.where(self.option == self.waiting[job], WAITING_SHARE, 1.0),
+            self._least(self.option) * np.where(self.option == self.waiting[job], WAITING_SHARE, 1.0),
         )
         return np.where(options.market[self.option] == options.market[self.here][job], savings, over)
+
+    def _least(self, option: Ints) -> Floats:
+        """The share of its cost that each row has to save. Who had to go was there by choice."""
+        return np.where(option == self.forced_from[self.job], 0.0, self.numbers.savings[self.job])
 
     def _intents(self, unpriced: Bools) -> list[Intent]:
         gate = self.relaxed.current
@@ -353,7 +358,7 @@ class _Columns:
         repairs = np.array([intent is Intent.REPAIR for intent in intents], dtype=np.bool_)[job]
         paid = np.where(price > 0.0, price, here[job])
         gain, cost = payback(value[job], here[job], paid, entries.lasting, numbers.horizon[job], numbers.restart[job])
-        least = numbers.savings[job]
+        least = self._least(entries.option)
         pays = (
             (entries.saving >= least * slack)
             & (entries.saving > 0.0)
@@ -414,3 +419,8 @@ class _Columns:
 def _cost(price: Floats, rate: Floats) -> Floats:
     cost: Floats = price * (MILLION / HOUR) / rate
     return cost
+
+
+def _number(place: Placement | None, register: Register) -> int:
+    """A placement's number in the register; -1 for none and for one whose pool is gone."""
+    return -1 if place is None or place.pool not in register.machines.index else register.option(place)
