@@ -99,6 +99,7 @@ class Reason(StrEnum):
     POOR_SCALING = "PoorScaling"  # minScalingEfficiency is missed
     LOW_FLOPS_UTILIZATION = "LowModelFlopsUtilization"  # minModelFlopsUtilization is missed
     INPUT_BOUND = "InputBound"  # the chips wait for data
+    CHECKPOINT_BOUND = "CheckpointBound"  # the chips wait while the program saves
     COMMUNICATION_BOUND = "CommunicationBound"  # the chips wait for each other
     CHIP_IDLE = "ChipIdle"  # the chips do nothing
     THROTTLED = "Throttled"  # heat or a fault of their power slows the chips

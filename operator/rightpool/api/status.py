@@ -74,6 +74,9 @@ class ProfileStatus(Record):
     input_wait: Share | None = None
     """Share of the step in which chips wait for data."""
 
+    saving: Share | None = None
+    """Share of the time in which the program stands still for saves. Absent before the first one."""
+
     throttle: Share | None = None
     """Share of the time in which a fault, such as heat, holds clocks down. Absent where that is too short to count."""
 

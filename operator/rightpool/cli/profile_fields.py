@@ -73,6 +73,7 @@ _MEASURED: Final[Mapping[Field, _Kind]] = {
     Field.MEMORY_BANDWIDTH: _Kind("memory bandwidth", RATIO, share, _CHIPS),
     Field.EXPOSED_COMMUNICATION: _Kind("exposed communication", RATIO, share, _STEP),
     Field.INPUT_WAIT: _Kind("input wait", RATIO, share, _STEP),
+    Field.SAVING: _Kind("time in saves", RATIO, share, "saves of the program"),
     Field.MEMORY_USED: _Kind("memory in use", "B", gibibytes, _CHIPS),
     Field.POWER: _Kind("power of a chip", "W", _watts, _CHIPS),
 }

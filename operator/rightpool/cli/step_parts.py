@@ -19,7 +19,7 @@ class StepPart:
     name: str
     """What the time goes to, for a reader."""
     kind: str
-    """compute, bandwidth, chip, communication, input or host."""
+    """compute, bandwidth, chip, communication, input, saving or host."""
     start: float
     """Share of the step before it: parts are shown one after the other."""
     share: float
@@ -43,6 +43,7 @@ def step_parts(profile: Profile | None) -> tuple[StepPart, ...]:
     work += [
         ("exposed communication", "communication", shares.communication),
         ("waits for input", "input", shares.input),
+        ("waits for saves", "saving", shares.saving),
         ("waits for the host", "host", shares.host),
     ]
     parts: list[StepPart] = []

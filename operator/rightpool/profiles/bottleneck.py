@@ -20,6 +20,7 @@ class Bottleneck(StrEnum):
     """The one class that limits a job now."""
 
     INPUT_BOUND = "InputBound"
+    CHECKPOINT_BOUND = "CheckpointBound"
     HOST_BOUND = "HostBound"
     COMMUNICATION_BOUND = "CommunicationBound"
     MEMORY_BANDWIDTH = "MemoryBandwidth"

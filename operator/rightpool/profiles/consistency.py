@@ -53,6 +53,7 @@ _SHARES: Final = (
     Field.INPUT_WAIT,
     Field.LEAST_INPUT_WAIT,
     Field.LAUNCH_GAPS,
+    Field.SAVING,
 )
 # The first is never more than the second.
 _NOT_ABOVE: Final = (

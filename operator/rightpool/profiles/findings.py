@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rightpool.api.pool import LinkKind
-from rightpool.profiles.sample import Field
+from rightpool.profiles.closeness import Arithmetic, Roofs
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +216,21 @@ class WaitsForInput(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class WaitsForSave(Finding):
+    """Chips are idle, most of it while the program saves."""
+
+    chips: int
+    """How many the job has."""
+    idle: float
+    """Share of the step."""
+
+    saving: float
+    """The part of it in saves."""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitsForHost(Finding):
-    """Chips are idle, and not for data."""
+    """Chips are idle, and neither for data nor in saves."""
 
     chips: int
     """How many the job has."""
@@ -226,6 +239,9 @@ class WaitsForHost(Finding):
 
     input: float | None
     """The part of it for data; None where that is not measured."""
+
+    saving: float | None
+    """The part of it in saves; None where it is too little to matter."""
 
     compiling: float | None
     """Share of the time in which the program compiles; None where it is too little to matter."""
@@ -258,51 +274,6 @@ class WaitsForLink(Finding):
 
 
 # --- what limits the work --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Roofs:
-    """Closeness to each roof while the chip works, 0 to 1 or slightly above; None without a counter."""
-
-    matrix: float | None
-    """Of the matrix units."""
-
-    bandwidth: float | None
-    """Of the memory's bandwidth."""
-
-    pipe: tuple[float, Field] | None
-    """The nearest of the pipes beside the matrix units, and its counter."""
-
-    @property
-    def arithmetic(self) -> float | None:
-        """The nearer of matrix units and pipe."""
-        known = [value for value in (self.matrix, None if self.pipe is None else self.pipe[0]) if value is not None]
-        return max(known, default=None)
-
-    @property
-    def nearest(self) -> float | None:
-        """The nearest of all."""
-        known = [value for value in (self.arithmetic, self.bandwidth) if value is not None]
-        return max(known, default=None)
-
-    @property
-    def by_pipe(self) -> bool:
-        """Whether a pipe beside the matrix units does most of the arithmetic."""
-        return self.pipe is not None and self.pipe[0] > (self.matrix or 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """What else is known of the arithmetic."""
-
-    precision: str | None
-    """What the program computes in; None where that is not known."""
-
-    limit: float | None
-    """Watts to which the board is limited below its data sheet; None where it is not."""
-
-    data_sheet: float | None
-    """Watts."""
 
 
 @dataclass(frozen=True, slots=True)

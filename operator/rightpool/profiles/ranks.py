@@ -39,20 +39,30 @@ def straggler(case: Case) -> Diagnosis | None:
 
 
 def input_wait_share(case: Case) -> float:
-    """Share of the step in which chips do nothing because they, or ranks that they wait for, have no data.
+    """Share of the step in which chips do nothing because they, or ranks that they wait for, have no data."""
+    return min(max(case.value(Field.INPUT_WAIT) or 0.0, 0.0), _slack(case))
 
-    Input wait is measured on the host, which may be ahead of the chip: at most the time in which the chip does not work
-    counts. Of one chip that is what is not busy. Several are busy while they wait in a collective, and busy time from
-    utilization samples says too much; compute units tell.
+
+def saving_share(case: Case) -> float:
+    """The same because they, or a rank that they wait for, save."""
+    return min(max(case.value(Field.SAVING) or 0.0, 0.0), _slack(case) - input_wait_share(case))
+
+
+def _slack(case: Case) -> float:
+    """Share of the step in which the chip does not work; 0 where that is not measured.
+
+    At most this much of what is measured on the host counts, which may be ahead of the chip. Of one chip it is what is
+    not busy. Several are busy while they wait in a collective, and busy time from utilization samples says too much;
+    compute units tell.
     """
-    waiting, busy = case.value(Field.INPUT_WAIT), case.profile.readings.get(Field.CHIP_BUSY)
-    if waiting is None or busy is None:
+    busy = case.profile.readings.get(Field.CHIP_BUSY)
+    if busy is None:
         return 0.0
     slack = 1.0 - min(busy.value, 1.0)
     active = case.value(Field.COMPUTE_ACTIVE)
     if active is not None and (case.profile.chips > 1 or busy.quality is Quality.DERIVED):
         slack = max(slack, 1.0 - min(active / _SATURATED, 1.0))
-    return max(0.0, min(waiting, slack))
+    return max(0.0, slack)
 
 
 def waits_for_input(case: Case) -> bool:
@@ -96,11 +106,12 @@ def _by_compute_units(case: Case) -> Diagnosis | None:
 
 
 def _by_busy_time(case: Case) -> Diagnosis | None:
-    """A chip that idles where the others are busy is late for them: it waits for its host, not in a collective."""
+    """A chip that idles where the others are busy is late for them: it waits for its host, not in a collective. One
+    that saves for all is not late."""
     mean, slowest = case.value(Field.CHIP_BUSY), case.value(Field.SLOWEST_CHIP_BUSY)
     if mean is None or slowest is None:
         return None
-    gap = mean - slowest
+    gap = mean - slowest - saving_share(case)
     if gap <= case.threshold(1.0 - _BUSY_TO_MEAN, Bottleneck.STRAGGLER) * mean:
         return None
     if gap < case.threshold(_GAP, Bottleneck.STRAGGLER):

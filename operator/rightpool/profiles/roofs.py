@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
+from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.findings import (
-    Arithmetic,
     ArithmeticNear,
     BandwidthNear,
     CommunicationUnknown,
@@ -24,7 +24,6 @@ from rightpool.profiles.findings import (
     NothingCounted,
     OneRoofCounted,
     OtherUnitsCompute,
-    Roofs,
 )
 from rightpool.profiles.health import power_limit
 from rightpool.profiles.sample import Field

@@ -47,6 +47,8 @@ class Shares:
 
     input: float
     """The chip waits for input data."""
+    saving: float
+    """The chip waits for a save."""
     host: float
     """The chip waits for the host for another reason."""
     communication: float
@@ -58,8 +60,8 @@ class Shares:
 
     @property
     def idle(self) -> float:
-        """The chip waits: input and host."""
-        return self.input + self.host
+        """The chip waits: input, saves and host."""
+        return self.input + self.saving + self.host
 
     @property
     def compute(self) -> float | None:
@@ -77,7 +79,8 @@ class Shares:
 def decompose(profile: Profile) -> Shares | None:
     """The shares of a step; None if busy time, or exposed communication of several chips, is unknown.
 
-    Input wait is measured on the host, and the chip may work meanwhile. So at most the idle time counts as input.
+    Input wait and time in saves are measured on the host, and the chip may work meanwhile. So at most the idle time
+    counts as either.
     """
     busy = profile.value(Field.CHIP_BUSY)
     exposed = profile.value(Field.EXPOSED_COMMUNICATION)
@@ -90,9 +93,11 @@ def decompose(profile: Profile) -> Shares | None:
     occupied = max(busy, exposed)
     idle = 1.0 - occupied
     waiting = min(_ratio(profile.value(Field.INPUT_WAIT) or 0.0), idle)
+    saving = min(_ratio(profile.value(Field.SAVING) or 0.0), idle - waiting)
     return Shares(
         input=waiting,
-        host=idle - waiting,
+        saving=saving,
+        host=idle - waiting - saving,
         communication=exposed,
         chip=occupied - exposed,
         roofline=roofline(profile, occupied - exposed),

@@ -15,8 +15,9 @@ from rightpool.profiles.findings import (
     WaitsForHost,
     WaitsForInput,
     WaitsForLink,
+    WaitsForSave,
 )
-from rightpool.profiles.ranks import input_wait_share, waits_for_input
+from rightpool.profiles.ranks import input_wait_share, saving_share, waits_for_input
 from rightpool.profiles.sample import Field
 from rightpool.profiles.shares import Shares
 
@@ -29,9 +30,16 @@ _LIMITING: Final = 0.2
 _LIMITING_TOGETHER: Final = 0.3
 # A program that compiles so much of the time has not begun.
 _COMPILES: Final = 0.5
+# Time in saves that is worth a word.
+_SAVES: Final = 0.05
 # From this share on, exposed communication limits the job even if busy time is not measured.
 _DOMINANT: Final = 0.5
-_HOST: Final = (Bottleneck.INPUT_BOUND, Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY)
+_HOST: Final = (
+    Bottleneck.INPUT_BOUND,
+    Bottleneck.CHECKPOINT_BOUND,
+    Bottleneck.HOST_BOUND,
+    Bottleneck.MEMORY_CAPACITY,
+)
 _WAITING: Final = (Bottleneck.COMMUNICATION_BOUND, *_HOST)
 # Below this share of what a link can carry while chips wait for it, its bandwidth is not what they wait for.
 _LINK_USED: Final = 0.3
@@ -41,7 +49,8 @@ _BY_HOST: Final = 4.0
 
 
 def idle(case: Case) -> Diagnosis | None:
-    """Chips do nothing, no step is made, and the program does not wait for data: it hangs, or it still compiles."""
+    """Chips do nothing, no step is made, and the program neither waits for data nor saves: it hangs, or it still
+    compiles."""
     busy, steps = case.value(Field.CHIP_BUSY), case.profile.readings.get(Field.STEPS)
     if busy is None or busy >= _IDLE:
         return None
@@ -49,6 +58,7 @@ def idle(case: Case) -> Diagnosis | None:
     if (
         advancing
         or waits_for_input(case)
+        or saving_share(case) >= case.threshold(_LIMITING, Bottleneck.CHECKPOINT_BOUND)
         or (case.value(Field.SAMPLES_PER_SECOND) or case.value(Field.STEPS_PER_SECOND) or 0.0) > 0
     ):
         return None
@@ -72,7 +82,7 @@ def waiting(case: Case, shares: Shares) -> Diagnosis | None:
     waited = input_wait_share(case)
     communication = _communication(case, shares, waited)
     gaps = case.value(Field.LAUNCH_GAPS) or 0.0
-    idling = max(shares.idle, waited, min(gaps, 1.0 - communication))
+    idling = max(shares.idle, waited + saving_share(case), min(gaps, 1.0 - communication))
     largest, both = max(communication, idling), communication + idling
     if largest < case.threshold(_LIMITING, *_WAITING) and both < case.threshold(_LIMITING_TOGETHER, *_WAITING):
         return None
@@ -98,7 +108,7 @@ def without_shares(case: Case) -> Diagnosis | None:
     waited = input_wait_share(case)
     if busy is not None:
         # Unmeasured communication keeps chips busy, so it is no part of the idle time.
-        idling = max(1.0 - min(busy, 1.0), waited)
+        idling = max(1.0 - min(busy, 1.0), waited + saving_share(case))
         if idling >= case.threshold(_LIMITING, *_HOST):
             return _host(case, max(waited, min(case.value(Field.INPUT_WAIT) or 0.0, 1.0 - min(busy, 1.0))), idling)
     if exposed is not None and exposed >= case.threshold(_DOMINANT, Bottleneck.COMMUNICATION_BOUND):
@@ -107,17 +117,22 @@ def without_shares(case: Case) -> Diagnosis | None:
 
 
 def _host(case: Case, waited: float, idling: float) -> Diagnosis:
-    waited = min(waited, idling)
-    rest, chips = idling - waited, case.profile.chips
-    if case.weighted(waited, Bottleneck.INPUT_BOUND) >= case.weighted(
-        rest, Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY
-    ):
+    """The largest of what chips idle for."""
+    waited, chips = min(waited, idling), case.profile.chips
+    saved = min(saving_share(case), idling - waited)
+    by_input = case.weighted(waited, Bottleneck.INPUT_BOUND)
+    by_saves = case.weighted(saved, Bottleneck.CHECKPOINT_BOUND)
+    by_host = case.weighted(idling - waited - saved, Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY)
+    if by_input >= max(by_saves, by_host):
         return Diagnosis(Bottleneck.INPUT_BOUND, WaitsForInput(chips, idling, waited))
+    if by_saves >= by_host:
+        return Diagnosis(Bottleneck.CHECKPOINT_BOUND, WaitsForSave(chips, idling, saved))
     compiling = case.value(Field.COMPILING) or 0.0
     finding = WaitsForHost(
         chips,
         idling,
         waited if Field.INPUT_WAIT in case.profile.readings else None,
+        saved if saved >= _SAVES else None,
         compiling if compiling >= case.threshold(_LIMITING, Bottleneck.HOST_BOUND) else None,
     )
     return Diagnosis(Bottleneck.HOST_BOUND, finding)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.profiles import findings
+from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.sample import Field
 from rightpool.reporting.wording import how_many, span
 
@@ -46,6 +47,7 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     ),
     findings.BusyTimeUnknown: "give the profiler counters of the chips (NVIDIA: NVML or DCGM)",
     findings.WaitsForInput: "more loader workers, faster storage, or cheaper chips",
+    findings.WaitsForSave: "save less often, asynchronously, or to local disk first",
     findings.ComputesNothing: "keep data on the chip; larger batches",
     findings.NothingCounted: "give the profiler counters of units and memory (NVIDIA: DCGM or GPM)",
     findings.CommunicationUnknown: _TRACE,
@@ -166,9 +168,12 @@ def evidence_text(finding: findings.Finding) -> str:
             return "how busy the chips are is not measured: waiting and work can't be told apart"
         case findings.WaitsForInput():
             return f"{_idle(finding.chips, finding.idle)}, {percent(finding.input)} of it for input"
+        case findings.WaitsForSave():
+            return f"{_idle(finding.chips, finding.idle)}, {percent(finding.saving)} of it while the program saves"
         case findings.WaitsForHost():
             text = _idle(finding.chips, finding.idle)
             text += ", input wait not measured" if finding.input is None else f", {percent(finding.input)} for input"
+            text += "" if finding.saving is None else f", {percent(finding.saving)} in saves"
             if finding.compiling is None:
                 return text
             return f"{text}, and the program compiles {percent(finding.compiling)} of the time"
@@ -238,7 +243,7 @@ def _fill(memory_used: float | None) -> str:
     return "" if memory_used is None else f": {percent(memory_used)} of a chip's memory is in use"
 
 
-def _roofs(roofs: findings.Roofs) -> str:
+def _roofs(roofs: Roofs) -> str:
     known = []
     if roofs.bandwidth is not None:
         known.append(f"memory bandwidth is at {percent(min(1.0, roofs.bandwidth))}")
@@ -249,7 +254,7 @@ def _roofs(roofs: findings.Roofs) -> str:
     return (", ".join(known[:-1]) + " and " if known[1:] else "") + "".join(known[-1:]) + " of what is attainable"
 
 
-def _arithmetic(known: findings.Arithmetic) -> str:
+def _arithmetic(known: Arithmetic) -> str:
     text = "" if known.precision is None else f"; the program computes in {known.precision}"
     if known.limit is not None and known.data_sheet is not None:
         text += f"; the board is limited to {known.limit:.0f} of {known.data_sheet:.0f} W"

@@ -60,11 +60,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "power_watts": Field.POWER,
     "exposed_communication": Field.EXPOSED_COMMUNICATION,
     "input_wait": Field.INPUT_WAIT,
+    "saving": Field.SAVING,
 }
 FAULTS: Final[Mapping[str, Field]] = {"throttle": Field.THROTTLE, "clock": Field.CLOCK}
 """Recorded where a fault throttles chips: predictions and verdicts then go by them."""
-EXPECTED: Final = tuple(field for field in FIELDS.values() if field is not Field.STEPS_PER_SECOND)
-"""Those that are said to be missing. Steps a second stand in for samples a second."""
+EXPECTED: Final = tuple(field for field in FIELDS.values() if field not in (Field.STEPS_PER_SECOND, Field.SAVING))
+"""Those that are said to be missing. Steps a second stand in for samples a second, and not every program saves."""
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
 
 

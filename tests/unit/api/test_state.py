@@ -367,6 +367,7 @@ def test_fields_are_found_by_their_unit() -> None:
         "modelFlopsUtilization",
         "exposedCommunication",
         "inputWait",
+        "saving",
         "throttle",
         "clock",
         "scalingEfficiency",

@@ -122,8 +122,9 @@ def test_a_counter_that_was_left_out_is_not_said_to_be_missing_at_its_source() -
 
 
 def test_parts_of_the_step_are_bars_as_long_as_their_shares() -> None:
-    made = client(measured(exposedCommunication="0.2", inputWait="0.01"))
+    made = client(measured(exposedCommunication="0.2", inputWait="0.01", saving="0.01"))
     parts = body(made)["step"]
+    assert "waits for saves" in [each["part"] for each in parts]
     assert sum(each["share"] for each in parts) == pytest.approx(1.0, abs=0.02)
     lines = text(made).partition("Where the time of a step goes")[2].splitlines()
     for each in parts:

@@ -95,6 +95,28 @@ def test_waiting_for_input_and_for_the_host() -> None:
     assert evidence_text(unknown.finding) == "2 chips are idle 50% of the step, input wait not measured"
 
 
+def test_time_in_saves_has_a_class_and_a_lever() -> None:
+    """A program that saves to a buffer and uploads it after every 20 steps stood still for 97% of the time."""
+    saving = found(chip_busy=0.03, compute_active=0.03, saving=0.97, input_wait=0.0, samples_per_second=20.0)
+    assert saving.bottleneck is Bottleneck.CHECKPOINT_BOUND
+    assert evidence_text(saving.finding) == "the chip is idle 97% of the step, 97% of it while the program saves"
+    assert lever_text(saving.finding) == "save less often, asynchronously, or to local disk first"
+    assert found(chip_busy=0.01, saving=0.98).bottleneck is Bottleneck.CHECKPOINT_BOUND, "one long save does not hang"
+    assert found(**WORK, saving=0.6).bottleneck is Bottleneck.COMPUTE, "the chip works meanwhile"
+    little = found(chip_busy=0.5, compute_active=0.4, saving=0.1, input_wait=0.05)
+    assert little.bottleneck is Bottleneck.HOST_BOUND
+    assert evidence_text(little.finding) == "the chip is idle 50% of the step, 5% for input, 10% in saves"
+    assert found(chip_busy=0.5, compute_active=0.4, saving=0.4, input_wait=0.45).bottleneck is Bottleneck.INPUT_BOUND
+
+
+def test_the_rank_that_saves_for_all_is_not_accused() -> None:
+    """Seven ranks wait in a collective, busy, for the one that writes."""
+    alike = {"compute_active": 0.42, "most_compute_active": 0.43, "least_compute_active": 0.41}
+    saving = found(8, chip_busy=0.94, slowest_chip_busy=0.5, **alike, saving=0.5, exposed_communication=0.05)
+    assert saving.bottleneck is Bottleneck.CHECKPOINT_BOUND
+    assert found(8, chip_busy=0.94, slowest_chip_busy=0.5, **alike).bottleneck is Bottleneck.STRAGGLER
+
+
 def test_input_wait_of_a_busy_chip_is_no_bottleneck() -> None:
     assert found(**WORK, input_wait=0.6).bottleneck is Bottleneck.COMPUTE
 
@@ -215,7 +237,7 @@ def test_the_nearer_roof_is_the_bottleneck() -> None:
 names = ["chip_busy", "compute_active", "matrix_active", "memory_bandwidth", "exposed_communication", "input_wait"]
 names += ["throttle", "slowest_chip_busy", "most_compute_active", "least_compute_active", "least_exposed"]
 names += ["least_input_wait", "launch_gaps", "fp32_active", "clock", "power_capped", "memory_used", "memory_total"]
-names += ["peer_sent", "pcie_sent", "xid"]
+names += ["peer_sent", "pcie_sent", "xid", "saving"]
 
 
 @given(st.integers(1, 8), st.dictionaries(st.sampled_from(names), st.floats(0, 1)))
@@ -226,6 +248,7 @@ def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> Non
         Bottleneck.MEMORY_BANDWIDTH: {"memory_bandwidth"},
         Bottleneck.COMMUNICATION_BOUND: {"exposed_communication"},
         Bottleneck.INPUT_BOUND: {"input_wait", "chip_busy"},
+        Bottleneck.CHECKPOINT_BOUND: {"saving", "chip_busy"},
         Bottleneck.HOST_BOUND: {"chip_busy"},
         Bottleneck.THROTTLED: {"throttle"},
         Bottleneck.STRAGGLER: set(),
@@ -258,6 +281,8 @@ def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> Non
          Bottleneck.COMPUTE),
         (Bottleneck.HOST_BOUND, 1, {"chip_busy": 0.5, "input_wait": 0.26}, Bottleneck.INPUT_BOUND),
         (Bottleneck.INPUT_BOUND, 1, {"chip_busy": 0.5, "input_wait": 0.24}, Bottleneck.HOST_BOUND),
+        (Bottleneck.HOST_BOUND, 1, {"chip_busy": 0.5, "saving": 0.26}, Bottleneck.CHECKPOINT_BOUND),
+        (Bottleneck.CHECKPOINT_BOUND, 1, {"chip_busy": 0.5, "saving": 0.24}, Bottleneck.HOST_BOUND),
         (Bottleneck.HOST_BOUND, 4, {"chip_busy": 0.7, "exposed_communication": 0.31}, Bottleneck.COMMUNICATION_BOUND),
         (Bottleneck.THROTTLED, 1, {**WORK, "throttle": 0.19}, Bottleneck.COMPUTE),
         (Bottleneck.MEMORY_BANDWIDTH, 1, {"chip_busy": 1.0, "matrix_active": 0.5, "memory_bandwidth": 0.48},

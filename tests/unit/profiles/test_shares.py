@@ -33,6 +33,15 @@ def test_input_wait_counts_only_while_the_chip_waits_too() -> None:
     assert shares.host == pytest.approx(0.0)
 
 
+def test_saves_take_their_time_from_the_host_and_not_from_input() -> None:
+    shares = decompose(profile(chip_busy=0.4, input_wait=0.2, saving=0.3))
+    assert shares is not None
+    assert (shares.input, shares.saving, shares.host) == pytest.approx((0.2, 0.3, 0.1))
+    shares = decompose(profile(chip_busy=0.4, input_wait=0.5, saving=0.3))
+    assert shares is not None
+    assert (shares.input, shares.saving, shares.host) == pytest.approx((0.5, 0.1, 0.0))
+
+
 def test_one_chip_has_no_communication() -> None:
     shares = decompose(profile(1, chip_busy=0.9))
     assert shares is not None and shares.communication == 0.0
@@ -63,7 +72,9 @@ ratio = st.none() | st.floats(-0.5, 1.5)
 @given(
     st.integers(1, 8),
     st.fixed_dictionaries(
-        dict.fromkeys(("chip_busy", "exposed_communication", "input_wait", "matrix_active", "memory_bandwidth"), ratio)
+        dict.fromkeys(
+            ("chip_busy", "exposed_communication", "input_wait", "saving", "matrix_active", "memory_bandwidth"), ratio
+        )
     ),
 )
 def test_shares_sum_to_one(chips: int, readings: dict[str, float | None]) -> None:
@@ -72,7 +83,7 @@ def test_shares_sum_to_one(chips: int, readings: dict[str, float | None]) -> Non
     if shares is None:
         assert "chip_busy" not in known or (chips > 1 and "exposed_communication" not in known)
         return
-    parts = (shares.input, shares.host, shares.communication, shares.chip)
+    parts = (shares.input, shares.saving, shares.host, shares.communication, shares.chip)
     assert all(part >= 0 for part in parts)
     assert sum(parts) == pytest.approx(1.0)
     if shares.compute is not None and shares.bandwidth is not None:

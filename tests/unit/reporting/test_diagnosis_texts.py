@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightpool.profiles import findings
+from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.sample import Field
 from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text, evidence_text, lever_text
@@ -30,8 +31,8 @@ def test_what_is_recorded_is_said_as_it_is() -> None:
 
 
 def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
-    roofs = findings.Roofs(matrix=0.1, bandwidth=0.2, pipe=(1.25, Field.FP64_ACTIVE))
-    near = findings.ArithmeticNear("V100", roofs, findings.Arithmetic("fp64", 200.0, 300.0))
+    roofs = Roofs(matrix=0.1, bandwidth=0.2, pipe=(1.25, Field.FP64_ACTIVE))
+    near = findings.ArithmeticNear("V100", roofs, Arithmetic("fp64", 200.0, 300.0))
     assert diagnosis_text(near) == (
         "while V100 works, memory bandwidth is at 20%, FP64 units are at 100% and matrix units are at 10% of what is "
         "attainable; the program computes in fp64; the board is limited to 200 of 300 W. "
@@ -41,9 +42,9 @@ def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("roofs", "missing"),
-    [(findings.Roofs(None, 0.2, None), "the matrix units"), (findings.Roofs(0.2, None, None), "memory bandwidth")],
+    [(Roofs(None, 0.2, None), "the matrix units"), (Roofs(0.2, None, None), "memory bandwidth")],
 )
-def test_the_counter_that_is_missing_is_named(roofs: findings.Roofs, missing: str) -> None:
+def test_the_counter_that_is_missing_is_named(roofs: Roofs, missing: str) -> None:
     assert diagnosis_text(findings.OneRoofCounted(roofs)).endswith(
         f"What helps: give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
     )
@@ -51,8 +52,8 @@ def test_the_counter_that_is_missing_is_named(roofs: findings.Roofs, missing: st
 
 def test_a_program_that_computes_in_bf16_is_not_advised_to() -> None:
     """Recorded: ResNet-50 by autocast on a quarter of an H100."""
-    roofs = findings.Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.FP32_ACTIVE))
-    near = findings.ArithmeticNear("H100-quarter", roofs, findings.Arithmetic("bf16", None, None))
+    roofs = Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.FP32_ACTIVE))
+    near = findings.ArithmeticNear("H100-quarter", roofs, Arithmetic("bf16", None, None))
     assert diagnosis_text(near).endswith(
         "What helps: fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
     )

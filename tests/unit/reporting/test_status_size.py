@@ -179,7 +179,7 @@ def measured() -> Job:
     ratios = {
         "chip_busy": 0.98765, "compute_active": 0.71234, "matrix_active": 0.31234, "memory_bandwidth": 0.41234,
         "memory_used": 1.123e10, "memory_total": 8.5e10, "power": 387.654, "exposed_communication": 0.12345,
-        "input_wait": 0.01234, "step_seconds": 0.123456, "throttle": 0.5, "clock": 0.5,
+        "input_wait": 0.01234, "saving": 0.01234, "step_seconds": 0.123456, "throttle": 0.5, "clock": 0.5,
     }  # fmt: skip
     made = spec(
         16,

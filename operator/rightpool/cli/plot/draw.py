@@ -24,6 +24,7 @@ _PARTS: Final = {
     "chip": "tab:blue",
     "communication": "tab:orange",
     "input": "tab:red",
+    "saving": "tab:olive",
     "host": "tab:purple",
 }
 _KINDS: Final = {"now": "black", "target": "tab:green", "eligible": "tab:blue", "rejected": _GREY}

@@ -24,6 +24,7 @@ from rightpool.workloads.template import InvalidTemplate
 
 _INEFFICIENT: Final = {
     Bottleneck.INPUT_BOUND: Reason.INPUT_BOUND,
+    Bottleneck.CHECKPOINT_BOUND: Reason.CHECKPOINT_BOUND,
     Bottleneck.HOST_BOUND: Reason.CHIP_IDLE,
     Bottleneck.IDLE: Reason.CHIP_IDLE,
     Bottleneck.COMMUNICATION_BOUND: Reason.COMMUNICATION_BOUND,
