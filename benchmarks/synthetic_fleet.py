@@ -26,6 +26,7 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.observe.facts import node_facts
 from rightpool.runtime.observe.pool_inventory import take_inventory
 from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.names import workload_hash
 
 NAMESPACES: Final = 50
@@ -115,7 +116,7 @@ class SyntheticJob:
             for pool in pools.values()
             if pool.resource_name == resource and (self.on_tpu or pool.accelerator.key.startswith(chip))
         )
-        digest = workload_hash(spec.workload.template, spec.workload.chip_container)
+        digest = workload_hash(pod_sets_of(spec.workload))
         placement = Placement(pool.name, self.chips, 1)
         return Revision(1, placement, digest, self.chips, 1, now - 3600.0, pool.price.hourly(placement), now - 3600.0)
 

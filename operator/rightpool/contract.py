@@ -18,6 +18,7 @@ MANAGED_BY: Final = "rightpool.dev/operator"
 # Labels and annotations on objects.
 LABEL_JOB: Final = "rightpool.dev/profiledjob"
 LABEL_REVISION: Final = "rightpool.dev/revision"
+LABEL_ROLE: Final = "rightpool.dev/role"  # of a pod: which of the workload's pod sets it is of
 LABEL_TEAM: Final = "rightpool.dev/team"  # of a ProfiledJob: who is charged; else the label `team`
 LABEL_CHARGEBACK: Final = "rightpool.dev/chargeback"  # of a ConfigMap: the books of a namespace
 LABEL_CATALOG: Final = "rightpool.dev/catalog"  # of a ConfigMap: what the chart's values say of chips and prices

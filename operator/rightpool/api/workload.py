@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
@@ -35,6 +35,17 @@ _FAILURE_RULES: Final = {
     },
 }
 PodFailurePolicy = Annotated[dict[str, Any], WithJsonSchema(_FAILURE_RULES)]
+
+
+class Asked(Protocol):
+    """What planning reads of a workload of any kind: the size of the pods that get chips. The rest of it is for its
+    kind alone (workloads/kinds/)."""
+
+    @property
+    def chips_per_replica(self) -> int: ...
+
+    @property
+    def replicas(self) -> int: ...
 
 
 class JobWorkload(ApiModel):
@@ -91,11 +102,6 @@ class JobWorkload(ApiModel):
     reclaimed node is no failure of the program. Needs restartPolicy Never. It applies from the next Revision on."""
 
     @property
-    def chips(self) -> int:
-        """Chips asked for at the start."""
-        return self.chips_per_replica * self.replicas
-
-    @property
     def failure_rules(self) -> tuple[Mapping[str, Any], ...]:
         """The user's rules of podFailurePolicy."""
         return () if self.pod_failure_policy is None else tuple(self.pod_failure_policy.get("rules") or ())
@@ -119,43 +125,14 @@ class Workload(ApiModel):
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     @property
-    def chosen(self) -> JobWorkload:
+    def chosen(self) -> Asked:
         """The workload, of whichever kind it is. Planning reads it for every job and pool."""
-        return self.job
+        chosen: Asked = getattr(self, self.field)
+        return chosen
 
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """The pod template, as the user wrote it."""
-        return self.chosen.template
-
-    def with_template(self, template: Mapping[str, Any]) -> Workload:
-        """The same workload with another pod template."""
-        return self.model_copy(update={self.field: self.chosen.model_copy(update={"template": template})})
-
-    @property
-    def chip_container(self) -> str | None:
-        """The container that gets the chips. None where the template has one container alone."""
-        return self.chosen.chip_container
-
-    @property
-    def backoff_limit(self) -> int | None:
-        """Restarts of the program after failures. None: Kubernetes' default."""
-        return self.chosen.backoff_limit
-
-    @property
-    def active_deadline_seconds(self) -> int | None:
-        """Most seconds that a Revision may run."""
-        return self.chosen.active_deadline_seconds
-
-    @property
-    def ttl_seconds_after_finished(self) -> int | None:
-        """Seconds after the end of the job when its child is deleted. None: it is kept."""
-        return self.chosen.ttl_seconds_after_finished
-
-    @property
-    def failure_rules(self) -> tuple[Mapping[str, Any], ...]:
-        """The user's rules of what failures of pods mean."""
-        return self.chosen.failure_rules
+    def with_chosen(self, chosen: Asked) -> Workload:
+        """The same kind of workload, with another one of it."""
+        return self.model_copy(update={self.field: chosen})
 
     @property
     def chips_per_replica(self) -> int:
@@ -170,4 +147,5 @@ class Workload(ApiModel):
     @property
     def chips(self) -> int:
         """Chips asked for at the start."""
-        return self.chosen.chips
+        chosen = self.chosen
+        return chosen.chips_per_replica * chosen.replicas

@@ -23,8 +23,10 @@ from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABE
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.reporting.packed_status import packed, unpacked
+from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
+from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.template import InvalidTemplate
 
 # Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
@@ -127,9 +129,8 @@ def read_job(
         try:
             spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
             spec = spec if once else _shared(spec)
-            digest = workload_hash(spec.workload.template, spec.workload.chip_container)
+            digest, needs = _program(spec.workload)
             variants = _variants(spec)
-            needs = NodeNeeds.of(spec.workload.template)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
         except InvalidTemplate as error:
@@ -197,13 +198,18 @@ def _read(kind: type[_Kind], status: Mapping[str, Any]) -> _Kind:
                 del rest[name]
 
 
+def _program(workload: Workload) -> tuple[str, NodeNeeds]:
+    """The workload's hash, and what its pods with chips ask of nodes. Raises InvalidTemplate."""
+    pod_sets = pod_sets_of(workload)
+    return workload_hash(pod_sets), NodeNeeds.of(scaled_of(pod_sets).template)
+
+
 def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
     """What runs on the chips of the vendors that the spec has variants for. Raises InvalidTemplate, with the field."""
     found = []
     for variant in spec.placement.variants:
         workload = workload_on(spec, variant.vendor)
-        digest = workload_hash(workload.template, workload.chip_container)
-        found.append(VendorProgram(variant.vendor.value, digest, NodeNeeds.of(workload.template)))
+        found.append(VendorProgram(variant.vendor.value, *_program(workload)))
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightpool.api.revision import Revision
+from rightpool.contract import LABEL_ROLE
 from rightpool.workloads.names import LABEL_QUEUE, check_names, child_name, object_labels
 from rightpool.workloads.owner import Owner
 
@@ -14,14 +15,16 @@ def child_metadata(template: dict[str, Any], owner: Owner, ref: Revision, queue_
     The child has the user's labels too, because Kueue reads its priority class there. Only spec.queueName sets the
     queue: otherwise Kueue would suspend the child and the operator would resume it, without end.
     """
-    check_names(owner.name, ref.revision, ref.placement.replicas)
+    child = child_name(owner.name, ref.revision)
+    check_names(owner.name, child)
     labels = dict(template["metadata"]["labels"])
     labels.pop(LABEL_QUEUE, None)
+    labels.pop(LABEL_ROLE, None)
     labels.update(object_labels(owner.name, ref.revision, ref.placement.pool))
     if queue_name is not None:
         labels[LABEL_QUEUE] = queue_name
     return {
-        "name": child_name(owner.name, ref.revision),
+        "name": child,
         "namespace": owner.namespace,
         "labels": labels,
         "ownerReferences": [owner.reference],

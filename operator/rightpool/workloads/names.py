@@ -2,10 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_POOL, LABEL_REVISION
+from rightpool.workloads.pod_set import PodSet, scaled_of
 from rightpool.workloads.template import InvalidTemplate, canonical
 
 NAME_LIMIT: Final = 63
@@ -30,15 +31,14 @@ def service_name(child: str) -> str:
     return child if child[:1].isalpha() else f"pj-{child}"
 
 
-def check_names(job: str, revision: int, replicas: int) -> None:
-    """Raise InvalidTemplate if the name of the child, its Service or a pod's host would not be a DNS label."""
-    child = child_name(job, revision)
-    host = f"{child}-{replicas - 1}"
+def check_names(job: str, *names: str) -> None:
+    """Raise InvalidTemplate if one of these names of a job's child, its Service or a pod's host would be no DNS
+    label."""
     if _DNS_LABEL.fullmatch(job) is None:
         raise InvalidTemplate(
             f"the job's name {job!r} can't be part of a host name: use lower-case letters, digits and '-' only"
         )
-    longest = max(host, service_name(child), key=len)
+    longest = max(names, key=len)
     if len(longest) > NAME_LIMIT:
         raise InvalidTemplate(
             f"the job's name is too long: {longest!r} has {len(longest)} characters, at most {NAME_LIMIT} fit"
@@ -60,10 +60,14 @@ def object_labels(job: str, revision: int, pool: str) -> dict[str, str]:
     return {**labels(job, revision, pool), LABEL_MANAGED_BY: FIELD_MANAGER}
 
 
-def workload_hash(template: Mapping[str, Any], chip_container: str | None) -> str:
+def workload_hash(pod_sets: Sequence[PodSet]) -> str:
     """A hash that changes when the user changes the workload. Equivalent templates have equal hashes.
 
-    Chips and replicas are not part of it, because the operator sets them.
+    Chips and replicas of the scaled set are not part of it, because the operator sets them.
     """
-    text = f"{chip_container or ''}\n{canonical(template)}"
+    scaled = scaled_of(pod_sets)
+    text = f"{scaled.chip_container or ''}\n{canonical(scaled.template)}"
+    for other in pod_sets:
+        if other is not scaled:
+            text += f"\n{other.name} {other.pods} {canonical(other.template)}"
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]

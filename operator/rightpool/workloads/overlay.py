@@ -18,6 +18,8 @@ from typing import Any, Final
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.template import IDENTITY_FIELDS, NOT_IN_VARIANTS
 from rightpool.api.workload import Workload
+from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.template import InvalidTemplate, normalised
 
 PATCH: Final = "$patch"
@@ -43,12 +45,14 @@ _OF_ONE_SOURCE: Final = frozenset({"env", "volumes", "resourceClaims"})
 
 
 def workload_on(spec: ProfiledJobSpec, vendor: str | None) -> Workload:
-    """What runs on the chips of this vendor: the workload with the variant for them laid over its template, where there
-    is one. Raises InvalidTemplate, with the field."""
+    """What runs on the chips of this vendor: the workload with the variant for them laid over the template of its
+    scaled pods, where there is one. Raises InvalidTemplate, with the field."""
     for index, variant in enumerate(spec.placement.variants):
         if variant.vendor == vendor:
+            kind, chosen = kind_of(spec.workload), spec.workload.chosen
             try:
-                return spec.workload.with_template(overlaid(spec.workload.template, variant.template))
+                template = overlaid(scaled_of(kind.pod_sets(chosen)).template, variant.template)
+                return spec.workload.with_chosen(kind.with_template(chosen, template))
             except InvalidTemplate as error:
                 raise InvalidTemplate(f"spec.placement.variants[{index}].{error.message}") from None
     return spec.workload

@@ -1,15 +1,18 @@
-"""The pods of a Revision: the user's template with the placement's changes, common to all kinds of children."""
+"""The pods of a Revision: the user's templates with the placement's changes, common to all kinds of children."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Iterable
+from typing import Any, Final
 
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.contract import FIELD_MANAGER
+from rightpool.contract import FIELD_MANAGER, LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.capacity import require_capacity, spot_tolerations
+from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.names import LABEL_MANAGED_BY, labels
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.rendezvous import Hosts, rendezvous_env
 from rightpool.workloads.resources import add_chips
 from rightpool.workloads.template import (
     InvalidTemplate,
@@ -20,6 +23,7 @@ from rightpool.workloads.template import (
     normalised,
     objects_in,
     pod_spec,
+    set_default_env,
 )
 
 # Tells autoscalers not to evict these pods: only the planner empties a partly used node, by a migration with a
@@ -30,44 +34,73 @@ _KEEP_RUNNING: Final = {
 }
 
 
-class Template(Protocol):
-    """The user's part of a child. Chips and replicas come from the placement."""
+def pod_templates(
+    owner: Owner,
+    pod_sets: Iterable[PodSet],
+    ref: Revision,
+    pool: Pool,
+    injection: Injection | None,
+    hosts: Hosts,
+    index: str,
+) -> dict[str, dict[str, Any]]:
+    """The pod templates of a Revision by the name of their set, copies of the user's.
 
-    @property
-    def template(self) -> Mapping[str, Any]: ...
+    All pods get labels and the Service's host names. Those of the scaled set get the pool's node selector and
+    tolerations, chips, the variables by which they find each other, where `index` is the path of the field that
+    numbers them, and the profiler, unless `injection` is None.
+    """
+    templates = {}
+    for pod_set in pod_sets:
+        try:
+            template = _common(owner, pod_set, ref, hosts)
+            templates[pod_set.name] = (
+                _scaled(template, pod_set, owner, ref, pool, injection, hosts, index) if pod_set.scaled else template
+            )
+        except InvalidTemplate as error:
+            raise error if pod_set.scaled else InvalidTemplate(f"{pod_set.name}: {error.message}") from None
+    return templates
 
-    @property
-    def chip_container(self) -> str | None: ...
 
-    @property
-    def backoff_limit(self) -> int | None: ...
-
-    @property
-    def active_deadline_seconds(self) -> int | None: ...
-
-    @property
-    def failure_rules(self) -> Sequence[Mapping[str, Any]]: ...
-
-
-def pod_template(owner: Owner, workload: Template, ref: Revision, pool: Pool) -> dict[str, Any]:
-    """A copy of the user's template with labels, the pool's node selector and tolerations, and chips."""
-    placement = ref.placement
-    template = normalised(workload.template)
-    container = chip_container_of(template, workload.chip_container)
+def _common(owner: Owner, pod_set: PodSet, ref: Revision, hosts: Hosts) -> dict[str, Any]:
+    template = normalised(pod_set.template)
+    containers_of(template)
     metadata = mapping_in(template, "metadata", "template")
     pod_labels = mapping_in(metadata, "labels", "template.metadata")
     pod_labels.setdefault(LABEL_MANAGED_BY, FIELD_MANAGER)
-    pod_labels.update(labels(owner.name, ref.revision, placement.pool))
+    pod_labels.update(labels(owner.name, ref.revision, ref.placement.pool))
+    pod_labels[LABEL_ROLE] = pod_set.name
     annotations = mapping_in(metadata, "annotations", "template.metadata")
     for key, value in _KEEP_RUNNING.items():
         annotations.setdefault(key, value)
-
-    _place(template, pool, placement)
-    add_chips(template, container, pool.resource_name, placement.chips_per_replica)
     for each in (*containers_of(template), *init_containers_of(template)):
         # The kubelet then keeps the end of the log of a container that failed, where the status can show it.
         each.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+    pod_spec(template).setdefault("subdomain", hosts.service)
     return template
+
+
+def _scaled(
+    template: dict[str, Any],
+    pod_set: PodSet,
+    owner: Owner,
+    ref: Revision,
+    pool: Pool,
+    injection: Injection | None,
+    hosts: Hosts,
+    index: str,
+) -> dict[str, Any]:
+    """What pods with chips have beside what all have."""
+    placement = ref.placement
+    container = chip_container_of(template, pod_set.chip_container)
+    _place(template, pool, placement)
+    add_chips(template, container, pool.resource_name, placement.chips_per_replica)
+    # The resolver adds the cluster's domain, which need not be cluster.local.
+    domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
+    named = [f"{host}.{domain}" for host in hosts.pods]
+    set_default_env(container, rendezvous_env(placement, pool, named, index))
+    if injection is None:
+        return template
+    return inject(template, pod_set.chip_container, injection, placement.chips_per_replica)
 
 
 def _place(template: dict[str, Any], pool: Pool, placement: Placement) -> None:

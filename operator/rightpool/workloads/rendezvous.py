@@ -3,7 +3,8 @@
 The program needs no change when the operator changes the number of chips: it reads these variables on every start.
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
@@ -12,9 +13,14 @@ MASTER_PORT: Final = 29500  # the default of torch.distributed
 JAX_PORT: Final = 8476  # the default of jax.distributed on TPU pods
 
 
-def host_of(child: str, subdomain: str, namespace: str, index: int) -> str:
-    """The host name of one pod. The resolver adds the cluster's domain, which need not be cluster.local."""
-    return f"{child}-{index}.{subdomain}.{namespace}.svc"
+class Hosts(NamedTuple):
+    """By which names the pods of a Revision find each other."""
+
+    service: str
+    """The headless Service that they are under."""
+
+    pods: Sequence[str]
+    """Host names of the scaled pods without the Service's, by rank."""
 
 
 def _value(name: str, value: object) -> dict[str, Any]:
@@ -53,7 +59,7 @@ def _jax(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
     ]
 
 
-def _slice(placement: Placement, pool: Pool, hosts: list[str], index: str) -> list[dict[str, Any]]:
+def _slice(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
     """Variables for the vendor's runtime on a slice of several nodes.
 
     A Job of several slices gets none, because it has no variable that numbers the pods within a slice.
@@ -64,15 +70,12 @@ def _slice(placement: Placement, pool: Pool, hosts: list[str], index: str) -> li
     return [_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
 
 
-def rendezvous_env(
-    placement: Placement, pool: Pool, *, child: str, subdomain: str, namespace: str, index: str
-) -> list[dict[str, Any]]:
-    """The variables of the chip container. `subdomain` is the Service that gives the pods host names, `index`
-    the path of the field that numbers a pod, from 0.
+def rendezvous_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
+    """The variables of the chip container. `hosts` are those of its pods by rank, as the resolver takes them, and
+    `index` is the path of the field that numbers a pod, from 0.
 
     They are the same for one pod as for many, so that a program that was scaled down to one still starts; one pod is
     its own leader, and needs no Service for that.
     """
-    hosts = [host_of(child, subdomain, namespace, number) for number in range(placement.replicas)]
     leader = hosts[0] if placement.replicas > 1 else "127.0.0.1"
     return [*_torch(placement, leader, index), *_jax(placement, leader, index), *_slice(placement, pool, hosts, index)]

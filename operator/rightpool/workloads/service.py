@@ -4,28 +4,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightpool.api.revision import Revision
-from rightpool.workloads.names import check_names, child_name, object_labels, selector_labels, service_name
+from rightpool.workloads.names import check_names, object_labels, selector_labels
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.rendezvous import Hosts
 
 
-def build_service(owner: Owner, ref: Revision, child: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The Service of a Revision, created before its child starts; None for a single pod.
+def build_service(owner: Owner, ref: Revision, hosts: Hosts, child: Mapping[str, Any]) -> dict[str, Any]:
+    """The Service of a Revision, created before its child starts.
 
-    Most jobs have a single pod, and each Service costs the cluster's DNS and every node that watches Services. `child`
-    is the owner reference of the child, with which the Service is deleted. Addresses are published before the pods are
-    ready, because training pods become ready only after they have found each other.
+    `child` is the owner reference of the child, with which the Service is deleted. Addresses are published before the
+    pods are ready, because training pods become ready only after they have found each other.
     """
-    placement = ref.placement
-    if placement.replicas < 2:
-        return None
-    check_names(owner.name, ref.revision, placement.replicas)
+    check_names(owner.name, hosts.service, *hosts.pods)
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": service_name(child_name(owner.name, ref.revision)),
+            "name": hosts.service,
             "namespace": owner.namespace,
-            "labels": object_labels(owner.name, ref.revision, placement.pool),
+            "labels": object_labels(owner.name, ref.revision, ref.placement.pool),
             "ownerReferences": [dict(child)],
         },
         "spec": {

@@ -23,6 +23,7 @@ from kubernetes.client.exceptions import ApiException
 
 from rightpool.contract import GROUP, VERSION
 from rightpool.workloads.names import workload_hash
+from rightpool.workloads.pod_set import PodSet
 from tests.patience import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[3]
@@ -84,7 +85,7 @@ def job(api: client.ApiClient, namespace: str) -> str:
         "costPerHour": "20.28",
         "since": (now - timedelta(hours=1)).isoformat(),
         "createdAt": (now - timedelta(hours=1)).isoformat(),
-        "workloadHash": workload_hash(TEMPLATE, None),
+        "workloadHash": workload_hash([PodSet("worker", TEMPLATE)]),
         "requestedChips": 4,
         "requestedReplicas": 1,
     }

@@ -23,6 +23,7 @@ from rightpool.hardware.vendors.google import GOOGLE
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.job import JOB
+from rightpool.workloads.names import child_name
 from rightpool.workloads.overlay import overlaid
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.service import build_service
@@ -117,6 +118,11 @@ def restricted(api: client.ApiClient, namespace: str) -> str:
     return namespace
 
 
+def service_of(owner: Owner, revision: Revision) -> dict[str, Any] | None:
+    hosts = JOB.hosts(Work(template()), child_name(owner.name, revision.revision), revision.placement.replicas)
+    return None if hosts is None else build_service(owner, revision, hosts, owner.reference)
+
+
 def dry_run(api: client.ApiClient, job: dict[str, Any], service: dict[str, Any] | None) -> Any:
     """Apply the objects of a Revision and one of its pods; returns the Job as the server would store it."""
     namespace = job["metadata"]["namespace"]
@@ -150,7 +156,7 @@ def test_every_shape_is_accepted(
 ) -> None:
     revision = ref(chips, replicas, pool, capacity)
     job = JOB.build(owner(restricted), Work(template()), "queue", revision, pool, injection)
-    stored = dry_run(api, job, build_service(owner(restricted), revision, owner(restricted).reference))
+    stored = dry_run(api, job, service_of(owner(restricted), revision))
     assert stored.spec.completions == replicas
     assert stored.spec.suspend is True
     assert stored.spec.pod_replacement_policy == "Failed"
@@ -179,7 +185,7 @@ def test_the_server_assigns_the_guaranteed_class(api: client.ApiClient, restrict
 def test_names_at_the_edge_are_accepted(api: client.ApiClient, restricted: str, name: str) -> None:
     revision = ref(8, 2, GPU, CapacityType.ON_DEMAND)
     job = JOB.build(owner(restricted, name), Work(template()), None, revision, GPU, INJECTION)
-    dry_run(api, job, build_service(owner(restricted, name), revision, owner(restricted, name).reference))
+    dry_run(api, job, service_of(owner(restricted, name), revision))
 
 
 def test_on_failure_is_accepted(api: client.ApiClient, restricted: str) -> None:

@@ -144,9 +144,8 @@ def test_a_workload_has_the_fields_of_its_kind() -> None:
     kind = {"template": TEMPLATE, "chipContainer": "other", "chipsPerReplica": 4, "replicas": 2}
     workload = spec(workload={"job": kind}).workload
     assert workload.field == "job"
-    assert (workload.template, workload.chip_container) == (TEMPLATE, "other")
+    assert workload.chosen == workload.job
     assert (workload.chips_per_replica, workload.replicas, workload.chips) == (4, 2, 8)
-    assert spec().workload.chip_container is None
 
 
 def test_a_spec_is_frozen() -> None:

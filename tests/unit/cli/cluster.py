@@ -24,6 +24,7 @@ from rightpool.cluster.resources import (
     PROFILED_JOBS,
 )
 from rightpool.workloads.names import workload_hash
+from rightpool.workloads.pod_set import PodSet
 
 Object = dict[str, Any]
 
@@ -143,7 +144,7 @@ def placement(pool_name: str = "a100", chips: int = 4, revision: int = 1, cost: 
         "costPerHour": cost,
         "since": moment(3600),
         "createdAt": moment(3700),
-        "workloadHash": workload_hash(TEMPLATE, None),
+        "workloadHash": workload_hash([PodSet("worker", TEMPLATE)]),
         "requestedChips": chips,
         "requestedReplicas": 1,
     }

@@ -66,7 +66,7 @@ def fresh(name: str = "job", made: ProfiledJobSpec | None = None, **fields: Any)
     """A job that was never placed."""
     defaults: dict[str, Any] = {"uid": name, "generation": 1, "created_at": NOW - DAY, "workload_hash": "h"}
     made = made or spec()
-    defaults["needs"] = NodeNeeds.of(made.workload.template)
+    defaults["needs"] = NodeNeeds.of(made.workload.job.template)
     given = {name: fields.pop(name) for name in defaults if name in fields}
     return changed(Job(key=JobKey("ns", name), spec=made, **(defaults | given)), **fields)
 
@@ -102,7 +102,7 @@ def running(
             "memory_used": 10e9,
         }
         measured = profile(where.chips, rate, 0.01, **(shown | dict(ratios or {})))
-    workload = made.workload.job
+    workload = made.workload
     pool = (pools or POOLS).get(where.pool)
     price = None if pool is None else pool.price.hourly(where)
     ref = Revision(1, where, "h", workload.chips, workload.replicas, NOW - DAY, price, NOW - DAY)

@@ -86,7 +86,7 @@ def test_who_lacks_a_volume_does_not_wait_for_chips(blocked: str, reason: Reason
     assert blocked in condition.message
 
 
-CRASH = Crash(2, 6, "trainer", 1, "Error", NOW - 30.0, "ModuleNotFoundError: No module named 'torch'")
+CRASH = Crash(2, 6, "trainer", 1, "Error", NOW - 30.0, "ModuleNotFoundError: No module named 'torch'", "backoffLimit")
 
 
 @pytest.mark.parametrize("active", [0, 1])

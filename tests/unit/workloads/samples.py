@@ -69,6 +69,9 @@ INJECTION = Injection(
 class Work:
     template: dict[str, Any]
     chip_container: str | None = None
+    chips_per_replica: int = 1
+    replicas: int = 1
+    ttl_seconds_after_finished: int | None = None
     backoff_limit: int | None = None
     active_deadline_seconds: int | None = None
     failure_rules: tuple[dict[str, Any], ...] = ()

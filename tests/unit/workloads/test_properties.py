@@ -10,8 +10,9 @@ from rightpool import contract
 from rightpool.api.placement import CapacityType
 from rightpool.workloads.injection import inject
 from rightpool.workloads.kinds.job import JOB
-from rightpool.workloads.names import check_names, child_name, service_name, workload_hash
+from rightpool.workloads.names import child_name, service_name, workload_hash
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.resources import is_guaranteed
 from rightpool.workloads.service import build_service
 from rightpool.workloads.template import InvalidTemplate, normalised
@@ -147,17 +148,20 @@ def assert_the_python_path_is_kept(template: dict[str, Any], injected: dict[str,
 @unhurried
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,70}[a-z0-9])?", fullmatch=True), placements)
 def test_names_fit_or_are_refused(name: str, placement: Any) -> None:
-    owner = Owner("ns", name, "uid")
+    owner, replicas = Owner("ns", name, "uid"), placement.placement.replicas
     try:
-        check_names(name, placement.revision, placement.placement.replicas)
+        JOB.build(owner, Work(plain()), None, placement, GPU_POOL, None)
     except InvalidTemplate:
         assert len(name) > 50
         return
     child = child_name(name, placement.revision)
-    service = build_service(owner, placement, owner.reference)
-    assert len(f"{child}-{placement.placement.replicas - 1}") <= 63
+    hosts = JOB.hosts(Work(plain()), child, replicas)
+    assert len(f"{child}-{replicas - 1}") <= 63
     assert len(service_name(child)) <= 63
-    assert service is None or service["metadata"]["name"] == service_name(child)
+    assert (hosts is None) is (replicas == 1)
+    if hosts is not None:
+        service = build_service(owner, placement, hosts, owner.reference)
+        assert service["metadata"]["name"] == service_name(child)
 
 
 json_values = st.recursive(
@@ -206,7 +210,7 @@ def test_any_template_is_built_or_refused_with_a_message(place: tuple[Any, ...],
     target[place[-1]] = value
     try:
         JOB.build(OWNER, Work(template), None, placement, GPU_POOL, INJECTION)
-        workload_hash(template, None)
+        workload_hash([PodSet("worker", template)])
     except InvalidTemplate as refusal:
         assert refusal.message
 

@@ -15,8 +15,8 @@ class Crash:
     count: int
     """Failures of its pods so far."""
 
-    allowed: int
-    """With more failures the child has failed."""
+    allowed: int | None
+    """With more failures the child has failed; None where its kind sets no limit."""
 
     container: str
     """The name of the one that failed."""
@@ -30,6 +30,9 @@ class Crash:
 
     output: str = ""
     """The last lines of what it has written, or why it could not be started."""
+
+    limit: str = ""
+    """The field of the workload that says how many failures are allowed."""
 
     def __str__(self) -> str:
         return f"container {self.container} exited with {self.exit_code} ({self.reason})"
@@ -66,6 +69,10 @@ class RevisionState:
 
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
+
+    others: int = 0
+    """Of these, pods that are not scaled, such as a driver. All that follows is of the scaled pods, which have the
+    chips."""
 
     running: int = 0
     """Pods with all containers ready."""

@@ -138,7 +138,8 @@ def _failed_since_asked(leaving: RevisionState, migration: Migration) -> bool:
 
 def _ends(leaving: RevisionState) -> bool:
     """Whether its child will have failed in a moment: it is not started again."""
-    return leaving.crash is not None and leaving.crash.count > leaving.crash.allowed
+    crash = leaving.crash
+    return crash is not None and crash.allowed is not None and crash.count > crash.allowed
 
 
 def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:

@@ -18,8 +18,10 @@ from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.reporting.flops_texts import peak_exceeded_text
 from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.reporting.wording import how_many, share, span
+from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.overlay import workload_on
+from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.template import InvalidTemplate
 
 _INEFFICIENT: Final = {
@@ -116,7 +118,8 @@ def _notes(job: Job) -> tuple[InjectionNote, ...]:
     ref = job.state.revision
     try:
         workload = workload_on(job.spec, None if ref is None else ref.vendor)
-        return notes_for(workload.template, workload.chip_container)
+        scaled = scaled_of(pod_sets_of(workload))
+        return notes_for(scaled.template, scaled.chip_container)
     except InvalidTemplate:
         return ()  # Placed says so
 

@@ -132,7 +132,7 @@ def _causes(job: Job, state: RevisionState, *, late: bool) -> Iterator[str]:
     assert job.state.revision is not None
     if state.pod_fault is not None:
         yield f"a pod has failed: {state.pod_fault}"
-    missing = job.state.revision.placement.replicas - state.active - state.completed
+    missing = job.state.revision.placement.replicas - (state.active - state.others) - state.completed
     if late and state.unready is not None:
         yield f"{state.unready}; see `kubectl describe pod -l {LABEL_JOB}={job.key.name}`"
     if late and missing > 0 and state.exists and not (state.suspended or state.deleting):
@@ -206,10 +206,11 @@ def _crashed(job: Job, crash: Crash) -> str:
     # The child counts a failure a moment after its pod has ended.
     times = "once" if crash.count <= 1 else f"{crash.count} times"
     output = f". Its last output: {crash.output}" if crash.output else ""
-    return (
-        f"{crash}. It has failed {times} and is started again until it has failed more than {crash.allowed} times "
-        f"(spec.workload.{job.spec.workload.field}.backoffLimit); the chips are kept{output}"
-    )
+    until = ""
+    if crash.allowed is not None:
+        limit = f"spec.workload.{job.spec.workload.field}.{crash.limit}"
+        until = f" until it has failed more than {crash.allowed} times ({limit})"
+    return f"{crash}. It has failed {times} and is started again{until}; the chips are kept{output}"
 
 
 def _place(ref: Revision) -> str:

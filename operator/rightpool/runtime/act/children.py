@@ -16,6 +16,7 @@ from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.rendezvous import Hosts
 from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
 
@@ -37,11 +38,18 @@ class Children:
     def build(self, job: Job, ref: Revision, pool: Pool, *, suspend: bool) -> Mapping[str, Any]:
         """Build a Revision's child. Raises workloads.template.InvalidTemplate for an unusable template."""
         workload, injection = workload_on(job.spec, ref.vendor), self._injection(job, ref)
-        return kind_of(workload).build(_owner(job), workload, job.spec.queue_name, ref, pool, injection, suspend)
+        kind, chosen = kind_of(workload), workload.chosen
+        return kind.build(_owner(job), chosen, job.spec.queue_name, ref, pool, injection, suspend)
 
     def service(self, job: Job, ref: Revision, child: ChildFacts) -> Mapping[str, Any] | None:
-        """Build the Service of a Revision, owned by its child; None if its pods need none."""
-        return build_service(_owner(job), ref, child.reference)
+        """Build the Service of a Revision, owned by its child; None if its pods need none from us."""
+        hosts = self.hosts(job, ref, child)
+        return None if hosts is None else build_service(_owner(job), ref, hosts, child.reference)
+
+    def hosts(self, job: Job, ref: Revision, child: ChildFacts) -> Hosts | None:
+        """The host names of the child's pods under a Service of ours; None if they need none from us."""
+        hosts: Hosts | None = child.kind.hosts(job.spec.workload.chosen, child.name, ref.placement.replicas)
+        return hosts
 
     def _injection(self, job: Job, ref: Revision) -> Injection | None:
         spec = job.spec

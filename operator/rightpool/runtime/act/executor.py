@@ -112,7 +112,7 @@ class Executor:
                 return job.observed.pool_problem is None or command.ref != job.state.revision
             if child.ended:
                 return False
-            if self._services.lacking(command, child):
+            if self._services.lacking(job, command, child):
                 return True
             if queued:
                 return hold_wanted(command.suspend, child) is not None
@@ -216,7 +216,7 @@ class Executor:
         if alive:
             raise Fenced(f"pods of r{min(alive)} are still there")
 
-    def _create(self, job: Job, kind: Kind, manifest: Mapping[str, Any]) -> ChildFacts | None:
+    def _create(self, job: Job, kind: Kind[Any], manifest: Mapping[str, Any]) -> ChildFacts | None:
         """Create or adopt the Revision's child; None if a foreign object has its name."""
         body = create_or_get(self._client, kind.resource, manifest)
         child = child_facts(kind, body)
@@ -227,7 +227,7 @@ class Executor:
         self._store.assume(kind.resource, body)
         return child
 
-    def _not_stored(self, kind: Kind, manifest: Mapping[str, Any], message: str) -> str:
+    def _not_stored(self, kind: Kind[Any], manifest: Mapping[str, Any], message: str) -> str:
         """The message about a rejected child.
 
         If an object is too large, the API server retries without its managed fields and may then report an unrelated
@@ -243,8 +243,8 @@ class Executor:
         except (Invalid, Forbidden) as error:
             return error.message
         return (
-            f"the child has {size} bytes, which is too large to be stored: make spec.workload.{kind.field}.template "
-            f"smaller, say by a ConfigMap ({message})"
+            f"the child has {size} bytes, which is too large to be stored: make the pod templates of "
+            f"spec.workload.{kind.field} smaller, say by a ConfigMap ({message})"
         )
 
     def _match_suspend(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
@@ -290,7 +290,7 @@ class Executor:
 
         A child never has the time from the start: it would be gone, and started anew, where its end was not recorded.
         """
-        if job.spec.workload.ttl_seconds_after_finished is None or job.state.finished is None or job.deleting:
+        if job.state.finished is None or job.deleting or _lifetime(job) is None:
             return None
         revision = job.state.revision
         child = None if revision is None else self._store.child(job.key, job.uid, revision.revision)
@@ -300,7 +300,7 @@ class Executor:
 
     def expire(self, job: Job, child: ChildFacts) -> None:
         """Have Kubernetes delete the child in its time. What goes wrong is tried again in the next cycle."""
-        seconds = job.spec.workload.ttl_seconds_after_finished
+        seconds = _lifetime(job)
         assert seconds is not None
         resource = child.kind.resource
         intent = {
@@ -342,3 +342,9 @@ class Executor:
         self._services.forget(child.uid)
         logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
+
+
+def _lifetime(job: Job) -> int | None:
+    """Seconds after the end of the job when its child is to be deleted; None: it is kept."""
+    workload = job.spec.workload
+    return kind_of(workload).lifetime(workload.chosen)

@@ -35,9 +35,11 @@ class ChildServices:
         self._deletions = deletions
         self._with_service: set[str] = set()  # uids of children that have their Service
 
-    def lacking(self, command: EnsureRevision, child: ChildFacts) -> bool:
+    def lacking(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Whether the child may lack the Service of its pods. A running child was started with it."""
-        return command.ref.placement.replicas > 1 and child.state.suspended and child.uid not in self._with_service
+        if not child.state.suspended or child.uid in self._with_service:
+            return False
+        return self._children.hosts(job, command.ref, child) is not None
 
     def forget(self, uid: str) -> None:
         """Forget a child that is ended."""
@@ -49,7 +51,7 @@ class ChildServices:
         The Service is owned by the child and deleted with it, so it does no harm if another process leads by now.
         Holding the Lease is therefore a sufficient check.
         """
-        if not self.lacking(command, child) or child.deleting:
+        if not self.lacking(job, command, child) or child.deleting:
             return True
         manifest = self._children.service(job, command.ref, child)
         if manifest is not None:

@@ -17,7 +17,7 @@ from rightpool.api.quantities import parse_count
 from rightpool.api.revision import MAX_REVISION
 from rightpool.api.units import unix_time_of
 from rightpool.api.value_object import value_object
-from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION
+from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
 from rightpool.workloads.injection import OURS
@@ -128,12 +128,15 @@ class PodFacts:
     due: float | None = None
     """Unix seconds when a pod that is being deleted is to be gone, its grace period included."""
 
+    role: str = ""
+    """Which of the workload's pod sets it is of, by its label; empty without one."""
+
 
 @value_object
 class ChildFacts:
     """The child of a Revision."""
 
-    kind: Kind
+    kind: Kind[Any]
     """What the ProfiledJob runs as, such as a Job."""
     uid: str
     """Tells it from an earlier one of the name."""
@@ -224,6 +227,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         job=job,
         revision=revision,
         owner="" if revision is None else child_owning(metadata, child_name(job, revision)),
+        role=sys.intern(labels.get(LABEL_ROLE, "")),
         done=done,
         ready=not done and condition_is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(metadata.get("deletionTimestamp")),
@@ -246,7 +250,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     )
 
 
-def child_facts(kind: Kind, body: Mapping[str, Any]) -> ChildFacts | None:
+def child_facts(kind: Kind[Any], body: Mapping[str, Any]) -> ChildFacts | None:
     """The facts of a Revision's child; None for other objects.
 
     A child is identified by its name, which is unique. Labels and owner are not sufficient, because any user who may

@@ -39,7 +39,9 @@ def revision_states(
 
 def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
-    paid = [pod for pod in active if pod.node is not None and (pod.owner if child is None else pod.owner == child.uid)]
+    own = [pod for pod in active if (pod.owner if child is None else pod.owner == child.uid)]
+    scaled = [pod for pod in own if (pod.chips if child is None else pod.role == child.state.role)]
+    paid = [pod for pod in scaled if pod.node is not None]
     moments = [pod.bound_at for pod in paid if pod.bound_at is not None]
     bound_at = sum(moments) / len(moments) if moments and len(moments) == len(paid) else None
     foreign = min((pod.name for pod in active if not pod.owner), default=None)
@@ -56,17 +58,16 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
             foreign_pod=foreign,
             ending=ending,
         )
-    own = [pod for pod in active if pod.owner == child.uid]
     # Who suspends or ends a child ends its pods, and so does a child that fails or succeeds. Its queue does it unasked.
     preempted = child.queued and not child.held
     ends = child.ended or child.state.ending or (child.state.suspended and not preempted)
-    evicted = 0 if ends else sum((pod.deleting or pod.disrupted) and pod.node is not None for pod in own)
-    running = sum(pod.ready and not pod.deleting for pod in own)
-    blocked = next((pod for pod in own if pod.blocked), None)
-    unscheduled = (pod.unschedulable_since for pod in own if not pod.deleting)
+    evicted = 0 if ends else sum((pod.deleting or pod.disrupted) and pod.node is not None for pod in scaled)
+    running = sum(pod.ready and not pod.deleting for pod in scaled)
+    blocked = next((pod for pod in scaled if pod.blocked), None)
+    unscheduled = (pod.unschedulable_since for pod in scaled if not pod.deleting)
     nodes: dict[str, int] = {}
     for pod in active:
-        if pod.node is not None:
+        if pod.node is not None and (pod in scaled or pod not in own):
             nodes[pod.node] = nodes.get(pod.node, 0) + 1
     failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
     failure = child.state.failure
@@ -79,8 +80,9 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         suspended=child.state.suspended,
         held=child.held,
         active=len(active),
+        others=len(own) - len(scaled),
         running=running,
-        completed=sum(pod.succeeded and pod.owner == child.uid for pod in pods),
+        completed=sum(pod.succeeded and _is_scaled(pod, child) for pod in pods),
         on_nodes=len(paid),
         bound_at=bound_at,
         evicted=evicted,
@@ -93,7 +95,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         nodes=nodes,
         failure=_cut(failure),
         pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.uid), None)),
-        unready=_cut(next((pod.unready for pod in own if pod.unready and not pod.deleting), None)),
+        unready=_cut(next((text for pod in own if (text := _not_ready(pod, child)) and not pod.deleting), None)),
         earlier=earlier,
         foreign_pod=foreign,
         ending=ending,
@@ -103,21 +105,32 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
 
 
 def _crash(child: ChildFacts, pods: list[PodFacts]) -> Crash | None:
-    """How the program failed last. The Job's own count may be a moment late, and has no restarts in place."""
+    """How the program failed last. The child's own count may be a moment late, and has no restarts in place."""
     own = [pod for pod in pods if pod.owner == child.uid and pod.end is not None]
     last = max((pod.end for pod in own if pod.end is not None), key=lambda end: end.at, default=None)
     if last is None:
         return None
-    failed = sum(pod.done for pod in own)
+    failed, failures = sum(pod.done for pod in own), child.state.failures
+    counted = failed if failures is None else max(failures.counted, failed)
     return Crash(
-        count=max(child.state.failures, failed) + sum(pod.restarts for pod in own if not pod.done),
-        allowed=child.state.failures_allowed,
+        count=counted + sum(pod.restarts for pod in own if not pod.done),
+        allowed=None if failures is None else failures.allowed,
         container=last.container,
         exit_code=last.exit_code,
         reason=last.reason,
         at=last.at,
         output=last.output,
+        limit="" if failures is None else failures.limit,
     )
+
+
+def _is_scaled(pod: PodFacts, child: ChildFacts) -> bool:
+    return pod.owner == child.uid and pod.role == child.state.role
+
+
+def _not_ready(pod: PodFacts, child: ChildFacts) -> str | None:
+    """Why a pod is not ready. What blocks a pod without chips is told here: no other placement helps against it."""
+    return pod.unready or (None if _is_scaled(pod, child) else pod.blocked)
 
 
 def _cut(text: str | None) -> str | None:

@@ -244,7 +244,8 @@ class Store:
             return next((c for c in children if c.revision == revision and c.named and c.owner != uid), None)
 
     def pods(self, key: JobKey, revision: int) -> Sequence[PodFacts]:
-        """The pods of a Revision: those that its child controls. The very same object while nothing about them changes.
+        """The scaled pods of a Revision, which have the profiler: those that its child controls. The very same object
+        while nothing about them changes.
 
         Labels are not sufficient, because any user can write them: the operator would trust a foreign pod's metrics and
         send the Revision's token to it.
@@ -255,9 +256,9 @@ class Store:
             if known is not None and known[0] == owner and known[1] == revision:
                 return known[2]
             children = self._children.get(key, {}).values()
-            uids = {child.uid for child in children if child.revision == revision and child.owner == owner}
+            roles = {c.uid: c.state.role for c in children if c.revision == revision and c.owner == owner}
             pods = self._pods.get(key, {}).values()
-            found = tuple(pod for pod in pods if pod.revision == revision and pod.owner in uids)
+            found = tuple(pod for pod in pods if pod.revision == revision and pod.role == roles.get(pod.owner))
             self._own_pods[key] = (owner, revision, found)
             return found
 

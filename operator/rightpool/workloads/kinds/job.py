@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,15 +10,18 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
+from rightpool.api.workload import JobWorkload
+from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
-from rightpool.workloads.injection import Injection, inject
-from rightpool.workloads.kinds.kind import ChildState, condition_is_true
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.kinds.kind import ChildState, Failures, condition_is_true
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.pods import Template, pod_template
-from rightpool.workloads.rendezvous import rendezvous_env
-from rightpool.workloads.template import chip_container_of, pod_spec, set_default_env
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.pods import pod_templates
+from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.template import pod_spec
 
 # Kubernetes' default of 6 counts pod failures. A crash ends all pods of the gang, so 6 restarts of the program are 6
 # failures of each pod.
@@ -33,10 +37,28 @@ class JobKind:
     resource: Final = JOBS
     optional: Final = False
 
+    def pod_sets(self, workload: JobWorkload) -> tuple[PodSet, ...]:
+        """See Kind."""
+        each, chips = workload.chip_container, workload.chips_per_replica
+        return (PodSet("worker", workload.template, each, workload.replicas, chips),)
+
+    def with_template(self, workload: JobWorkload, template: Mapping[str, Any]) -> JobWorkload:
+        """See Kind."""
+        return workload.model_copy(update={"template": template})
+
+    def lifetime(self, workload: JobWorkload) -> int | None:
+        """See Kind."""
+        return workload.ttl_seconds_after_finished
+
+    def hosts(self, workload: JobWorkload, child: str, replicas: int) -> Hosts | None:
+        """Most Jobs have a single pod, and each Service costs the cluster's DNS and every node that watches
+        Services."""
+        return _hosts(child, replicas) if replicas > 1 else None
+
     def build(
         self,
         owner: Owner,
-        workload: Template,
+        workload: JobWorkload,
         queue_name: str | None,
         ref: Revision,
         pool: Pool,
@@ -49,11 +71,10 @@ class JobKind:
         an existing Job is changed.
         """
         placement = ref.placement
-        check_names(owner.name, ref.revision, placement.replicas)
-        template = pod_template(owner, workload, ref, pool)
-        _connect(template, workload.chip_container, owner, ref, pool)
-        if injection is not None:
-            template = inject(template, workload.chip_container, injection, placement.chips_per_replica)
+        hosts = _hosts(child_name(owner.name, ref.revision), placement.replicas)
+        check_names(owner.name, hosts.service, *hosts.pods)
+        (template,) = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, hosts, _INDEX).values()
+        pod_spec(template).setdefault("restartPolicy", "Never")
         restarts = _RESTARTS if workload.backoff_limit is None else workload.backoff_limit
         spec: dict[str, Any] = {
             "completionMode": "Indexed",
@@ -96,8 +117,10 @@ class JobKind:
             started_at=unix_time_of(status.get("startTime")),
             ending=decided and not succeeded and failed is None,
             expires=spec.get("ttlSecondsAfterFinished") is not None,
-            failures=_count(status.get("failed")),
-            failures_allowed=_count(spec.get("backoffLimit", _RESTARTS)),
+            failures=Failures(
+                _count(status.get("failed")), _count(spec.get("backoffLimit", _RESTARTS)), "backoffLimit"
+            ),
+            role=_role(spec),
         )
 
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
@@ -119,15 +142,14 @@ class JobKind:
 JOB: Final = JobKind()
 
 
-def _connect(template: dict[str, Any], chip_container: str | None, owner: Owner, ref: Revision, pool: Pool) -> None:
-    """Give the pods host names by their index, and start them as a gang."""
-    child, spec = child_name(owner.name, ref.revision), pod_spec(template)
-    spec.setdefault("restartPolicy", "Never")
-    subdomain = spec.setdefault("subdomain", service_name(child))
-    variables = rendezvous_env(
-        ref.placement, pool, child=child, subdomain=subdomain, namespace=owner.namespace, index=_INDEX
-    )
-    set_default_env(chip_container_of(template, chip_container), variables)
+def _hosts(child: str, replicas: int) -> Hosts:
+    """Kubernetes names the pods of an Indexed Job by their index."""
+    return Hosts(service_name(child), [f"{child}-{index}" for index in range(replicas)])
+
+
+def _role(spec: Mapping[str, Any]) -> str:
+    metadata = (spec.get("template") or {}).get("metadata") or {}
+    return sys.intern((metadata.get("labels") or {}).get(LABEL_ROLE, ""))
 
 
 def _count(value: object) -> int:

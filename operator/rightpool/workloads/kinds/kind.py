@@ -7,7 +7,7 @@ registry, its field in `api.workload.Workload` and its rights in the chart, whic
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
@@ -16,7 +16,23 @@ from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.pods import Template
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.rendezvous import Hosts
+
+W = TypeVar("W")
+
+
+class Failures(NamedTuple):
+    """How often the pods of a child have failed, and may."""
+
+    counted: int
+    """Those that count."""
+
+    allowed: int
+    """With more it has failed."""
+
+    limit: str
+    """The field of the workload that says how many are allowed."""
 
 
 @value_object
@@ -44,18 +60,18 @@ class ChildState:
     ending: bool = False
     """Whether its outcome is decided but not reported yet, because its pods are still ending."""
 
-    failures: int = 0
-    """Failures of its pods that count."""
+    failures: Failures | None = None
+    """How often its pods may fail; None where its kind counts no failures."""
 
-    failures_allowed: int = 0
-    """With more it has failed."""
+    role: str = ""
+    """The role of its scaled pods, by their label. Other pods neither have chips nor count."""
 
     expires: bool = False
     """Whether Kubernetes deletes it some time after its end."""
 
 
-class Kind(Protocol):
-    """One kind of child."""
+class Kind(Protocol[W]):
+    """One kind of child, of a workload of its own schema."""
 
     @property
     def field(self) -> str:
@@ -72,17 +88,37 @@ class Kind(Protocol):
         """Whether its definition may not be installed. The kind is off where it is not."""
         ...
 
+    def pod_sets(self, workload: W) -> tuple[PodSet, ...]:
+        """What the workload's pods are made from; one set is scaled. Raises workloads.template.InvalidTemplate."""
+        ...
+
+    def with_template(self, workload: W, template: Mapping[str, Any]) -> W:
+        """The same workload with another template of its scaled pods."""
+        ...
+
+    def lifetime(self, workload: W) -> int | None:
+        """Seconds after its end when Kubernetes is to delete the child; None: it is kept."""
+        ...
+
+    def hosts(self, workload: W, child: str, replicas: int) -> Hosts | None:
+        """The names of the pods of this child under a Service that the operator makes before they start.
+
+        None where there is none to be made: for a single pod, and where the kind's own controller makes one.
+        """
+        ...
+
     def build(
         self,
         owner: Owner,
-        workload: Template,
+        workload: W,
         queue_name: str | None,
         ref: Revision,
         pool: Pool,
         injection: Injection | None,
         suspend: bool = False,
     ) -> dict[str, Any]:
-        """The manifest of a Revision's new child. `injection` is None if profiling is off.
+        """The manifest of a Revision's new child, with the templates of `workloads.pods.pod_templates`. `injection` is
+        None if profiling is off.
 
         With `suspend`, or in a queue, it is created without pods. Raises workloads.template.InvalidTemplate.
         """

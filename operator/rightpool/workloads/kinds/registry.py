@@ -9,14 +9,20 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.workload import Workload
 from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.pod_set import PodSet
 
-KINDS: Final[dict[str, Kind]] = {kind.field: kind for kind in (JOB,)}
+KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB,)}
 """By field of spec.workload."""
 
 
-def kind_of(workload: Workload) -> Kind:
+def kind_of(workload: Workload) -> Kind[Any]:
     """The kind of child that this workload becomes."""
     return KINDS[workload.field]
+
+
+def pod_sets_of(workload: Workload) -> tuple[PodSet, ...]:
+    """What the workload's pods are made from. Raises workloads.template.InvalidTemplate."""
+    return kind_of(workload).pod_sets(workload.chosen)
 
 
 def kind_name(workload: Workload) -> str:
@@ -34,7 +40,7 @@ def optional_resources() -> tuple[Resource, ...]:
     return tuple(kind.resource for kind in KINDS.values() if kind.optional)
 
 
-def kind_at(resource: Resource) -> Kind | None:
+def kind_at(resource: Resource) -> Kind[Any] | None:
     """The kind with this resource; None if its objects are no children."""
     return next((kind for kind in KINDS.values() if kind.resource == resource), None)
 

@@ -12,6 +12,7 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.workloads.names import workload_hash
+from rightpool.workloads.pod_set import PodSet
 from tests.integration.cli.truth.machines import (
     A10G,
     A100,
@@ -266,7 +267,7 @@ def _written(made: Body, name: str) -> Body:
             "costPerHour": price,
             "since": moment(-ran),
             "createdAt": moment(-ran),
-            "workloadHash": workload_hash(made["spec"]["workload"]["job"]["template"], None),
+            "workloadHash": workload_hash([PodSet("worker", made["spec"]["workload"]["job"]["template"])]),
             "requestedChips": 4,
             "requestedReplicas": 1,
         },

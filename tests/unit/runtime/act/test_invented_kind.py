@@ -12,72 +12,125 @@ import pytest
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.api.migration import Phase
+from rightpool.api.model import ApiModel
 from rightpool.api.pause import Pause
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
+from rightpool.api.template import PodTemplate
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import PODS, SERVICES, WORKLOADS
-from rightpool.contract import LABEL_JOB
+from rightpool.contract import LABEL_JOB, LABEL_REVISION, LABEL_ROLE, SIDECAR_CONTAINER
 from rightpool.handlers.feeds import register_feeds
 from rightpool.hardware.pool import Pool
+from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.contradiction import UnplacedRevision
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.shape import Shape
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.health import completed, failed
+from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.runtime.observe.relist import Relister
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState
+from rightpool.workloads.kinds.kind import ChildState, Failures
 from rightpool.workloads.kinds.registry import KINDS
 from rightpool.workloads.metadata import child_metadata
-from rightpool.workloads.names import ANNOTATION_HELD
+from rightpool.workloads.names import ANNOTATION_HELD, child_name
+from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.pods import Template, pod_template
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.pods import pod_templates
+from rightpool.workloads.rendezvous import Hosts
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, pod
+from tests.unit.workloads.samples import env_of
 
 WIDGETS = Resource("batch.example", "v1", "Widget", "widgets")
-TEMPLATE = {"spec": {"containers": [{"name": "server", "image": "example.com/server:1"}]}}
+WORKERS = {"spec": {"containers": [{"name": "trainer", "image": "example.com/trainer:1"}]}}
+DRIVER = {"spec": {"containers": [{"name": "driver", "image": "example.com/driver:1"}]}}
+INDEX = "metadata.labels['widget-index']"
+
+
+class Widget(ApiModel):
+    """A driver beside workers, each with a template of its own, in words of its own."""
+
+    driver: PodTemplate
+    workers: PodTemplate
+    accelerators: int = 1
+    size: int = 1
+    retries: int = 3
+    keep: int | None = None
+
+    @property
+    def chips_per_replica(self) -> int:
+        return self.accelerators
+
+    @property
+    def replicas(self) -> int:
+        return self.size
 
 
 class WidgetKind:
-    """Suspended is 0 replicas, as a Deployment would have it; ended is a phase; its pods are those of a Job that it
-    makes, and have its name and uid in labels, as those of a JobSet have."""
+    """Suspended is 0 workers; ended is a phase; its pods are those of Jobs that it makes, and have its name and uid in
+    labels, as those of a JobSet have. It makes a Service itself."""
 
     field = "widget"
     resource = WIDGETS
     optional = True
 
+    def pod_sets(self, workload: Widget) -> tuple[PodSet, ...]:
+        workers = PodSet("workers", workload.workers, None, workload.size, workload.accelerators)
+        return PodSet("driver", workload.driver, chips=0), workers
+
+    def with_template(self, workload: Widget, template: Mapping[str, Any]) -> Widget:
+        return workload.model_copy(update={"workers": template})
+
+    def lifetime(self, workload: Widget) -> int | None:
+        return workload.keep
+
+    def hosts(self, workload: Widget, child: str, replicas: int) -> Hosts | None:
+        return None
+
     def build(
         self,
         owner: Owner,
-        workload: Template,
+        workload: Widget,
         queue_name: str | None,
         ref: Revision,
         pool: Pool,
         injection: Injection | None,
         suspend: bool = False,
     ) -> dict[str, Any]:
-        template = pod_template(owner, workload, ref, pool)
+        child, replicas = child_name(owner.name, ref.revision), ref.placement.replicas
+        hosts = Hosts(f"{child}-net", [f"{child}-workers-0-{index}" for index in range(replicas)])
+        templates = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, hosts, INDEX)
         return {
             "apiVersion": WIDGETS.api_version,
             "kind": WIDGETS.kind,
-            "metadata": child_metadata(template, owner, ref, queue_name),
-            "spec": {"replicas": 0 if suspend else ref.placement.replicas, "template": template},
+            "metadata": child_metadata(templates["workers"], owner, ref, queue_name),
+            "spec": {"size": 0 if suspend else replicas, "retries": workload.retries, **templates},
         }
 
     def observe(self, body: Mapping[str, Any]) -> ChildState:
-        phase = (body.get("status") or {}).get("phase")
-        stopped = body["spec"]["replicas"] == 0
-        return ChildState(suspended=stopped, succeeded=phase == "Finished", failed=phase == "Broken")
+        status = body.get("status") or {}
+        phase, stopped = status.get("phase"), body["spec"]["size"] == 0
+        failures = Failures(status.get("retried", 0), body["spec"]["retries"], "retries")
+        return ChildState(
+            suspended=stopped,
+            succeeded=phase == "Finished",
+            failed=phase == "Broken",
+            failures=failures,
+            role="workers",
+        )
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         return {"spec": {"lifetime": seconds}}
 
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
-        return {"spec": {"replicas": 0 if suspend else placement.replicas}}
+        return {"spec": {"size": 0 if suspend else placement.replicas}}
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         labels: Mapping[str, str] = pod.get("labels") or {}
@@ -85,16 +138,10 @@ class WidgetKind:
 
 
 class Either(Workload):
-    """The model that `api/` would have."""
+    """With the field that `api/` would have."""
 
     job: JobWorkload | None = None  # type: ignore[assignment]
-    widget: JobWorkload | None = None
-
-    @property
-    def chosen(self) -> JobWorkload:
-        chosen = self.job or self.widget
-        assert chosen is not None
-        return chosen
+    widget: Widget | None = None
 
 
 class Spec(ProfiledJobSpec):
@@ -110,9 +157,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
+def widget(**fields: Any) -> dict[str, Any]:
+    return {"widget": {"accelerators": 4, "size": 2, "driver": DRIVER, "workers": WORKERS, **fields}}
+
+
 def persist(world: World, *arguments: Any, **spec: Any) -> Job:
-    workload = {"widget": {"chipsPerReplica": 4, "replicas": 2, "template": TEMPLATE}}
-    return world.persist(*arguments, workload=workload, **spec)
+    return world.persist(*arguments, **{"workload": widget(), **spec})
 
 
 def started(world: World) -> Body:
@@ -123,26 +173,100 @@ def started(world: World) -> Body:
     return body
 
 
-def own_pod(widget: Body) -> Body:
-    body, name = pod(), widget["metadata"]["name"]
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-workers", "uid": "between", "controller": True}
+def own_pod(widget: Body, role: str = "workers", **fields: Any) -> Body:
+    body, name = pod(**fields), widget["metadata"]["name"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-{role}", "uid": "between", "controller": True}
     body["metadata"]["ownerReferences"] = [owner]
-    body["metadata"]["labels"] |= {"widget-name": name, "widget-uid": widget["metadata"]["uid"]}
+    body["metadata"]["labels"] |= {"widget-name": name, "widget-uid": widget["metadata"]["uid"], LABEL_ROLE: role}
     return body
 
 
+def see(world: World, *pods: Body) -> RevisionState:
+    for each in pods:
+        world.store.observe(PODS, "ADDED", world.cluster.put(PODS, each))
+    return world.read().observed.revisions[1]
+
+
 def test_it_is_built_and_started(world: World) -> None:
-    assert world.run(persist(world)) == [
-        "create bert-r1 suspend=None",
-        "create Service bert-r1",
-        "apply bert-r1 {'replicas': 2}",
-    ]
-    body = world.cluster.objects[WIDGETS, "bert-r1"]
-    [container] = body["spec"]["template"]["spec"]["containers"]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
-    [owner] = world.cluster.objects[SERVICES, "bert-r1"]["metadata"]["ownerReferences"]
-    assert (owner["apiVersion"], owner["kind"], owner["uid"]) == ("batch.example/v1", "Widget", "bert-r1-uid")
+    assert world.run(persist(world)) == ["create bert-r1 suspend=None", "apply bert-r1 {'size': 2}"]
+    assert not [kind for kind, _ in world.cluster.objects if kind is SERVICES], "it makes its own"
+    spec = world.cluster.objects[WIDGETS, "bert-r1"]["spec"]
+    workers, driver = spec["workers"], spec["driver"]
+    [trainer] = workers["spec"]["containers"]
+    assert trainer["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert env_of(trainer)["MASTER_ADDR"] == "bert-r1-workers-0-0.bert-r1-net.research.svc"
+    assert workers["spec"]["initContainers"][0]["name"] == SIDECAR_CONTAINER
+    assert workers["spec"]["nodeSelector"] == {"pool": "a10g"}
+    assert workers["metadata"]["labels"][LABEL_ROLE] == "workers"
     assert world.run(world.read()) == []
+    [container] = driver["spec"]["containers"]
+    assert {"resources", "env", "volumeMounts"}.isdisjoint(container)
+    assert {"nodeSelector", "initContainers", "tolerations"}.isdisjoint(driver["spec"])
+    labels = driver["metadata"]["labels"]
+    assert (labels[LABEL_JOB], labels[LABEL_REVISION], labels[LABEL_ROLE]) == ("bert", "1", "driver")
+
+
+def test_what_is_wrong_with_a_template_names_its_pods(world: World) -> None:
+    assert world.run(persist(world, workload=widget(driver={"spec": {"containers": []}}))) == []
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.message.startswith("driver: template.spec.containers must hold")
+
+
+def test_an_edit_of_either_template_is_an_edit(world: World) -> None:
+    made_of = persist(world).workload_hash
+    image = {"spec": {"containers": [{"name": "driver", "image": "example.com/driver:2"}]}}
+    hashes = {persist(world, workload=widget(**edit)).workload_hash for edit in ({"driver": image}, {"workers": image})}
+    assert len({made_of, *hashes}) == 3
+    assert persist(world, workload=widget(accelerators=2, size=4)).workload_hash == made_of
+
+
+def test_a_variant_is_laid_over_the_template_of_the_workers(world: World) -> None:
+    patch = {"spec": {"containers": [{"name": "trainer", "image": "example.com/tpu:1"}]}}
+    job = persist(world, placement={"variants": [{"vendor": "Google", "template": patch}]})
+    [variant] = job.variants
+    laid = workload_on(job.spec, "Google").chosen
+    assert isinstance(laid, Widget) and laid.driver == DRIVER
+    assert laid.workers["spec"]["containers"][0]["image"] == "example.com/tpu:1"
+    assert variant.workload_hash != job.workload_hash
+
+
+def test_its_size_is_that_of_the_workers(world: World) -> None:
+    job = persist(world, workload=widget(accelerators=4, size=3))
+    shape = Shape.of(job)
+    assert (shape.chips_per_replica, shape.replicas, job.spec.min_chips, job.spec.max_chips) == (4, 3, 12, 12)
+
+
+def test_a_driver_stands_in_for_no_worker(world: World) -> None:
+    body = started(world)
+    seen = see(world, own_pod(body, "driver", uid="driver-1"))
+    assert (seen.active, seen.others, seen.running, seen.on_nodes) == (2, 1, 1, 1)
+    assert seen.nodes == {"node-1": 1}
+    assert not seen.all_running(2)
+    assert holding(world.read()).chips == 4
+    assert [found.name for found in world.store.pods(world.read().key, 1)] == ["pod-1"], "it has no sidecar to ask"
+    seen = see(world, own_pod(body, uid="pod-2"))
+    assert seen.all_running(2) and seen.running == 2
+    assert holding(world.read()).chips == 8
+    assert holding(world.read()).cost_per_hour == 4.0
+
+
+def test_what_keeps_its_driver_waiting_is_no_reason_to_go_elsewhere(world: World) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/9 nodes"}
+    body = started(world)
+    seen = see(world, own_pod(body, "driver", uid="driver-1", status={"conditions": [condition]}))
+    assert (seen.blocked, seen.unready) == (None, "Unschedulable: 0/9 nodes")
+
+
+def test_how_often_it_may_fail_is_said_in_its_words(world: World) -> None:
+    body = started(world)
+    body["status"] = {"retried": 2}
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T10:00:00Z"}
+    status = {"containerStatuses": [{"name": "trainer", "state": {"terminated": ended}}]}
+    world.store.observe(WIDGETS, "MODIFIED", world.cluster.put(WIDGETS, body))
+    crash = see(world, own_pod(body, uid="pod-2", phase="Failed", status=status)).crash
+    assert crash is not None and (crash.count, crash.allowed) == (2, 3)
+    message = placed(world.read(), Context(None, None, True, crash.at + 1.0)).message
+    assert "more than 3 times (spec.workload.widget.retries)" in message
 
 
 def test_it_is_observed_with_its_pods(world: World) -> None:
@@ -167,8 +291,8 @@ def test_it_is_suspended_and_goes_on(world: World) -> None:
     started(world)
     assert world.run(persist(world, suspend=True)) == [], "it has pods that are asked for a save first"
     paused = persist(world, suspend=True, pause=Pause(Reason.SUSPENDED, 1.8e9, stopping=True))
-    assert world.run(paused) == ["apply bert-r1 {'replicas': 0}"]
-    assert world.run(persist(world)) == ["apply bert-r1 {'replicas': 2}"]
+    assert world.run(paused) == ["apply bert-r1 {'size': 0}"]
+    assert world.run(persist(world)) == ["apply bert-r1 {'size': 2}"]
 
 
 def test_in_a_queue_it_is_held(world: World) -> None:
@@ -177,10 +301,10 @@ def test_in_a_queue_it_is_held(world: World) -> None:
     stopped = Pause(Reason.SUSPENDED, 1.7e9, stopping=True)
     held = f"apply bert-r1 {{'{ANNOTATION_HELD}': 'true'}}"
     assert world.run(persist(world, queueName="research", suspend=True, pause=stopped)) == [held], "it has no pods"
-    [widget] = (body for (resource, _), body in world.cluster.objects.items() if resource == WIDGETS)
-    widget["spec"]["replicas"] = 2
-    world.store.observe(WIDGETS, "MODIFIED", world.cluster.put(WIDGETS, widget))
-    assert world.run(world.read()) == [held, "apply bert-r1 {'replicas': 0}"], "Kueue, which is gone, had admitted it"
+    [made] = (body for (resource, _), body in world.cluster.objects.items() if resource == WIDGETS)
+    made["spec"]["size"] = 2
+    world.store.observe(WIDGETS, "MODIFIED", world.cluster.put(WIDGETS, made))
+    assert world.run(world.read()) == [held, "apply bert-r1 {'size': 0}"], "Kueue, which is gone, had admitted it"
 
 
 def test_its_pods_are_told_from_those_of_an_earlier_one(world: World) -> None:

@@ -69,7 +69,9 @@ def test_a_child_that_is_too_large_is_reported(world: World) -> None:
     assert world.run(job) == []
     refusal = world.executor.refusal(job)
     assert refusal is not None and refusal.reason is Reason.INVALID_TEMPLATE
-    assert "bytes, which is too large to be stored: make spec.workload.job.template smaller" in refusal.message
+    assert (
+        "bytes, which is too large to be stored: make the pod templates of spec.workload.job smaller" in refusal.message
+    )
 
 
 def test_a_too_large_request_is_invalid() -> None:

@@ -34,6 +34,7 @@ from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.store import Store
+from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.names import workload_hash
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.makers import Body, profiled_job
@@ -150,8 +151,8 @@ class World:
         self.pools = {
             "a10g": Pool("a10g", accelerator, 4, "nvidia.com/gpu", {"pool": "a10g"}, link, link, price, 32, 32)
         }
-        workload = ProfiledJobSpec.model_validate(profiled_job()["spec"]).workload.job
-        made_of = workload_hash(workload.template, workload.chip_container)
+        workload = ProfiledJobSpec.model_validate(profiled_job()["spec"]).workload
+        made_of = workload_hash(pod_sets_of(workload))
         self.ref = Revision(1, Placement("a10g", 4, 1), made_of, 4, 1, 1.7e9, cost_per_hour=4.0)
 
     def persist(

@@ -9,6 +9,7 @@ import pytest
 from rightpool.api.placement import CapacityType
 from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.names import child_name, service_name, workload_hash
+from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.service import build_service
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, TPU_POOL, Work, env_of, plain, ref, restricted
@@ -153,7 +154,7 @@ class TestRendezvous:
         env = env_of(pod_of(job(ref=single))["containers"][0])
         assert env["MASTER_ADDR"] == "127.0.0.1"
         assert env["PET_NPROC_PER_NODE"] == "4"
-        assert build_service(OWNER, single, OWNER.reference) is None
+        assert JOB.hosts(Work(plain()), "bert-r3", 1) is None
 
     def test_what_the_user_sets_is_never_overridden(self) -> None:
         template = plain(env=[{"name": "MASTER_PORT", "value": "1"}, {"name": "URL", "value": "tcp://$(MASTER_ADDR)"}])
@@ -175,8 +176,9 @@ class TestRendezvous:
         assert "TPU_WORKER_ID" not in env
 
     def test_the_service_selects_this_revisions_pods_before_they_are_ready(self) -> None:
-        service = build_service(OWNER, ref(), OWNER.reference)
-        assert service is not None
+        hosts = JOB.hosts(Work(plain()), "bert-r3", 2)
+        assert hosts is not None
+        service = build_service(OWNER, ref(), hosts, OWNER.reference)
         assert service["metadata"]["name"] == "bert-r3" == pod_of(job())["subdomain"]
         assert service["spec"] == {
             "clusterIP": "None",
@@ -256,10 +258,20 @@ class TestNames:
     def test_the_hash_changes_with_the_meaning_of_a_template_only(self) -> None:
         template = restricted(args=["é", "ü"])
         same = {"spec": dict(reversed(template["spec"].items())), "metadata": None}
-        assert workload_hash(template, None) == workload_hash(same, None)
-        assert workload_hash(template, None) != workload_hash(template, "trainer")
-        assert workload_hash(template, None) != workload_hash(restricted(args=["é"]), None)
-        assert workload_hash({"spec": {}}, None) == "fec14d2d4f70835b", "stored in statuses: must not change"
+        worker = PodSet("worker", template)
+        made_of = workload_hash([worker])
+        assert made_of == workload_hash([worker._replace(template=same)])
+        assert made_of != workload_hash([worker._replace(chip_container="trainer")])
+        assert made_of != workload_hash([worker._replace(template=restricted(args=["é"]))])
+        assert made_of == workload_hash([worker._replace(chips=4, pods=3)]), "the operator sets them"
+        assert workload_hash([PodSet("worker", {"spec": {}})]) == "fec14d2d4f70835b", "stored in statuses"
+
+    def test_the_hash_is_over_all_pod_sets(self) -> None:
+        worker, driver = PodSet("worker", plain()), PodSet("driver", plain(), chips=0)
+        made_of = workload_hash([worker, driver])
+        assert made_of == workload_hash([driver, worker])
+        edits = [driver._replace(pods=2), driver._replace(template=plain(args=["-v"])), driver._replace(name="head")]
+        assert made_of not in {workload_hash([worker]), *(workload_hash([worker, edit]) for edit in edits)}
 
 
 class TestWrongTemplates:
@@ -302,7 +314,7 @@ class TestWrongTemplates:
         with pytest.raises(InvalidTemplate, match="nested"):
             job({**plain(), "x": deep})
         with pytest.raises(InvalidTemplate, match="nested"):
-            workload_hash({"x": deep}, None)
+            workload_hash([PodSet("worker", {"x": deep})])
 
     def test_null_fields_are_absent_ones(self) -> None:
         null = {
