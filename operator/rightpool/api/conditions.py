@@ -64,6 +64,7 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"  # spec.suspend is true
     STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
+    KIND_NOT_INSTALLED = "KindNotInstalled"  # the cluster has no definition of what the job is to run as
     PODS_NOT_ENDING = "PodsNotEnding"  # pods were to end and are still there, and nothing is started beside them
     FOREIGN_POD = "ForeignPod"  # a foreign pod has the job's labels, and nothing is started beside it
     OPERATOR_FAILED = "OperatorFailed"  # the operator failed on this job because of a defect

@@ -125,6 +125,8 @@ class ClusterView:
         for resource in (*child_resources(), PODS):
             try:
                 self._list(resource, namespace, LABEL_JOB if name is None else f"{LABEL_JOB}={name}")
+            except NotFound:
+                continue  # a kind that is not installed
             except Forbidden as error:
                 self.notes.append(f"whether pods run is taken from the status: {error.message}")
 

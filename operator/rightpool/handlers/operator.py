@@ -31,6 +31,7 @@ EXIT_SECONDS: Final = 20.0  # after that kopf kills the process; all our own tim
 END_SECONDS: Final = 3.0  # for kopf to end by itself
 DISCOVERY_SECONDS: Final = 2.0  # between two requests for the served resources
 GUARD_SECONDS: Final = 1.0
+INSTALLED_SECONDS: Final = 60.0  # between two looks for kinds of children that were not installed
 BACKOFF_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 logger = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ async def _all_served(operator: Operator, stop: asyncio.Event) -> bool:
         try:
             missing = await loop.run_in_executor(None, operator.unserved)
             for kind in () if missing else await loop.run_in_executor(None, operator.turn_off_absent):
-                logger.warning("%s is not installed: its jobs do not run until the operator is started again", kind)
+                logger.warning("%s is not installed: its jobs do not run", kind)
             problem = f"the API server does not serve {', '.join(missing)}" if missing else None
         except ClusterError as error:
             problem = f"the API server does not say what it serves: {error.message}"
@@ -166,7 +167,7 @@ async def _watch(operator: Operator, settings: OperatorSettings, stop: asyncio.E
     """Run kopf until it ends. Returns why it failed or which watches are missing, None after a regular end."""
     registry, kopf_settings = build_registry(operator, stop)
     operator.watches.begin()
-    guard = asyncio.create_task(_abandoned(operator, stop))
+    guard = asyncio.create_task(_outdated(operator, stop))
     older = asyncio.all_tasks()
     watching = asyncio.create_task(
         kopf.operator(
@@ -196,10 +197,17 @@ async def _watch(operator: Operator, settings: OperatorSettings, stop: asyncio.E
     return problem
 
 
-async def _abandoned(operator: Operator, stop: asyncio.Event) -> str:
-    """Wait until a watch is closed and not requested again, then stop kopf. Returns the problem."""
-    while (problem := operator.watches.abandoned()) is None:
+async def _outdated(operator: Operator, stop: asyncio.Event) -> str:
+    """Wait until a watch is closed and not requested again, or a kind that was turned off is installed; then stop kopf.
+    Returns the problem."""
+    loop = asyncio.get_running_loop()
+    problem, looked_at = None, loop.time()
+    while (problem := problem or operator.watches.abandoned()) is None:
         await asyncio.sleep(GUARD_SECONDS)
+        if loop.time() - looked_at >= INSTALLED_SECONDS:
+            looked_at = loop.time()
+            with suppress(ClusterError):
+                problem = await loop.run_in_executor(None, operator.installed)
     logger.error("%s; the operator ends, to be started again", problem)
     stop.set()
     return problem

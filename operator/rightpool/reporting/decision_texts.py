@@ -270,6 +270,9 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.INVALID_TEMPLATE: _invalid_template,
     Reason.NAME_TAKEN: _invalid_template,
     Reason.FOREIGN_POD: _foreign_pod,
+    Reason.KIND_NOT_INSTALLED: lambda job, assessment, decision: (
+        "" if job.observed.refusal is None else job.observed.refusal.message
+    ),
     Reason.SUSPENDED: _suspended,
     Reason.BUDGET_EXCEEDED: _suspended,
     Reason.NO_FEASIBLE_POOL: lambda job, assessment, decision: _no_alternative(assessment),

@@ -151,6 +151,12 @@ class Operator:
         self.watches.turn_off(absent)
         return sorted(resource.kind for resource in absent)
 
+    def installed(self) -> str | None:
+        """That a kind that was turned off is installed by now; None where none is. Raises ClusterError."""
+        off = [resource for resource in optional_resources() if resource not in self.store.watched]
+        kinds = [resource.kind for resource in off if not unserved(self._client, (resource,))]
+        return f"{' and '.join(kinds)} is installed by now" if kinds else None
+
     def dead(self) -> str | None:
         """Why the process has to be restarted; None if it has not. For the liveness probe."""
         return self._health.problem() or self.watches.abandoned()

@@ -52,6 +52,7 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.refuse: Refuse = answers
+        self.served: tuple[Resource, ...] = SERVED
         self.requests: list[str] = []
         self.leases: dict[str, Body] = {}
         self.watching: dict[str, int] = {}  # path → open watches
@@ -81,6 +82,10 @@ class ApiServer:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(PATIENCE)
+
+    def install(self, resource: Resource) -> None:
+        """It is served from now on."""
+        self.served = (*self.served, resource)
 
     def end_watches(self) -> None:
         """Every watch is cut off."""
@@ -118,15 +123,15 @@ class ApiServer:
         return self._read(request.path)
 
     def _read(self, path: str) -> web.Response:
-        groups = sorted({r.group for r in SERVED if r.group})
+        groups = sorted({r.group for r in self.served if r.group})
         if path == "/api":
             return web.json_response({"versions": ["v1"]})
         if path == "/apis":
-            return web.json_response({"groups": [group_entry(name) for name in groups]})
-        members = [r for r in SERVED if path == (f"/apis/{r.group}/{r.version}" if r.group else f"/api/{r.version}")]
+            return web.json_response({"groups": [group_entry(name, self.served) for name in groups]})
+        members = [r for r in self.served if path == (f"/apis/{r.api_version}" if r.group else f"/api/{r.version}")]
         if members:
             return web.json_response({"resources": [resource_entry(r) for r in members]})
-        for resource in SERVED:
+        for resource in self.served:
             if path.endswith(f"/{resource.plural}"):
                 meta = {"resourceVersion": str(next(self._versions))}
                 listing = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
@@ -158,8 +163,8 @@ class ApiServer:
         return web.json_response(body)
 
 
-def group_entry(name: str) -> Body:
-    version = next(r.version for r in SERVED if r.group == name)
+def group_entry(name: str, served: tuple[Resource, ...] = SERVED) -> Body:
+    version = next(r.version for r in served if r.group == name)
     return {
         "name": name,
         "versions": [{"version": version, "groupVersion": f"{name}/{version}"}],

@@ -26,7 +26,7 @@ from rightpool.settings import OperatorSettings
 from rightpool.workloads.kinds.registry import KINDS
 from tests.patience import pauses
 from tests.unit.handlers.api_server import ApiServer, Refusal, Refuse, answers, group_entry
-from tests.unit.runtime.act.test_invented_kind import WidgetKind
+from tests.unit.runtime.act.test_invented_kind import WIDGETS, WidgetKind
 
 WATCHED = 6
 
@@ -180,10 +180,24 @@ async def test_a_kind_that_is_not_installed_is_off_and_the_operator_says_so(
         await eventually(running.ready, "ready")
         await eventually(lambda: server.holder == "me" and running.leads, "leader")
         assert sum(server.watching.values()) == WATCHED
-        assert "Widget is not installed: its jobs do not run until the operator is started again" in caplog.text
+        assert "Widget is not installed: its jobs do not run" in caplog.text
         asked = len(server.requests)
         await eventually(lambda: len(server.requests) > asked + 5, "it goes on")
         assert not any("widgets" in request for request in server.requests[asked:])
+
+
+async def test_the_operator_ends_to_be_started_anew_when_a_kind_is_installed(
+    server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, "widget", WidgetKind())
+    monkeypatch.setattr(start, "INSTALLED_SECONDS", 0.1)
+    monkeypatch.setattr(start, "GUARD_SECONDS", 0.1)
+    async with run() as running:
+        await eventually(running.ready, "ready")
+        assert not running.task.done()
+        server.install(WIDGETS)
+        await eventually(running.task.done, "it ends")
+        assert running.task.result() == "Widget is installed by now"
 
 
 async def test_an_operator_without_all_watches_ends_with_a_message(

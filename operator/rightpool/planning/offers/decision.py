@@ -46,6 +46,7 @@ REASONS: Final = {
             Reason.INVALID_STATUS,
             Reason.INVALID_TEMPLATE,
             Reason.FOREIGN_POD,
+            Reason.KIND_NOT_INSTALLED,
             Reason.OPERATOR_FAILED,
             Reason.SUSPENDED,
             Reason.BUDGET_EXCEEDED,

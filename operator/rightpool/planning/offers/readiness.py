@@ -41,6 +41,8 @@ def not_evaluated(job: Job) -> Decision | None:
         pause = job.state.pause
         return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)
     revision, refusal = job.state.revision, job.observed.refusal
+    if refusal is not None and refusal.reason is Reason.KIND_NOT_INSTALLED:
+        return Decision(Action.HOLD, refusal.reason)
     if revision is None or refusal is None or job.state.migration is not None:
         return None
     if revision.workload_hash != job.workload_hash_of(revision) and refusal.revision != revision.revision:

@@ -79,7 +79,15 @@ class Executor:
 
     def refusal(self, job: Job) -> ChildRefusal | None:
         """Why the job's current Revision can't be created; None if it can."""
-        return self._refusals.current(job)
+        return self._not_installed(job) or self._refusals.current(job)
+
+    def _not_installed(self, job: Job) -> ChildRefusal | None:
+        """That the cluster does not have what the job runs as; None where it does."""
+        resource = kind_of(job.spec.workload).resource
+        if resource in self._store.watched:
+            return None
+        message = f"{resource.plural}.{resource.group} is not installed; the job starts within two minutes once it is"
+        return ChildRefusal(0, job.generation, Reason.KIND_NOT_INSTALLED, message, 0.0)
 
     def checkpoint_error(self, job: Job) -> str | None:
         """The error of the current migration's request for a checkpoint."""
@@ -100,6 +108,8 @@ class Executor:
 
     def needed(self, job: Job, command: Command) -> bool:
         """Whether the cluster, according to the store, does not comply with the command yet. Sends no request."""
+        if self._not_installed(job) is not None:
+            return False
         if isinstance(command, EnsureRevision):
             child = self._store.child(job.key, job.uid, command.ref.revision)
             if self._refusals.recent(job, command.ref.revision):

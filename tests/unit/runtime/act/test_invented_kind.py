@@ -9,6 +9,7 @@ from typing import Any
 import kopf
 import pytest
 
+from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.api.migration import Phase
@@ -28,6 +29,8 @@ from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.contradiction import UnplacedRevision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.offers.decision import Decision
+from rightpool.planning.offers.readiness import not_evaluated
 from rightpool.planning.offers.shape import Shape
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.health import completed, failed
@@ -44,6 +47,7 @@ from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
+from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, pod
 from tests.unit.workloads.samples import env_of
@@ -267,6 +271,19 @@ def test_how_often_it_may_fail_is_said_in_its_words(world: World) -> None:
     assert crash is not None and (crash.count, crash.allowed) == (2, 3)
     message = placed(world.read(), Context(None, None, True, crash.at + 1.0)).message
     assert "more than 3 times (spec.workload.widget.retries)" in message
+
+
+def test_without_its_definition_a_job_waits_and_says_for_what(world: World) -> None:
+    world.store.turn_off({WIDGETS})
+    job = persist(world)
+    assert world.run(job) == world.cluster.requests == []
+    job = changed(job, refusal=world.executor.refusal(job))
+    found = placed(job, Context(None, None, True, 1.8e9))
+    assert (found.status, found.reason) == ("False", Reason.KIND_NOT_INSTALLED)
+    assert found.message.startswith("widgets.batch.example is not installed")
+    for state in (job.state, replace(job.state, revision=None)):
+        decision = not_evaluated(job.with_state(state))
+        assert decision == Decision(Action.HOLD, Reason.KIND_NOT_INSTALLED), "it takes no chips from others"
 
 
 def test_it_is_observed_with_its_pods(world: World) -> None:
