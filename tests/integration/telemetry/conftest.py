@@ -69,7 +69,7 @@ class Fleet:
     def start(self) -> None:
         self.publish()
         config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "900ms"},
+            "global": {"scrape_interval": "2500ms", "scrape_timeout": "2400ms"},
             "scrape_configs": [
                 {
                     "job_name": "pods",

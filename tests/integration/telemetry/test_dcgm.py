@@ -32,7 +32,7 @@ def source(fleet: Fleet, dcgm_page: str) -> PrometheusReader:
     sidecar = 'rightpool_chip_busy_ratio{chip="0"} 0.5\nrightpool_chip_memory_used_bytes{chip="0"} 7e10\n'
     fleet.pod({"namespace": "ml", "profiledjob": "llm", "revision": "1", "pod": "llm-0"}, Page(lambda _: sidecar))
     fleet.start()
-    source = PrometheusReader(fleet.url, scrape_interval=1.0)
+    source = PrometheusReader(fleet.url, scrape_interval=2.5)
 
     def complete() -> bool:
         samples = source.read([LLM, BARE], time.time()).samples
@@ -81,7 +81,7 @@ def test_counters_that_the_chip_does_not_have_are_missing(fleet: Fleet, dcgm_pag
     fleet.pod({"job": "dcgm-exporter", "namespace": "monitoring", "pod": "dcgm-2"}, Page(lambda _: page))
     fleet.publish()
     target = Target(RevisionKey("ml", "old", 1), (("old-0", ""),), 10.0)
-    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    reader = PrometheusReader(fleet.url, scrape_interval=2.5)
     values = read_of(reader, [target], target.key).samples[target.key].values
     reader.close()
     assert Field.COMPUTE_ACTIVE not in values
@@ -95,8 +95,8 @@ def test_a_tenants_page_says_nothing_of_other_peoples_chips(fleet: Fleet, dcgm_p
     assert "llm-0" in forged and forged != dcgm_page
     fleet.pod({"namespace": "attacker", "pod": "mine"}, Page(lambda _: forged))
     fleet.publish()
-    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
-    believing = PrometheusReader(fleet.url, scrape_interval=1.0, sources=trusting(["pods"]))
+    reader = PrometheusReader(fleet.url, scrape_interval=2.5)
+    believing = PrometheusReader(fleet.url, scrape_interval=2.5, sources=trusting(["pods"]))
     eventually(
         lambda: Field.POWER in believing.read([LLM], time.time()).samples[LLM.key].values, "the forged page is scraped"
     )
@@ -108,7 +108,7 @@ def test_a_tenants_page_says_nothing_of_other_peoples_chips(fleet: Fleet, dcgm_p
 
 
 def test_dcgm_is_optional(fleet: Fleet, source: PrometheusReader) -> None:
-    without = PrometheusReader(fleet.url, scrape_interval=1.0, sources=[SIDECAR_SERIES])
+    without = PrometheusReader(fleet.url, scrape_interval=2.5, sources=[SIDECAR_SERIES])
     sample = read_of(without, [LLM], LLM.key).samples[LLM.key]
     without.close()
     assert sample.values.keys() == {Field.PODS, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.MEMORY_USED}

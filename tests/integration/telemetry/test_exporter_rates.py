@@ -22,7 +22,7 @@ _COUNTER = re.compile(r"^(gpu_xgmi_link_tx\{[^}]*\}) .*$", re.MULTILINE)
 def test_young_series_give_no_rate_rather_than_too_low_a_one(fleet: Fleet) -> None:
     started = time.time()
     fleet.start()
-    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    reader = PrometheusReader(fleet.url, scrape_interval=2.5)
 
     def readings(number: int) -> list[dict[Field, float]]:
         """Of a new exporter, until it has a rate."""

@@ -90,7 +90,7 @@ def samples(fleet: Fleet) -> Iterator[dict[str, Sample]]:
     fleet.start()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(registry, "SOURCES", (*registry.SOURCES, ACME))
-        reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+        reader = PrometheusReader(fleet.url, scrape_interval=2.5)
     targets = [target(name) for name in NAMES]
 
     def complete() -> TelemetryReading | None:

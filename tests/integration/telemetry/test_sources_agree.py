@@ -162,7 +162,7 @@ def targets(fleet: Fleet, pages: dict[str, list[Page | None]]) -> list[Target]:
 
 @pytest.fixture(scope="module")
 def prometheus(fleet: Fleet, targets: list[Target]) -> Iterator[PrometheusReader]:
-    reader = PrometheusReader(fleet.url, scrape_interval=1.0)
+    reader = PrometheusReader(fleet.url, scrape_interval=2.5)
     yield reader
     reader.close()
 

@@ -13,8 +13,8 @@ SCRAPES_IN_RANGE: Final = 4  # so that two lost scrapes still leave the two that
 def whole_rate(selector: str, seconds: int, on: str = "") -> str:
     """PromQL of the rate a second over so many seconds; nothing where scrapes do not cover them. on: labels by which
     the scrapes are found, where not by all."""
-    # An interval, and the jitter of scrapes: less than `rate` extrapolates over.
-    begins = -(-seconds * 11 // (10 * SCRAPES_IN_RANGE))
-    scraped = f"timestamp({selector} offset {seconds - begins}s) >= time() - {seconds}"
+    # An interval and a tenth, over which `rate` extrapolates: over more it does so for half an interval alone.
+    begins = seconds * 1100 // SCRAPES_IN_RANGE
+    scraped = f"timestamp({selector} offset {seconds * 1000 - begins}ms) >= time() - {seconds}"
     matching = f"and on ({on})" if on else "and"
     return f"(rate({selector}[{seconds}s]) {matching} ({scraped}) {matching} {selector} offset {seconds}s)"
