@@ -15,7 +15,7 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.jobs.unended import UNENDED_SECONDS
 from rightpool.planning.moves.arrival import LONGEST_WAIT_SECONDS
-from rightpool.planning.moves.departure import FINISHING_SECONDS
+from rightpool.planning.moves.stop_then_start import FINISHING_SECONDS
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.experience import ran_last
 from rightpool.reporting.conditions.context import Context

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from rightpool.api.action import Action
-from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Z80, Estimate
 from rightpool.api.ledger import LedgerEntry, Outcome
@@ -22,6 +21,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.saving import saved_since, saves_when_asked
 from rightpool.planning.judge.outlook import Outlook
 from rightpool.planning.judge.unsaved import late_save, unsaved
 from rightpool.planning.offers.evidence import (
@@ -159,13 +159,12 @@ def save_limit(job: Job, now: float) -> Limit | None:
         if now < next_at:
             return SaveFailed(times, next_at)
     attempts, asked_at = sum(entry.attempts for entry in held), held[-1].finished_at
-    saved = job.observed.checkpoint_at
-    since = saved is not None and saved > asked_at and job.spec.checkpoint.mode is CheckpointMode.SIGNAL
-    if (since and attempts == 1) or late_save(job, now) is not None:
+    saved = saved_since(job, asked_at, before=asked_at) if saves_when_asked(job) else None
+    if (saved is not None and attempts == 1) or late_save(job, now) is not None:
         return None
     first = max(FIRST_RETRY_SECONDS, job.spec.adaptation.cooldown.total_seconds())
     wait = min(first * 2.0 ** min(attempts - 1, 16), max(first, LONGEST_RETRY_SECONDS))
-    late = saved - asked_at if since and saved is not None and saved - asked_at <= first else None
+    late = saved - asked_at if saved is not None and saved - asked_at <= first else None
     return SaveMissing(attempts, asked_at + wait, late) if now < asked_at + wait else None
 
 

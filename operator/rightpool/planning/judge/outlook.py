@@ -4,9 +4,9 @@ import math
 from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
-from rightpool.api.choices import CheckpointMode
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.planning.jobs.job import Job, throttled_now
+from rightpool.planning.jobs.saving import never_saves
 from rightpool.planning.judge.progress import work_done
 from rightpool.profiles.sample import Field
 from rightpool.profiles.silence import doubt_of_pauses
@@ -121,7 +121,7 @@ def _repeating_seconds(job: Job) -> float:
     last, revision = _last_restart(job), job.state.revision
     if last is None or revision is None or revision.since is None:
         return 0.0
-    unsaved = last.action is Action.START or job.spec.checkpoint.mode is CheckpointMode.NONE
+    unsaved = last.action is Action.START or never_saves(job)
     here = last.outcome is not Outcome.ROLLED_BACK and last.target == revision.placement
     if not unsaved or not here or revision.created_at < last.started_at:
         return 0.0

@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import takewhile
 
 from rightpool.api.action import Action
-from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.saving import saved_since, saves_when_asked, waited_for_save
 
 
 def unsaved(history: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
@@ -22,13 +22,14 @@ def unsaved(history: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
 def late_save(job: Job, now: float) -> float | None:
     """Unix seconds of the save that came after it was given up, so shortly ago that little is to be done again: no
     longer than a save is waited for. None where there is none, or saves come by themselves."""
-    saved, checkpoint, history = job.observed.checkpoint_at, job.spec.checkpoint, job.state.history
+    history = job.state.history
     last = history[-1] if history else None
     if last is None or last.outcome is not Outcome.HELD or last.reason != Reason.CHECKPOINT_TIMEOUT:
         return None
-    if saved is None or saved <= last.finished_at or checkpoint.mode is not CheckpointMode.SIGNAL:
+    saved = saved_since(job, last.finished_at, before=last.finished_at)
+    if saved is None or not saves_when_asked(job) or waited_for_save(job, saved, now):
         return None
-    return saved if now - saved <= checkpoint.timeout.total_seconds() else None
+    return saved
 
 
 def appended(history: Sequence[LedgerEntry], entry: LedgerEntry) -> tuple[LedgerEntry, ...]:

@@ -1,4 +1,4 @@
-"""How a Decision becomes state: the first Revision of a job, or a planned migration."""
+"""How a Decision becomes state: the first Revision of a job, or a planned migration, which waits until it may begin."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.unsaved import late_save
+from rightpool.planning.moves.ending import end_migration, with_phase
 from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
@@ -50,6 +53,39 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
         without_return=Reason.SOURCE_NOT_HELD if isinstance(decision.evidence, SourceNotHeld) else None,
     )
     return job.with_state(replace(job.state, migration=migration, decisions=number))
+
+
+def begin(job: Job, migration: Migration, assessment: Assessment | None, edited: bool, now: float) -> Job:
+    """The migration begins where nothing is in its way any more, and ends where it is not wanted any more. edited:
+    whether the workload is another than was planned."""
+    if edited or job.spec.suspend:
+        return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
+    if assessment is not None and assessment.withdrawn:
+        # Time has passed since the decision was written (an approval may take days), and others were served meanwhile.
+        return end_migration(job, migration, Outcome.HELD, Reason.SUPERSEDED, now)
+    if migration.action is Action.UPDATE:
+        if not job.observed.template_checked:
+            return job
+        refusal = job.observed.refusal
+        if refusal is not None and refusal.revision == migration.target.revision:
+            migration = replace(migration, message=refusal.message)
+            return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
+    if awaits_check(job, migration.target.vendor):
+        return job
+    refused = next((one for one in job.observed.refused_variants if one.vendor == migration.target.vendor), None)
+    if refused is not None:
+        migration = replace(migration, message=refused.message)
+        return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
+    if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
+        return job
+    # With the save that came too late for the last attempt it leaves: asked for another one, it would be ended in that.
+    migration = replace(
+        migration,
+        saved_before=job.observed.checkpoint_at,
+        saved_at=late_save(job, now),
+        last_rate=job.observed.last_rate,
+    )
+    return with_phase(job, migration, Phase.CHECKPOINTING, now)
 
 
 def awaits_check(job: Job, vendor: str | None) -> bool:

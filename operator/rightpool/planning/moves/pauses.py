@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
-from rightpool.api.choices import BudgetAction, CheckpointMode
+from rightpool.api.choices import BudgetAction
 from rightpool.api.conditions import Reason
 from rightpool.api.pause import Pause
 from rightpool.planning.jobs.job import Job
-
-# What the clock of a job's node may be behind the operator's. Saves are dated by the former.
-CLOCK_SKEW_SECONDS: Final = 5.0
+from rightpool.planning.jobs.saving import (
+    failed_since_asked,
+    never_saves,
+    saved_since,
+    saves_when_asked,
+    waited_for_save,
+)
 
 
 def with_pause(job: Job, now: float) -> Job:
@@ -20,22 +23,23 @@ def with_pause(job: Job, now: float) -> Job:
     if reason is None or job.state.revision is None:
         return job if pause is None else _resumed(job, pause, now)
     if pause is None:
-        stopping = not _runs(job) or job.spec.checkpoint.mode is CheckpointMode.NONE
+        stopping = not _runs(job) or never_saves(job)
         return _set(job, Pause(reason, now, job.observed.checkpoint_at, stopping=stopping))
     if pause.reason is not reason:
         return _set(job, replace(pause, reason=reason))
     if pause.stopping:
         return job
-    saved = job.observed.checkpoint_at
-    # Where no save was known when one was asked for, an old one may only have been heard of since.
-    before = pause.saved_before if pause.saved_before is not None else pause.since - CLOCK_SKEW_SECONDS
-    if saved is not None and saved > before:
+    saved = saved_since(job, pause.since, pause.saved_before)
+    if saved is not None:
         return _set(job, replace(pause, saved_at=saved, stopping=True))
-    if _failed_since_asked(job, pause):  # what it did since its last save is lost already: nothing is waited for
+    child = job.child
+    # One that saves by itself was not asked.
+    failed = child is not None and saves_when_asked(job) and failed_since_asked(child, pause.since)
+    if failed:  # what it did since its last save is lost already: nothing is waited for
         return _set(job, replace(pause, unsaved=Reason.SAVE_FAILED, stopping=True))
     if not _runs(job):
         return _set(job, replace(pause, stopping=True))
-    if now - pause.since > job.spec.checkpoint.timeout.total_seconds():
+    if waited_for_save(job, pause.since, now):
         return _set(job, replace(pause, unsaved=Reason.CHECKPOINT_TIMEOUT, stopping=True))
     return job
 
@@ -72,13 +76,6 @@ def _resumed(job: Job, pause: Pause, now: float) -> Job:
 def _runs(job: Job) -> bool:
     child = job.child
     return child is not None and child.running > 0
-
-
-def _failed_since_asked(job: Job, pause: Pause) -> bool:
-    """Whether the program has failed after it was asked to save; one that saves by itself was not asked."""
-    child = job.child
-    asked = job.spec.checkpoint.mode is CheckpointMode.SIGNAL
-    return asked and child is not None and child.failed_since(pause.since - CLOCK_SKEW_SECONDS)
 
 
 def _set(job: Job, pause: Pause | None) -> Job:

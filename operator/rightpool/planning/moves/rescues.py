@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rightpool.api.choices import CheckpointMode
 from rightpool.api.migration import Phase
 from rightpool.api.rescue import Rescue
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.pauses import CLOCK_SKEW_SECONDS
+from rightpool.planning.jobs.saving import saved_since, saves_when_asked, waited_for_save
 
 # In the others a save was asked for already, or nothing runs that could save.
 _PHASES: Final = frozenset({Phase.PLANNED, Phase.WARMING_UP, Phase.VERIFYING})
@@ -27,19 +26,17 @@ def with_rescue(job: Job, now: float) -> Job:
     if rescue.over:
         # What is lost by now, or safe again, may be in danger again later.
         return job if threat.pods == rescue.pods else _set(job, replace(rescue, pods=threat.pods))
-    saved = job.observed.checkpoint_at
-    # Where no save was known when one was asked for, an old one may only have been heard of since.
-    before = rescue.saved_before if rescue.saved_before is not None else rescue.since - CLOCK_SKEW_SECONDS
-    if saved is not None and saved > before:
+    saved = saved_since(job, rescue.since, rescue.saved_before)
+    if saved is not None:
         return _set(job, replace(rescue, saved_at=saved, over=True))
-    if now - rescue.since > job.spec.checkpoint.timeout.total_seconds():
+    if waited_for_save(job, rescue.since, now):
         return _set(job, replace(rescue, over=True))
     return job
 
 
 def _saves(job: Job) -> bool:
     """Whether a program runs that can be asked to save, and was not asked for another reason."""
-    if job.spec.checkpoint.mode is not CheckpointMode.SIGNAL or job.stops:
+    if not saves_when_asked(job) or job.stops:
         return False
     revision, migration = job.state.revision, job.state.migration
     ran = revision is not None and revision.since is not None

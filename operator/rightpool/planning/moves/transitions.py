@@ -26,12 +26,12 @@ from rightpool.planning.books.accounting import accounted, finished
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import arrive, size_to_measure, with_size_measured
-from rightpool.planning.moves.beginning import with_decision
-from rightpool.planning.moves.departure import DEPARTURE, depart
+from rightpool.planning.moves.beginning import begin, with_decision
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
+from rightpool.planning.moves.stop_then_start import HANDOVER, hand_over
 from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.intent import Intent
@@ -128,11 +128,7 @@ def _ended(job: Job, now: float, words: Words) -> Job | None:
         migration is not None
         and migration.promises
         and migration.phase
-        in (
-            (Phase.CHECKPOINTING, Phase.DRAINING)
-            if migration.rolling_back
-            else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING)
-        )
+        in (HANDOVER if migration.rolling_back else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING))
     )
     if state.failed and not on_trial:
         return _finished(job, FAILED, now, words)
@@ -177,8 +173,10 @@ def _step(
     job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words
 ) -> Job:
     edited = job.workload_hash_of(migration.target) != migration.target.workload_hash
-    if migration.phase in DEPARTURE:
-        return depart(job, migration, assessment, edited, now, words)
+    if migration.phase is Phase.PLANNED:
+        return begin(job, migration, assessment, edited, now)
+    if migration.phase in HANDOVER:
+        return hand_over(job, migration, edited, now, words)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):
         # The target exists already: the job is there now, and the user's wish is the next decision.

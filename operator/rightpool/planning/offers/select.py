@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from rightpool.api.action import Action
-from rightpool.api.choices import AdaptationMode, CheckpointMode, Objective
+from rightpool.api.choices import AdaptationMode, Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.jobs.approval import effective_mode
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.saving import never_saves
 from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
@@ -120,7 +121,7 @@ def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPoli
         return Decision(Action.KEEP, Reason.ADAPTATION_OFF, taken, why)
     if mode is AdaptationMode.RECOMMEND:
         return Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, taken, why)
-    if job.spec.checkpoint.mode is CheckpointMode.NONE and intent is not Intent.LEAVE:
+    if never_saves(job) and intent is not Intent.LEAVE:
         return Decision(Action.HOLD, Reason.NOT_CHECKPOINTABLE, taken, why)
     assert revision is not None
     action = Action.RESIZE if revision.placement.pool == taken.placement.pool else Action.MOVE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from rightpool.api.choices import CheckpointMode
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.saving import saves_when_asked
 from rightpool.planning.moves.commands import RequestCheckpoint
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
@@ -39,7 +39,7 @@ class Checkpointer:
 
     def needed(self, job: Job) -> bool:
         """Whether the program is asked for a save, and does not save by itself."""
-        return job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+        return saves_when_asked(job)
 
     def request(self, job: Job, command: RequestCheckpoint) -> bool:
         """Ask all pods; whether all took the request."""

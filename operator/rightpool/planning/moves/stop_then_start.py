@@ -1,0 +1,132 @@
+"""Stop, then start: how a job is handed over whose checkpoint has one writer.
+
+The program saves its state, its pods end, and only then the target is what is to be there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.planning.books.accounting import departed
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.jobs.saving import (
+    failed_since_asked,
+    never_saves,
+    saved_since,
+    saves_when_asked,
+    waited_for_save,
+)
+from rightpool.planning.judge.idling import hangs
+from rightpool.planning.moves.baseline import with_baseline
+from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.setback import EndUnknown, NeverStarted
+from rightpool.planning.moves.words import Words
+
+# Kubernetes says within seconds how a child has ended whose pods have.
+FINISHING_SECONDS = 600.0
+
+HANDOVER = frozenset({Phase.CHECKPOINTING, Phase.DRAINING})
+
+
+def hand_over(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
+    """One step of a migration in a phase of `HANDOVER`. edited: whether the workload is another than was planned."""
+    if migration.phase is Phase.CHECKPOINTING:
+        return _checkpointing(job, migration, edited, now, words)
+    return _draining(job, migration, edited, now)
+
+
+def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
+    if (edited or job.spec.suspend) and not migration.rolling_back:
+        return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
+    leaving = job.revision(migration.moving.revision)
+    if leaving.finishing:  # to start it anew elsewhere would do its last part twice
+        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now, words)
+    if migration.action is Action.START:
+        if leaving.all_running(migration.moving.placement.replicas):
+            return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
+        if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
+            why = words.setback(NeverStarted(leaving.why_not_running))
+            job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, now, message=why)
+    asked_at = migration.phase_since
+    failed = migration.moving.since is not None and failed_since_asked(leaving, asked_at)
+    nothing_to_save = leaving.running == 0 and (leaving.active == 0 or migration.moving.since is None)
+    asked = saves_when_asked(job)
+    # Who demands the move does not wait for the next save of a program that fails by itself.
+    waits = failed and (asked or not migration.demanded)
+    if (nothing_to_save and not waits) or never_saves(job):
+        return _left(job, migration, now)
+    if migration.saved_at is not None:
+        return _left(job, migration, now)
+    saved = saved_since(job, asked_at, migration.saved_before)
+    if saved is not None:
+        return _left(job, replace(migration, saved_at=saved), now)
+    if failed and asked:
+        # What it did since its last save is lost where it is, too: who demands the move need not wait. Any other would
+        # be judged by a program that fails, and may meet what the failed save has left.
+        leaves = leaving.failed or (migration.demanded and not migration.rolling_back)
+        if leaves or not _ends(leaving):
+            return _unsaved(job, migration, Reason.SAVE_FAILED, now, words, leaves=leaves)
+    if not waited_for_save(job, asked_at, now):
+        return job
+    # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
+    # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
+    leaves = hangs(job, migration, now) if migration.rolling_back else not migration.promises
+    return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
+
+
+def _unfinished(job: Job, migration: Migration, now: float, words: Words) -> Job:
+    """Its pods have ended, and nobody says how. What the user demands goes on; else it may have completed."""
+    if not migration.promises and not migration.rolling_back:
+        return _left(job, migration, now)
+    message = words.setback(EndUnknown(migration.moving.revision))
+    if not migration.rolling_back:
+        return end_migration(job, replace(migration, message=message), Outcome.HELD, Reason.FINISHING, now)
+    migration = replace(migration, failure_message=f"{migration.failure_message}; {message}")
+    return end_migration(job, migration, Outcome.FAILED, Reason.FINISHING, now)
+
+
+def _ends(leaving: RevisionState) -> bool:
+    """Whether its child will have failed in a moment: it is not started again."""
+    crash = leaving.crash
+    return crash is not None and crash.allowed is not None and crash.count > crash.allowed
+
+
+def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:
+    """No save came: the migration goes on without it, or is given up. The ledger will say so in both cases."""
+    text = words.unsaved(job, migration, why, now, leaves=leaves)
+    if migration.rolling_back:
+        migration = replace(migration, failure_message=f"{migration.failure_message}; {text}")
+    else:
+        migration = replace(migration, message=f"{migration.message}; {text}" if leaves else text)
+    if leaves:
+        return _left(job, replace(migration, unsaved=why), now)
+    return end_migration(job, migration, Outcome.FAILED if migration.rolling_back else Outcome.HELD, why, now)
+
+
+def _left(job: Job, migration: Migration, now: float) -> Job:
+    """The old Revision is ended."""
+    return with_phase(job, with_baseline(job, migration, now), Phase.DRAINING, now)
+
+
+def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
+    state = job.revision(migration.moving.revision)
+    if state.exists or state.active > 0:
+        return job
+    # Only here the job's place changes: from now on the target is what is there.
+    target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
+    migration = replace(migration, target=target, stopped_at=now, running_at=None)
+    job = departed(job, migration, now)
+    assert job.state.migration is not None
+    migration = job.state.migration
+    # What was observed is of the Revision that has gone: its count is no work of the one that is to come.
+    job = replace(job, observed=job.observed._replace(track=None)).with_state(replace(job.state, revision=target))
+    if edited:
+        # What starts there is another program than the one that was measured: nothing can be proven by it.
+        outcome = Outcome.ROLLED_BACK if migration.rolling_back else Outcome.SUPERSEDED
+        return end_migration(job, migration, outcome, Reason.SUPERSEDED, now)
+    return with_phase(job, migration, Phase.STARTING, now)
