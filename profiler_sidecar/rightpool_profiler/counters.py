@@ -9,7 +9,7 @@ take those of other pods for the job's.
 """
 
 from collections import deque
-from statistics import median_low
+from statistics import median, median_low
 from typing import Final
 
 from rightpool_profiler.report import BUCKETS, Malformed, Report
@@ -17,6 +17,7 @@ from rightpool_profiler.report import BUCKETS, Malformed, Report
 _TICKS: Final = 100  # of Report.start in a second
 _LAUNCH: Final = 60 * _TICKS  # all ranks of one program start within this time
 _BATCHES: Final = 31  # the last step of an epoch is smaller, and most reports have none
+_PACES: Final = 31  # reports; those of steps that were slowed by a trace are few of them
 
 Key = tuple[int, int]
 
@@ -33,6 +34,7 @@ class Counters:
         self._led: Report | None = None  # the last report of the leader whose steps were counted
         self._position = 0  # how many of its steps are counted
         self._taken: dict[Key, int] = {}  # samples of each process that are counted: the last that it knew
+        self._paces: dict[Key, deque[float]] = {}  # seconds of a step, likewise
         self._batches: dict[Key, deque[int]] = {}  # samples of a step, in the last reports of a process
 
     def check(self, before: Report, report: Report) -> None:
@@ -46,6 +48,9 @@ class Counters:
 
     def add(self, before: Report, report: Report, leads: bool) -> None:
         """Count what a process has done since its report `before`. `leads`: no living rank of its program is lower."""
+        if report.steps > before.steps and report.seconds > before.seconds:
+            pace = (report.seconds - before.seconds) / (report.steps - before.steps)
+            self._paces.setdefault(report.key, deque(maxlen=_PACES)).append(pace)
         if report.world <= 1:
             self.steps += report.steps - before.steps
             self._take_times(before, report)
@@ -83,10 +88,15 @@ class Counters:
         self.samples_lost = self.samples_lost or uncounted(report)
         self._taken.pop(report.key, None)
         self._batches.pop(report.key, None)
+        self._paces.pop(report.key, None)
 
     def batch(self, key: Key) -> int | None:
         """Samples of a usual step of the process; None where it does not know them."""
         return median_low(self._batches[key]) if key in self._batches else None
+
+    def pace(self, key: Key) -> float | None:
+        """Seconds of a usual step of the process; None where it makes none that are seen."""
+        return median(self._paces[key]) if key in self._paces else None
 
 
 def uncounted(report: Report) -> bool:

@@ -97,8 +97,8 @@ async def run(settings: Settings) -> None:
 
 
 async def _take_traces(directory: Path, state: State) -> None:
-    for pid, shares in await asyncio.to_thread(collector.collect, directory):
-        state.add_shares(pid, shares, time.monotonic())
+    for pid, traced in await asyncio.to_thread(collector.collect, directory):
+        state.add_shares(pid, traced.shares, time.monotonic(), traced.step)
 
 
 async def _ask_tpu(count: int, state: State) -> None:

@@ -132,9 +132,13 @@ class State:
         if memory:
             self._memory.add(now, sum(memory))
 
-    def add_shares(self, pid: int, shares: dict[str, float], now: float) -> None:
-        """Add the shares of a step from a trace of process `pid`."""
-        self._shares.add(pid, shares, now)
+    def add_shares(self, pid: int, shares: dict[str, float], now: float, step: float | None = None) -> None:
+        """Add the shares of a step from a trace of process `pid`. step: seconds that one took while it was traced."""
+        self._shares.add(pid, shares, now, step)
+
+    def usual_step(self, pid: int, now: float) -> float | None:
+        """Seconds of a usual step of process `pid`; None where it makes none that are seen."""
+        return next((self._counters.pace(one.report.key) for one in self._living(now) if one.report.pid == pid), None)
 
     @property
     def saved(self) -> float | None:
@@ -252,7 +256,7 @@ class State:
             if share is not None:
                 samples.append(Sample(metric, {}, share))
                 quality[metric] = _MEASURED
-        by_rank = self._shares.by_rank([one.report for one in self._living(now)], now)
+        by_rank = self._shares.by_rank([one.report for one in self._living(now)], now, self._counters.pace)
         for rank, shares in by_rank.items():
             labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
             for part, share in shares.items():

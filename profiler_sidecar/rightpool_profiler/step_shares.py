@@ -1,13 +1,16 @@
 """What a step's time goes to: from short traces of the program, and from the waits for its data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rightpool import contract
 from rightpool_profiler.inputs import Inputs
 from rightpool_profiler.report import Report
+from rightpool_profiler.traces.slowdown import at_usual_pace, slowdown
 
 _MAX_TRACES: Final = 256
+Pace = Callable[[tuple[int, int]], float | None]
+"""Seconds of a usual step of a process."""
 _TRACE_LASTS: Final = 600.0  # seconds for which the shares of a trace are valid
 
 
@@ -16,37 +19,45 @@ class StepShares:
 
     def __init__(self, interval: float) -> None:
         self.inputs = Inputs(interval)
-        self._traces: dict[int, tuple[float, dict[str, float]]] = {}  # pid → when, shares
+        self._traces: dict[int, tuple[float, dict[str, float], float | None]] = {}  # pid → when, shares, step
 
-    def add(self, pid: int, shares: dict[str, float], now: float) -> None:
-        """Add the shares from a trace of process `pid`."""
+    def add(self, pid: int, shares: dict[str, float], now: float, step: float | None) -> None:
+        """Add the shares from a trace of process `pid`. step: seconds that one took while it was traced."""
         if len(self._traces) >= _MAX_TRACES:
             self._traces.clear()
-        self._traces[pid] = (now, shares)
+        self._traces[pid] = (now, shares, step)
 
     def traced(self, now: float) -> bool | None:
         """Whether a trace is still valid; None where there was none."""
-        return any(now - at <= _TRACE_LASTS for at, _ in self._traces.values()) if self._traces else None
+        return any(now - at <= _TRACE_LASTS for at, *_ in self._traces.values()) if self._traces else None
 
-    def of_pod(self, living: Sequence[Report], now: float) -> dict[str, float]:
-        """The average over all traces, with the leading process' wait for data."""
+    def _of(self, pid: int, key: tuple[int, int] | None, now: float, pace: Pace) -> dict[str, float]:
+        """What the trace of a process says, at its usual pace; nothing where none is valid. key: None of one that has
+        ended."""
+        at, shares, step = self._traces.get(pid, (-_TRACE_LASTS - now, {}, None))
+        if now - at > _TRACE_LASTS:
+            return {}
+        return at_usual_pace(shares, slowdown(shares, step, None if key is None else pace(key)))
+
+    def of_pod(self, living: Sequence[Report], now: float, pace: Pace) -> dict[str, float]:
+        """The average over all traces, with the leading process' wait for data. pace: of each process."""
         if not living:
             return {}
-        valid = [shares for at, shares in self._traces.values() if now - at <= _TRACE_LASTS]
+        keys = {report.pid: report.key for report in living}
+        valid = [shares for pid in self._traces if (shares := self._of(pid, keys.get(pid), now, pace))]
         found = {part: sum(one[part] for one in valid) / len(valid) for part in valid[0]} if valid else {}
         leader = min(living, key=lambda report: (report.rank, report.start, report.pid))
         _add_input(found, self.inputs.share(leader.key, now))
         return found
 
-    def by_rank(self, living: Sequence[Report], now: float) -> dict[int, dict[str, float]]:
-        """Those of each living rank; one entry where ranks are not known."""
+    def by_rank(self, living: Sequence[Report], now: float, pace: Pace) -> dict[int, dict[str, float]]:
+        """Those of each living rank; one entry where ranks are not known. pace: of each process."""
         if len({report.rank for report in living}) < len(living) or len(living) < 2:
-            shares = self.of_pod(living, now)
+            shares = self.of_pod(living, now, pace)
             return {0: shares} if shares else {}
         found = {}
         for report in living:
-            at, traced = self._traces.get(report.pid, (-_TRACE_LASTS - now, {}))
-            shares = dict(traced) if now - at <= _TRACE_LASTS else {}
+            shares = self._of(report.pid, report.key, now, pace)
             _add_input(shares, self.inputs.share(report.key, now))
             if shares:
                 found[report.rank] = shares

@@ -43,7 +43,7 @@ class Traces:
             data = damaged(data, random, random.randrange(1, 4))
         (self._folder / f"{random.randrange(1, 400)}.{kind}").write_bytes(data)
         found = collector.collect(self._folder)
-        for _, shares in found:
+        for _, (shares, _) in found:
             if shares.keys() != _PARTS or not all(-1e-9 <= share <= 1 + 1e-9 for share in shares.values()):
                 raise Finding(f"{shares}")
             if not 1 - 1e-6 <= sum(shares.values()) <= 1 + 1e-6:

@@ -233,6 +233,9 @@ class TraceSummary(Record):
     memory: TraceMemory | None = None
     """Absent where the trace does not say."""
 
+    slowdown: Figure | None = None
+    """How many times as long a step took while it was traced. Then shares are of a step at its usual pace."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceSpread(Record):

@@ -97,6 +97,8 @@ def show(trace: Trace, summary: TraceSummary, page: Page, roof: Roof | None = No
     whose = "the device" if summary.on == "Device" else "the CPU"
     rank = trace.rank if trace.ranks is None else trace.ranks.shown
     page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
+    if summary.slowdown is not None:
+        page.line(f"A step took {summary.slowdown:.1f}× as long while it was traced; shares are of a usual one.")
     page.heading("WHAT THE TIME GOES TO")
     rows = []
     for part in sorted(summary.parts, key=lambda one: -one.share):

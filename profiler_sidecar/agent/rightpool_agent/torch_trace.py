@@ -65,6 +65,7 @@ class Session:
         self.cuda = False
         self.thread = self.task = 0
         self.left = _STEPS
+        self.made = 0  # steps that were traced
         self.result: Any = None
         self.stopping = False
         self.given_up = False  # by the agent's thread, which waits no longer
@@ -282,6 +283,7 @@ def on_step(current: Session) -> None:
     if current.thread != _thread.get_ident():
         return
     current.left -= 1
+    current.made += 1
     if current.left <= 0 or (current.requested and time.monotonic() - current.began > _ENOUGH):
         if current.requested and current.cuda:
             sys.modules["torch"]._C._cuda_synchronize()  # of so few steps none may lack what the device has yet to do

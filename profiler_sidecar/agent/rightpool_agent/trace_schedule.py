@@ -115,7 +115,9 @@ class Schedule:
     def _finish(self, session: Any) -> None:
         """Write the trace for the sidecar, and rename it when it is complete."""
         tracer, requested = self._tracer, self._requested
-        path = os.path.join(self._directory, str(os.getpid()) + (tracer.REQUESTED if requested else tracer.ENDING))
+        ending = tracer.REQUESTED if requested else tracer.ENDING
+        made = 0 if requested else getattr(session, "made", 0)  # the file does not say of how many steps it is
+        path = os.path.join(self._directory, f"{os.getpid()}.{made}{ending}" if made else f"{os.getpid()}{ending}")
         state = "CaptureFailed"
         try:
             if tracer.finish(session, path + ".tmp"):

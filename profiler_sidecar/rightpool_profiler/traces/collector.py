@@ -11,20 +11,30 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool_profiler.traces import kineto, xspace
 from rightpool_profiler.traces.shares import shares
+from rightpool_profiler.traces.xspace import Plane
 
 MAX_BYTES: Final = {"xplane.pb": 4 << 20, "kineto.json": 64 << 20}  # the first is held in memory, the second is not
-_NAME: Final = re.compile(r"(\d{1,10})\.(xplane\.pb|kineto\.json)")
+_NAME: Final = re.compile(r"(\d{1,10})(?:\.(\d{1,6}))?\.(xplane\.pb|kineto\.json)")  # process, steps, kind
 _MAX_ENTRIES: Final = 512
 _CHUNK: Final = 256 * 1024
 _STALE: Final = 600.0  # seconds after which an unfinished file is a leftover
 
 
-def collect(directory: Path) -> list[tuple[int, dict[str, float]]]:
-    """(pid, shares of a step) of each finished trace. Blocks: run it in a thread."""
+class Traced(NamedTuple):
+    """What a trace says of a step."""
+
+    shares: dict[str, float]
+    """Of its time, by part."""
+    step: float | None
+    """Seconds that one took while it was traced; None where the trace does not say how many there were."""
+
+
+def collect(directory: Path) -> list[tuple[int, Traced]]:
+    """The process of each finished trace, and what it says. Blocks: run it in a thread."""
     try:
         folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -37,7 +47,7 @@ def collect(directory: Path) -> list[tuple[int, dict[str, float]]]:
         os.close(folder)
 
 
-def _collect(folder: int) -> list[tuple[int, dict[str, float]]]:
+def _collect(folder: int) -> list[tuple[int, Traced]]:
     found = []
     with os.scandir(folder) as entries:
         names = [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
@@ -47,7 +57,7 @@ def _collect(folder: int) -> list[tuple[int, dict[str, float]]]:
             _sweep(folder, name)
             continue
         try:
-            result = _analyse(folder, name, match[2])
+            result = _analyse(folder, name, match[3], int(match[2] or 0))
         except (OSError, ValueError):
             result = None
         finally:
@@ -57,16 +67,24 @@ def _collect(folder: int) -> list[tuple[int, dict[str, float]]]:
     return found
 
 
-def _analyse(folder: int, name: str, kind: str) -> dict[str, float] | None:
+def _analyse(folder: int, name: str, kind: str, steps: int) -> Traced | None:
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES[kind]:
             return None
         chunks = _chunks(handle, MAX_BYTES[kind])
-        return shares(xspace.read(b"".join(chunks)) if kind == "xplane.pb" else kineto.read(chunks))
+        planes = xspace.read(b"".join(chunks)) if kind == "xplane.pb" else kineto.read(chunks)
+        found = shares(planes)
+        return None if found is None else Traced(found, _extent(planes) / steps if steps else None)
     finally:
         os.close(handle)
+
+
+def _extent(planes: list[Plane]) -> float:
+    """Seconds of the longest device, from its first to its last moment of work; times are nanoseconds."""
+    devices = [[event for line in plane.lines for event in line.events] for plane in planes]
+    return max(max(one.end for one in events) - min(one.start for one in events) for events in devices if events) / 1e9
 
 
 def _chunks(handle: int, most: int) -> Iterator[bytes]:

@@ -63,11 +63,11 @@ class Kept:
         remove(path)
         remove(_xspace_beside(path))
 
-    def keep(self, source: Path, target: Path, room: int) -> dict[str, Any]:
+    def keep(self, source: Path, target: Path, room: int, step: float | None = None) -> dict[str, Any]:
         """Copy a trace to `target`, compressed, and say what it holds. Raises Unkept; then nothing has changed.
 
         room: bytes that its gzip may have. XLA's own file is kept where there is room for both. The result is
-        RankAnswer's.
+        RankAnswer's. step: seconds of a usual step; None where they are not known.
         """
         temporary, made = self._folder / _COPY, self._folder / _MADE
         of_xla = source.name.endswith(_XSPACE)
@@ -93,7 +93,7 @@ class Kept:
         finally:
             remove(temporary)
             remove(made)
-        return {"summary": summary.to_dict(), "bytes": size, "packed": packed, "sha256": digest}
+        return {"summary": summary.at_usual_pace(step).to_dict(), "bytes": size, "packed": packed, "sha256": digest}
 
     def load(self) -> Answer | None:
         """What was answered before this process was restarted."""

@@ -53,6 +53,8 @@ class Reading:
     """The file that the agent has written."""
     room: int
     """Bytes that its gzip may have."""
+    step: float | None
+    """Seconds of a usual step of its process; None where they are not known."""
 
 
 class Requested:
@@ -102,7 +104,7 @@ class Requested:
         """Keep the trace, and say what it holds. Blocks: run it in a thread."""
         target = self._kept.path(reading.id, reading.asked, reading.rank)
         try:
-            result = self._kept.keep(reading.source, target, reading.room)
+            result = self._kept.keep(reading.source, target, reading.room, reading.step)
         except Unkept as error:
             return RankAnswer.failed(reading.rank, error.reason, str(error))
         finally:
@@ -127,7 +129,8 @@ class Requested:
         if found is not None and found[1] == "written":
             self._show(answer, turn, "reading")
             room = kept.MAX_KEPT_BYTES - sum(one.result["packed"] for one in answer.ranks if one.captured)
-            return Reading(answer.id, answer.rank, turn.rank, kept.written(self._traces, found[0]), room)
+            source, step = kept.written(self._traces, found[0]), state.usual_step(found[0], now)
+            return Reading(answer.id, answer.rank, turn.rank, source, room, step)
         if found is not None and found[1] in MESSAGES:
             self._done(answer, RankAnswer.failed(turn.rank, found[1]))
         elif not turn.heard and now > max(

@@ -6,11 +6,14 @@ Parts of the time are shares that sum to 1, as in `sweep`; what takes the time i
 import heapq
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from rightpool_profiler.traces.kinds import kind_of
 from rightpool_profiler.traces.memory import Memory
+from rightpool_profiler.traces.slowdown import at_usual_pace, slowdown
+
+_SLOWER: Final = 1.05  # the pace of steps differs by so much anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,16 @@ class Named:
         known = {name: value for name, value in optional.items() if value is not None}
         return {"name": self.name, "count": self.count, "share": self.share, **known}
 
+    def scaled(self, factor: float) -> "Named":
+        """With shares that are so many times as large."""
+        return replace(
+            self, share=self.share * factor, exposed=None if self.exposed is None else min(1.0, self.exposed * factor)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Shares are of the time that was traced, 0–1."""
+    """Shares are of the time that was traced, 0–1; of steps at their usual pace where `slowdown` is known."""
 
     on: str
     """`device` or `host`: whose time it is."""
@@ -57,6 +66,26 @@ class Summary:
     """All of those operations by their kind."""
     memory: Memory | None = None
     """None where the trace does not say."""
+    slowdown: float | None = None
+    """How many times as long a traced step took as it does usually."""
+
+    def at_usual_pace(self, step: float | None) -> "Summary":
+        """With the work of a device over the usual step. step: its seconds; None where it is not known."""
+        if self.on != "device" or not self.steps:
+            return self
+        factor = slowdown(self.parts, self.seconds / self.steps, step)
+        if factor <= _SLOWER:
+            return self
+        named = ([one.scaled(factor) for one in some] for some in (self.collectives, self.operations, self.kinds))
+        collectives, operations, kinds = named
+        return replace(
+            self,
+            parts=at_usual_pace(self.parts, factor),
+            collectives=collectives,
+            operations=operations,
+            kinds=kinds,
+            slowdown=factor,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The wire form, between sidecar and operator."""
@@ -64,6 +93,7 @@ class Summary:
             "on": self.on,
             "seconds": self.seconds,
             "steps": self.steps,
+            "slowdown": self.slowdown,
             "parts": self.parts,
             "collectives": [one.to_dict() for one in self.collectives],
             "operations": [one.to_dict() for one in self.operations],

@@ -42,11 +42,6 @@ def metrics(made: State, now: float) -> dict[str, float]:
     return {name: float(value) for name, _, value in rows}
 
 
-def shares(made: State, now: float) -> dict[str, float]:
-    samples, _ = made.exposition(now)
-    return {one.labels[contract.LABEL_PART]: one.value for one in samples if one.metric == contract.STEP_SHARE}
-
-
 def test_the_model_is_what_the_leader_says_and_the_batch_that_of_all() -> None:
     made = state()
     models = {0: Model("bf16", "fp32", 1000, 4000, 9000, (("data", 2),)), 1: Model("fp16")}
@@ -67,34 +62,6 @@ def test_a_model_of_which_nothing_is_said_is_absent() -> None:
     made = state()
     made.apply(report(samples=None), 1.0, 0.0)
     assert not any(name.startswith(("rightpool_model", "rightpool_step_samples")) for name in metrics(made, 1.0))
-
-
-def test_shares_of_each_rank() -> None:
-    made = state()
-    for moment in range(1, 6):
-        for rank, waited in ((1, 0.05), (0, 0.0)):
-            one = report(pid=10 + rank, rank=rank, steps=moment, input_seconds=waited * moment)
-            made.apply(one, float(moment), 0.0)
-    made.add_shares(11, {contract.PART_EXPOSED_COMMUNICATION: 0.2, contract.PART_IDLE: 0.6}, 5.0)
-    found = metrics(made, 5.0)
-    shares = {name: value for name, value in found.items() if name.startswith(contract.STEP_SHARE)}
-    assert shares == pytest.approx(
-        {
-            'rightpool_step_share_ratio{part="input",rank="0"}': 0.0,
-            'rightpool_step_share_ratio{part="input",rank="1"}': 0.5,
-            'rightpool_step_share_ratio{part="idle",rank="1"}': 0.1,
-            'rightpool_step_share_ratio{part="exposed_communication",rank="1"}': 0.2,
-        }
-    )
-
-
-def test_a_step_that_takes_longer_than_the_interval_keeps_its_share_of_input() -> None:
-    made = State(1.0, 1)
-    for step in (1, 2, 3):
-        made.apply(report(steps=step, seconds=11.0 * (step - 1), input_seconds=10.0 * (step - 1)), 11.0 * step, 0.0)
-    share = f'{contract.STEP_SHARE}{{part="{contract.PART_INPUT}"}}'
-    assert metrics(made, 44.0)[share] == pytest.approx(10 / 11)
-    assert share not in metrics(made, 33.0 + SILENT_AFTER + 1)
 
 
 def test_busy_time_by_utilization_is_derived() -> None:
@@ -413,18 +380,6 @@ def test_link_bytes_continue_when_the_process_is_replaced() -> None:
             report(pid=pid, rank=pid, steps=int(moved), chips=(Chip("GPU-a", links={("pcie", "rx"): moved}),)), 1.0, 0.0
         )
     assert metrics(made, 1.0)[f'{contract.LINK_BYTES}{{chip="GPU-a",direction="rx",link="pcie"}}'] == 350.0
-
-
-def test_shares_of_input_come_out_of_idleness_and_sum_to_one() -> None:
-    made = state()
-    for moment in (1, 11):
-        made.apply(report(framework="torch", steps=moment, input_seconds=0.03 * (moment - 1)), float(moment), 0.0)
-    made.add_shares(1, {contract.PART_COMPUTE: 0.6, contract.PART_IDLE: 0.4}, 11.0)
-    found = shares(made, 11.0)
-    assert found[contract.PART_INPUT] == pytest.approx(0.3)
-    assert found[contract.PART_IDLE] == pytest.approx(0.1)
-    assert sum(found.values()) == pytest.approx(1.0)
-    assert shares(made, 11.0 + SILENT_AFTER + 1) == {}, "the program is gone"
 
 
 def test_a_checkpoint_from_the_future_is_not_believed() -> None:

@@ -142,6 +142,23 @@ def test_a_recorded_trace_of_two_gpus_agrees_with_the_shares_of_the_diagnosis() 
     assert len(json.dumps(found.to_dict())) < 4000
 
 
+@pytest.mark.skipif(not os.environ.get("RIGHTPOOL_SHARED"), reason="fixtures of the shared folder")
+def test_work_of_a_recorded_trace_is_a_share_of_the_usual_step() -> None:
+    """Whatever it cost to trace it, kernels take as long as they do."""
+    recorded = Path(os.environ["RIGHTPOOL_SHARED"]) / "fixtures" / "kineto_h200_ddp2.json.gz"
+    found = summarise([gzip.decompress(recorded.read_bytes())])
+    assert found.steps == 3
+    work = sum(found.parts[part] for part in (COMPUTE, OVERLAPPED, EXPOSED, MEMCPY))
+    usual = found.seconds / 3 * (work + 0.5 * (1.0 - work))
+    at_pace = found.at_usual_pace(usual)
+    for part in (COMPUTE, OVERLAPPED, EXPOSED, MEMCPY):
+        assert at_pace.parts[part] * usual == pytest.approx(found.parts[part] * found.seconds / 3)
+    assert sum(at_pace.parts.values()) == pytest.approx(1.0)
+    assert at_pace.slowdown == pytest.approx(found.seconds / 3 / usual)
+    assert at_pace.collectives[0].share * usual == pytest.approx(found.collectives[0].share * found.seconds / 3)
+    assert found.at_usual_pace(None) == found.at_usual_pace(found.seconds) == found
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"{}", b"[1, 2]", text([]), text([event("kernel", "a", 5, 5)]), text([event("cpu_op", "a", 1, 9)])[:-20]],

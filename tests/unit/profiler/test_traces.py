@@ -221,6 +221,15 @@ def test_a_time_that_can_not_be_is_passed_over(time: str, tmp_path: Path) -> Non
     assert [pid for pid, _ in collector.collect(tmp_path)] == [41]
 
 
+def test_the_name_of_a_file_says_how_many_steps_it_has(tmp_path: Path) -> None:
+    whole = chrome(kernel("gemm", 0.0, 60.0), kernel("gemm", 100.0, 200.0))
+    (tmp_path / "41.4.kineto.json").write_bytes(whole)
+    (tmp_path / "42.kineto.json").write_bytes(whole)
+    found = dict(collector.collect(tmp_path))
+    assert (found[41].step, found[42].step) == (pytest.approx(50e-6), None)
+    assert found[41].shares == found[42].shares and not list(tmp_path.iterdir())
+
+
 def test_the_collector_reads_valid_traces_and_deletes_all_others(tmp_path: Path) -> None:
     (tmp_path / "41.xplane.pb").write_bytes(load("cpu_one_process"))
     (tmp_path / "42.xplane.pb").write_bytes(b"nonsense")

@@ -52,6 +52,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_MESSAGE: Final = 300
 _LONGEST_NAME: Final = 80
 _FASTEST: Final = 1e18  # FLOPs or bytes a second, of one process
+_SLOWEST: Final = 1e6  # times
 _MOST_BYTES: Final = 2.0**50  # of memory, likewise
 _MOST_RANKS: Final = 256  # processes of a pod
 _ROUNDING: Final = 1e-6
@@ -113,6 +114,7 @@ def _summary(body: Any) -> TraceSummary:
         # A sidecar of a version before tells none of these.
         kinds=tuple(_kind(one) for one in body.get("kinds", ())[: len(contract.TRACE_KINDS)]),
         memory=None if body.get("memory") is None else _memory(body["memory"]),
+        slowdown=None if body.get("slowdown") is None else _number(body["slowdown"], _SLOWEST),
     )
 
 
