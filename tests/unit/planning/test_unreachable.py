@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.placement import Placement
+from rightpool.api.placement import CapacityType, Placement
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
-from tests.unit.planning.jobs import NOW, decision_and_text, judged, running, spec
+from tests.unit.planning.jobs import NOW, auto_policy, decision_and_text, judged, running, spec
 from tests.unit.prediction.fixtures import A10G, A100, chip, pool
 
 # One job of one chip; where it is costs $4 an hour, the same chip elsewhere $2, $8 for a chip that is twice as fast.
@@ -82,6 +82,14 @@ def test_a_deadline_ahead_is_missed_by_as_little_as_can_be() -> None:
     decision = judged(one(targets=at(3600.0)), pools).decision
     assert (decision.action, decision.reason) == (Action.MOVE, Reason.DEADLINE_MISSED)
     assert decision.target == Placement("fast", 1, 1)
+
+
+def test_interruptions_count_in_what_misses_a_deadline_by_less() -> None:
+    """What is taken away every hour was thought to be as fast as what is not."""
+    pools = POOLS | {"fast": pool("fast", FAST_CHIP, 9.0, spot=3.0)}
+    job, often = one(targets=at(15_000.0), placement={"capacity": "Any"}), auto_policy(spotInterruptionsPerDay="24")
+    target = judged(job, pools, often).decision.target
+    assert target is not None and (target.pool, target.capacity) == ("fast", CapacityType.ON_DEMAND)
 
 
 def test_a_deadline_that_is_over_buys_no_speed() -> None:

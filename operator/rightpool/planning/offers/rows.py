@@ -91,6 +91,8 @@ class Rows:
     """Units of work a second; NaN where it can't be predicted."""
     sd: Floats
     """Standard deviation of its log, for the rest of the job."""
+    shared: Floats
+    """Covariance of that with the doubt about where the job is."""
     least: Floats
     """How likely a target has to hold, for the gate that is asked."""
     cost: Floats

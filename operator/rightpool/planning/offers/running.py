@@ -21,7 +21,7 @@ from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
-from rightpool.planning.offers.repair import Offers, approaching, repairing
+from rightpool.planning.offers.repair import approaching, repairing
 from rightpool.planning.offers.row_index import origins_of, row_index_of
 from rightpool.planning.offers.row_rates import row_rates
 from rightpool.planning.offers.rows import Numbers, Rows, numbers_of
@@ -142,6 +142,7 @@ class _Columns:
                 left=np.zeros_like(seen) if at_home else self.left,
                 rate=rate,
                 sd=np.where(predicted < 0, np.nan, self.prediction.sd[predicted]),
+                shared=np.where(predicted < 0, np.nan, self.prediction.shared[predicted]),
                 least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
                 cost=_cost(price, rate),
                 efficiency=efficiency,
@@ -151,7 +152,7 @@ class _Columns:
 
         self.rows = rows(self.job, self.option, self.predicted, self.efficiency, self.was_seen, False)
         everyone = np.arange(len(self.jobs))
-        here = rows(
+        here = self.staying = rows(
             everyone,
             self.here,
             self.current_predicted,
@@ -174,22 +175,14 @@ class _Columns:
 
     def _repaired(self, numbers: Numbers, rows: Ints, broken: Ints) -> Ints:
         """The jobs whose broken target one of these rows repairs."""
-        job = self.job[rows]
-        offers = self._offers(job, self.option[rows], self.predicted[rows], broken)
-        repaired: Ints = job[repairing(numbers, self.prediction, offers)]
+        offered = self._offered(numbers, rows)
+        repaired: Ints = offered.job[repairing(offered, self.staying, broken)]
         return repaired
 
-    def _offers(self, job: Ints, option: Ints, predicted: Ints, broken: Ints) -> Offers:
-        """Rows, of jobs with these broken targets, one a job."""
-        price = self.options.price[option]
-        return Offers(
-            job=job,
-            there=predicted,
-            here=self.current_predicted[job],
-            broken=broken[job],
-            price=np.where(np.isnan(price), 0.0, price),
-            least=MIN_PROBABILITY * np.where(option == self.waiting[job], WAITING_SHARE, 1.0),
-        )
+    def _offered(self, numbers: Numbers, rows: Ints) -> Rows:
+        """Some of the rows, with how sure a repair has to be."""
+        waits = self.option[rows] == self.waiting[self.job[rows]]
+        return replace(self.rows.of(rows, numbers), least=MIN_PROBABILITY * np.where(waits, WAITING_SHARE, 1.0))
 
     def _precisions(self) -> tuple[Ints, NDArray[np.bool_], NDArray[np.float64]]:
         """Each job's precision by number, and for each number and pool whether its chips lack it, and their FLOP/s in
@@ -280,7 +273,7 @@ class _Columns:
             lasting=nan,
         )
         intents = self._intents(unpriced)
-        return self._chosen(entries, current, intents, unpriced, value, here)
+        return self._chosen(entries, order, current, intents, unpriced, value, here)
 
     def _values(self, here: Floats, there: Floats) -> Floats:
         """What an hour of each job is worth, by its objective."""
@@ -340,6 +333,7 @@ class _Columns:
     def _chosen(
         self,
         entries: Entries,
+        order: Ints,
         current: Entries,
         intents: list[Intent],
         unpriced: Bools,
@@ -367,18 +361,15 @@ class _Columns:
         )
         relaxed = self.relaxed
 
-        def offered(chosen: Ints, broken: Ints) -> Offers:
-            return self._offers(job[chosen], entries.option[chosen], entries.predicted[chosen], broken)
-
         nearer = np.flatnonzero(eligible & saves & (relaxed.unreachable != NONE)[job])
-        nearer = nearer[approaching(numbers, self.prediction, offered(nearer, relaxed.unreachable))]
+        nearer = nearer[approaching(self._offered(numbers, order[nearer]), self.staying, relaxed.unreachable)]
         nears = np.zeros(count, dtype=np.bool_)
         nears[job[nearer]] = True
         intents = [Intent.REPAIR if near else intent for near, intent in zip(nears.tolist(), intents, strict=True)]
         wanted = eligible & ((saves & pays & ~nears[job]) | leaves)
         rows = np.flatnonzero(wanted)
         chosen = np.flatnonzero(eligible & repairs)
-        chosen = chosen[repairing(relaxed.numbers, self.prediction, offered(chosen, relaxed.current))]
+        chosen = chosen[repairing(self._offered(relaxed.numbers, order[chosen]), self.staying, relaxed.current)]
         taken = np.concatenate((chosen, nearer))
         wanted[taken] = True
         rows = np.concatenate((rows, taken))
