@@ -42,9 +42,9 @@ def step_parts(profile: Profile | None) -> tuple[StepPart, ...]:
         work = [("limited by compute", "compute", shares.compute), ("by memory", "bandwidth", shares.bandwidth)]
     work += [
         ("exposed communication", "communication", shares.communication),
-        ("waits for input", "input", shares.input),
+        ("waits for input", "input", shares.input or 0.0),
         ("waits for saves", "saving", shares.saving),
-        ("waits for the host", "host", shares.host),
+        ("waits for the host" if shares.input is not None else "waits for input or the host", "host", shares.host),
     ]
     parts: list[StepPart] = []
     start = 0.0

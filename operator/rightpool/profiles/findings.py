@@ -238,7 +238,7 @@ class WaitsForHost(Finding):
     """Share of the step."""
 
     input: float | None
-    """The part of it for data; None where that is not measured."""
+    """The part of it for data; None where nobody watched that, so that it may be all of it."""
 
     saving: float | None
     """The part of it in saves; None where it is too little to matter."""

@@ -45,8 +45,8 @@ class Roofline:
 class Shares:
     """Shares of a step. None is negative, and their sum is 1."""
 
-    input: float
-    """The chip waits for input data."""
+    input: float | None
+    """The chip waits for input data; None where nobody watched that. Then it is a part of `host`."""
     saving: float
     """The chip waits for a save."""
     host: float
@@ -61,7 +61,7 @@ class Shares:
     @property
     def idle(self) -> float:
         """The chip waits: input, saves and host."""
-        return self.input + self.saving + self.host
+        return (self.input or 0.0) + self.saving + self.host
 
     @property
     def compute(self) -> float | None:
@@ -92,12 +92,14 @@ def decompose(profile: Profile) -> Shares | None:
     # Communication over the host does not keep the chip busy, so exposed communication may exceed busy time.
     occupied = max(busy, exposed)
     idle = 1.0 - occupied
-    waiting = min(_ratio(profile.value(Field.INPUT_WAIT) or 0.0), idle)
-    saving = min(_ratio(profile.value(Field.SAVING) or 0.0), idle - waiting)
+    watched = profile.value(Field.INPUT_WAIT)
+    waiting = None if watched is None else min(_ratio(watched), idle)
+    left = idle - (waiting or 0.0)
+    saving = min(_ratio(profile.value(Field.SAVING) or 0.0), left)
     return Shares(
         input=waiting,
         saving=saving,
-        host=idle - waiting - saving,
+        host=left - saving,
         communication=exposed,
         chip=occupied - exposed,
         roofline=roofline(profile, occupied - exposed),

@@ -88,7 +88,7 @@ def waiting(case: Case, shares: Shares) -> Diagnosis | None:
         return None
     if case.weighted(communication, Bottleneck.COMMUNICATION_BOUND) >= case.weighted(idling, *_HOST):
         return _over_link(case, communication)
-    return _host(case, max(shares.input, waited), idling)
+    return _host(case, max(shares.input or 0.0, waited), idling)
 
 
 def _communication(case: Case, shares: Shares, waited: float) -> float:

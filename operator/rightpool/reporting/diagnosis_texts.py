@@ -85,6 +85,8 @@ def lever_text(finding: findings.Finding) -> str:
         case findings.WaitsForHost():
             if finding.compiling is not None:
                 return "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
+            if finding.input is None:
+                return "see whether it waits for data; else larger batches, CUDA graphs or compilation"
             return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
         case findings.WaitsForLink():
             if finding.over_host is not None and finding.link is not None:
@@ -172,11 +174,11 @@ def evidence_text(finding: findings.Finding) -> str:
             return f"{_idle(finding.chips, finding.idle)}, {percent(finding.saving)} of it while the program saves"
         case findings.WaitsForHost():
             text = _idle(finding.chips, finding.idle)
-            text += ", input wait not measured" if finding.input is None else f", {percent(finding.input)} for input"
+            text += "" if finding.input is None else f", {percent(finding.input)} for input"
             text += "" if finding.saving is None else f", {percent(finding.saving)} in saves"
-            if finding.compiling is None:
-                return text
-            return f"{text}, and the program compiles {percent(finding.compiling)} of the time"
+            if finding.compiling is not None:
+                text += f", and the program compiles {percent(finding.compiling)} of the time"
+            return text if finding.input is not None else f"{text}; waits for input were not watched"
         case findings.WaitsForLink():
             text = f"{percent(finding.exposed)} of the step is exposed communication"
             if finding.link is not None:

@@ -221,7 +221,7 @@ def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Pod
     out, err = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out, err) == (0, "done\n", "")
     left = list((pod.shared / "traces").iterdir())
-    assert [path.name for path in left] == [f"{program.pid}.kineto.json"]
+    assert [path.name for path in left] == [f"{program.pid}.4.kineto.json"]
     assert b"aten::addmm" in left[0].read_bytes()
 
 

@@ -92,7 +92,8 @@ def test_waiting_for_input_and_for_the_host() -> None:
     assert found(chip_busy=0.5, input_wait=0.05, compute_active=0.4).bottleneck is Bottleneck.HOST_BOUND
     unknown = found(2, chip_busy=0.5, exposed_communication=0.0)
     assert unknown.bottleneck is Bottleneck.HOST_BOUND
-    assert evidence_text(unknown.finding) == "2 chips are idle 50% of the step, input wait not measured"
+    assert evidence_text(unknown.finding) == "2 chips are idle 50% of the step; waits for input were not watched"
+    assert lever_text(unknown.finding).startswith("see whether it waits for data")
 
 
 def test_time_in_saves_has_a_class_and_a_lever() -> None:

@@ -33,6 +33,12 @@ def test_input_wait_counts_only_while_the_chip_waits_too() -> None:
     assert shares.host == pytest.approx(0.0)
 
 
+def test_input_that_nobody_watched_is_not_zero() -> None:
+    shares = decompose(profile(chip_busy=0.4, saving=0.1))
+    assert shares is not None and shares.input is None
+    assert (shares.saving, shares.host, shares.idle) == pytest.approx((0.1, 0.5, 0.6))
+
+
 def test_saves_take_their_time_from_the_host_and_not_from_input() -> None:
     shares = decompose(profile(chip_busy=0.4, input_wait=0.2, saving=0.3))
     assert shares is not None
@@ -83,7 +89,8 @@ def test_shares_sum_to_one(chips: int, readings: dict[str, float | None]) -> Non
     if shares is None:
         assert "chip_busy" not in known or (chips > 1 and "exposed_communication" not in known)
         return
-    parts = (shares.input, shares.saving, shares.host, shares.communication, shares.chip)
+    assert (shares.input is None) is ("input_wait" not in known)
+    parts = (shares.input or 0.0, shares.saving, shares.host, shares.communication, shares.chip)
     assert all(part >= 0 for part in parts)
     assert sum(parts) == pytest.approx(1.0)
     if shares.compute is not None and shares.bandwidth is not None:
