@@ -26,8 +26,8 @@ from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explain import ELIGIBLE
+from rightpool.cli.explained import ServingVerdict
 from rightpool.cli.report import BY
-from rightpool.cli.serving import ServingVerdict
 from rightpool.contract import GROUP, VERSION
 from rightpool.hardware.accelerator import Figures, FigureSource
 from rightpool.planning.offers.rejection import RejectionReason

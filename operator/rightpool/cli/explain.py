@@ -47,16 +47,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.estimate import Estimate
-from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
+from rightpool.cli.explained import Demand, Explanation
 from rightpool.cli.explanation import decision_words, print_explanation, print_list
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text
@@ -73,7 +73,6 @@ from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
-from rightpool.planning.judge.forecast import Forecast, forecast
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
@@ -84,41 +83,9 @@ from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import meant, span
 from rightpool.runtime.observe.facts import meta
 
-if TYPE_CHECKING:
-    from rightpool.cli.serving import Demand, Serving  # loaded where serving is asked for: it takes 0.2 s
-
 ELIGIBLE: Final = "Eligible"
 # Moves of the last day count against the fleet's limits.
 _MEMORY_SECONDS: Final = 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Everything that is shown of one job."""
-
-    stored: StoredJob
-    """As it was read."""
-    job: Job
-    """The same with the recorded profile, and what its pods show."""
-    assessment: Assessment
-    """The decision, taken anew from what was read."""
-    pools: Mapping[str, Pool]
-    """By name."""
-    policy: PlacementPolicySpec
-    """That of the cluster, or the defaults where there is none."""
-    now: float
-    """Unix seconds."""
-    notes: tuple[str, ...]
-    """What could not be looked at, as sentences."""
-    serving: Serving | None = None
-    """What serving requests would take at every placement, where that is asked."""
-
-    @property
-    def rest(self) -> Forecast:
-        """Of the job where it is."""
-        current = self.assessment.current
-        measured = self.job.observed.profile is not None and self.job.observed.profile.complete
-        return forecast(self.job, current.throughput if current is not None and measured else None, self.now)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -168,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         key = job_key(arguments.name, connection.namespace)
         found = explain(ClusterView(connection.client, key.namespace, where), key, now, quiet)
         if demand is not None:
-            from rightpool.cli.serving import serving
+            from rightpool.cli.serving import serving  # loaded where it is asked for: it takes 0.2 s
 
             found = replace(found, serving=serving(found, demand))
         if arguments.plot is not None:
@@ -189,8 +156,6 @@ def _demand(arguments: argparse.Namespace) -> Demand | None:
         raise CliError("--requests-per-second and --p99 belong together: give both")
     if arguments.name is None:
         raise CliError("--requests-per-second is about one job: name it")
-    from rightpool.cli.serving import Demand
-
     return Demand(requests, limit)
 
 

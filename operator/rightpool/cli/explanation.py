@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason, find_condition
@@ -11,6 +11,7 @@ from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.explained import Explanation
 from rightpool.cli.profile_fields import (
     contradictions,
     nothing_measured,
@@ -33,9 +34,6 @@ from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.rejection_texts import place, pool_of, short_place
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.wording import cents, dollars, how_many, number, share, span
-
-if TYPE_CHECKING:
-    from rightpool.cli.explain import Explanation
 
 # Titles of sections that the page adds a drawing to.
 DOES: Final = "Does"

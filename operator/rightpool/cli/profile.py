@@ -31,7 +31,8 @@ from rightpool.api.traits import ModelTraits
 from rightpool.api.units import write_unix_time
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
-from rightpool.cli.explain import Explanation, explain
+from rightpool.cli.explain import explain
+from rightpool.cli.explained import Explanation
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key
 from rightpool.cli.profile_fields import (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.explained import Explanation
 from rightpool.cli.table import Page
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
@@ -15,9 +16,6 @@ from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.status import EXPECTED
 from rightpool.reporting.wording import gibibytes, number, share, span
-
-if TYPE_CHECKING:
-    from rightpool.cli.explain import Explanation
 
 RATIO: Final = "ratio"
 

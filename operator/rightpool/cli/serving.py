@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from rightpool.api.choices import Batch
-from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
+from rightpool.cli.explained import Demand, Explanation, ServedRange, Serving, ServingCandidate, ServingVerdict
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.prediction.columns import floats
-from rightpool.prediction.cost import MILLION
 from rightpool.prediction.serving import Ends, Server, fixed_shares
 from rightpool.prediction.step_shares import step_shares
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.rejection_texts import place, pool_of
 from rightpool.reporting.wording import chips, number
-
-if TYPE_CHECKING:
-    from rightpool.cli.explain import Explanation
 
 # A candidate that is ruled out for one of these would serve nevertheless: they compare it with staying, or are about
 # the job's own targets, or about what is free at this moment.
@@ -70,102 +64,6 @@ _COLUMNS: Final = (
 )
 
 
-class ServingVerdict(StrEnum):
-    """Whether a placement would serve, or why that is not known. Part of the documents, never renamed."""
-
-    HOLDS = "Holds"
-    RATE_UNKNOWN = "RateUnknown"  # nothing is measured, or no rate can be predicted there
-    STEPS_NOT_REQUESTS = "StepsNotRequests"  # measured in steps, and it is not known how many samples one has
-    BATCH_UNKNOWN = "BatchUnknown"  # neither the program nor its steps tell it
-    RULED_OUT = "RuledOut"  # a gate of planning says that the job can't run there
-    TOO_SLOW_ALONE = "TooSlowAlone"  # one request by itself takes longer than the limit, or may
-    POOL_TOO_SMALL = "PoolTooSmall"  # fewer replicas than needed fit: they would get more than they serve
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What is to be served."""
-
-    requests: float
-    """A second, of all replicas together."""
-    limit: float
-    """Seconds within which 99 of 100 are answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServedRange:
-    """A number as likely to be exceeded as not, with its 80% interval."""
-
-    low: float
-    """10th percentile."""
-    median: float
-    """50th."""
-    high: float
-    """90th; infinite where there is none."""
-
-    @classmethod
-    def row(cls, ends: Ends, row: int) -> ServedRange:
-        """One row of columns."""
-        return cls(float(ends.low[row]), float(ends.median[row]), float(ends.high[row]))
-
-    @property
-    def document(self) -> dict[str, float | None]:
-        """For programs."""
-        values = {"median": self.median, "low": self.low, "high": self.high}
-        return {name: value if math.isfinite(value) else None for name, value in values.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ServingCandidate:
-    """What serving would take at one placement. Numbers are None where the verdict says why."""
-
-    candidate: Candidate
-    """The placement of one replica, with its rate and price."""
-    verdict: ServingVerdict
-    """Whether it would serve."""
-    servable: ServedRange | None = None
-    """Requests a second of one replica within the limit."""
-    needed: int | None = None
-    """Replicas, so that the limit holds with 90%."""
-    half: ServedRange | None = None
-    """Seconds within which half of the requests are answered."""
-    tail: ServedRange | None = None
-    """Seconds for 99 of 100."""
-    alone: ServedRange | None = None
-    """Seconds that a request takes by itself."""
-    probability: float | None = None
-    """That the limit holds."""
-    reach: int | None = None
-    """Chips that the pool can ever give."""
-
-    def cost(self) -> float | None:
-        """Dollars an hour of all replicas."""
-        if self.candidate.cost_per_hour is None or self.needed is None:
-            return None
-        return self.candidate.cost_per_hour * self.needed
-
-    def cost_of_million(self, demand: Demand) -> float | None:
-        """Dollars for a million requests."""
-        cost = self.cost()
-        return None if cost is None else cost / HOUR / demand.requests * MILLION
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """The answer for a job."""
-
-    demand: Demand
-    """What was asked."""
-    batch: int | None
-    """Requests of a full batch of the measured program; None where unknown."""
-    fixed: tuple[float, float] | None
-    """Lowest and highest share of a step that is taken not to grow with its batch."""
-    refusal: ServingVerdict | None
-    """Why nothing is known of any placement; None where something is."""
-    candidates: tuple[ServingCandidate, ...]
-    """The cheapest that holds first."""
-
-
 def serving(found: Explanation, demand: Demand) -> Serving:
     """What serving would take at the job's placement and at each candidate's."""
     profile = found.job.observed.profile
@@ -197,6 +95,11 @@ def serving(found: Explanation, demand: Demand) -> Serving:
     return Serving(demand, batch, (shares[0], shares[-1]), None, tuple(answers))
 
 
+def _range(ends: Ends, row: int) -> ServedRange:
+    """One row of columns."""
+    return ServedRange(float(ends.low[row]), float(ends.median[row]), float(ends.high[row]))
+
+
 def _served(
     server: Server, candidates: Sequence[Candidate], reach: Sequence[int], demand: Demand
 ) -> list[ServingCandidate]:
@@ -205,7 +108,7 @@ def _served(
     served = server.serve(medians, sds, demand.requests, demand.limit)
     found = []
     for row, (candidate, most) in enumerate(zip(candidates, reach, strict=True)):
-        alone, servable = ServedRange.row(served.alone, row), ServedRange.row(served.capacity, row)
+        alone, servable = _range(served.alone, row), _range(served.capacity, row)
         if not np.isfinite(served.replicas[row]):
             found.append(ServingCandidate(candidate, ServingVerdict.TOO_SLOW_ALONE, servable, alone=alone, reach=most))
             continue
@@ -217,8 +120,8 @@ def _served(
                 ServingVerdict.HOLDS if fits else ServingVerdict.POOL_TOO_SMALL,
                 servable,
                 needed,
-                ServedRange.row(served.median_latency, row),
-                ServedRange.row(served.tail_latency, row),
+                _range(served.median_latency, row),
+                _range(served.tail_latency, row),
                 alone,
                 float(served.probability[row]),
                 most,

@@ -17,11 +17,11 @@ from unicodedata import combining, east_asian_width
 from rightpool.reporting.wording import dollars
 
 if TYPE_CHECKING:
-    from rightpool.cli.terminal import Terminal
+    from rich.console import Console
 
 # Output that is not a terminal is read by a pager or a program, so nothing is cut or wrapped.
 _UNBOUNDED: Final = 100_000
-GAP: Final = 2
+_GAP: Final = 2
 _INDENT: Final = 2
 NOTHING: Final = "-"
 
@@ -40,6 +40,57 @@ class Column:
     """Columns are omitted in a narrow terminal, the highest number first; 0 is never omitted."""
 
 
+class Terminal:
+    """A terminal, or a stream that is taken for one: styles, and texts that are wrapped or cut to its width."""
+
+    def __init__(self, stream: TextIO, width: int | None) -> None:
+        """`width` is that of a line; None for the terminal's."""
+        self._console = _console(stream, width)
+
+    @property
+    def width(self) -> int:
+        """Of a line, in cells."""
+        return self._console.width
+
+    def paragraph(self, text: str, style: str = "", indent: int = 0) -> None:
+        """Print a text, wrapped."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        self._console.print(Padding(Text(text, style=style), (0, 0, 0, indent), expand=False))
+
+    def grid(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: int, *, header: bool) -> None:
+        """Print rows whose texts are wrapped, or cut, to fit. Without a header, the first column is one of names."""
+        from rich.padding import Padding
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, show_header=header, header_style="dim", pad_edge=False, padding=(0, _GAP, 0, 0))
+        for column in columns:
+            table.add_column(
+                column.title,
+                justify="right" if column.right else "left",
+                no_wrap=not column.wraps,
+                overflow="fold" if column.wraps else "ellipsis",
+            )
+        for row in rows:
+            first = row[0] if header else Text(row[0], style="dim")
+            table.add_row(first, *row[1:])
+        self._console.print(Padding(table, (0, 0, 0, indent), expand=False))
+
+
+def _console(stream: TextIO, width: int | None) -> Console:
+    from rich.console import Console
+
+    class Pipe(Console):
+        """Raises BrokenPipeError for the command to handle; the library's own console exits with status 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Pipe(file=stream, width=width, highlight=False, emoji=False, markup=False)
+
+
 class Page:
     """The output of a command."""
 
@@ -51,8 +102,6 @@ class Page:
 
     @cached_property
     def _terminal(self) -> Terminal:
-        from rightpool.cli.terminal import Terminal
-
         return Terminal(self._stream, self._given)
 
     @property
@@ -134,7 +183,7 @@ def _laid_out(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[
     for column, cell, width in zip(columns, cells, widths, strict=True):
         space = " " * (width - _length(cell))
         parts.append(space + cell if column.right else cell + space)
-    return (" " * indent + (" " * GAP).join(parts)).rstrip()
+    return (" " * indent + (" " * _GAP).join(parts)).rstrip()
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -168,4 +217,4 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> li
 
 
 def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + GAP * (len(widths) - 1)
+    return sum(widths) + _GAP * (len(widths) - 1)

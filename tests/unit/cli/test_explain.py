@@ -10,7 +10,8 @@ import pytest
 
 from rightpool.cli import explain as module
 from rightpool.cli.connection import CliError
-from rightpool.cli.explain import Explanation, document, explain, explain_all, job_key, list_document
+from rightpool.cli.explain import document, explain, explain_all, job_key, list_document
+from rightpool.cli.explained import Explanation
 from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
@@ -40,9 +41,8 @@ def explained(client: FakeClient, key: JobKey = KEY) -> Explanation:
 
 
 def output(client: FakeClient, width: int | None = None) -> str:
-    page, stream = printed(width)
-    print_explanation(page, explained(client))
-    return stream.getvalue()
+    print_explanation((shown := printed(width))[0], explained(client))
+    return shown[1].getvalue()
 
 
 def with_job(status: dict[str, Any] | None = None, **spec: Any) -> FakeClient:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rightpool.cli.explain import Explanation, explain_all
+from rightpool.cli.explain import explain_all
+from rightpool.cli.explained import Explanation
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.planning.jobs.job import Job
 from rightpool.reporting.chargeback_object import config_map

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightpool.cli.explain import Explanation
+from rightpool.cli.explained import Explanation
 from tests.unit.cli.cluster import condition, moment, placement, profile, running_status
 from tests.unit.cli.test_explain import explained, output, with_job
 

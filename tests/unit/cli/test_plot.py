@@ -14,7 +14,8 @@ import pytest
 from rightpool.api.placement import CapacityType
 from rightpool.api.trace import Trace
 from rightpool.cli.connection import CliError
-from rightpool.cli.explain import Explanation, explain
+from rightpool.cli.explain import explain
+from rightpool.cli.explained import Explanation
 from rightpool.cli.main import main
 from rightpool.cli.plot import file as module
 from rightpool.cli.plot.data import Plot, offers_of, plot_of

@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 
 from rightpool.cli import explain as module
 from rightpool.cli.explain import document
+from rightpool.cli.explained import Demand, Serving, ServingVerdict
 from rightpool.cli.explanation import print_explanation
 from rightpool.cli.main import main
-from rightpool.cli.serving import Demand, Serving, ServingVerdict, serving
+from rightpool.cli.serving import serving
 from tests.unit.cli.cluster import printed, profile, running_status
 from tests.unit.cli.test_explain import explained, with_job
 from tools.chartdocs.cli_schema import schema

@@ -8,8 +8,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightpool.cli.table import Column, Page
-from rightpool.cli.terminal import Terminal
+from rightpool.cli.table import Column, Page, Terminal
 
 COLUMNS = (Column("NAME"), Column("CHIPS", right=True), Column("WHY", wraps=True))
 CELLS = st.text(string.ascii_letters + string.digits + "-×√ü日本", max_size=12)

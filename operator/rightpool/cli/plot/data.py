@@ -9,7 +9,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.units import HOUR
 from rightpool.cli.candidate_kinds import with_kinds
-from rightpool.cli.explain import Explanation
+from rightpool.cli.explained import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
 from rightpool.cli.step_parts import StepPart, step_parts
 from rightpool.cli.timeline import Stretch, rate_now, stretches

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rightpool.cli.connection import CliError
-
-if TYPE_CHECKING:
-    from rightpool.cli.explain import Explanation
+from rightpool.cli.explained import Explanation
 
 FORMS: Final = ("svg", "png")
 

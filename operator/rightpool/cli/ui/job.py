@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.units import unix_time_of
-from rightpool.cli.explain import Explanation, explain
+from rightpool.cli.explain import explain
+from rightpool.cli.explained import Explanation
 from rightpool.cli.explanation import print_explanation
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.roofline import roofline_of
