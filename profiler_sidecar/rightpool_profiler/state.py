@@ -67,8 +67,9 @@ class State:
         span = report.at - before.at
         process.compiling = _share(before.compile_seconds, report.compile_seconds, span)
         process.saving = _share(before.saving_seconds, report.saving_seconds, span)
-        if report.input_seconds is not None and report.seconds > before.seconds:
-            waited = max(0.0, report.input_seconds - (before.input_seconds or 0.0))
+        # One that says so for the first time has waited in earlier steps as well.
+        if report.input_seconds is not None and before.input_seconds is not None and report.seconds > before.seconds:
+            waited = max(0.0, report.input_seconds - before.input_seconds)
             self._shares.inputs.add(report.key, waited, report.seconds - before.seconds, now)
         process.report, process.heard = report, now
         for chip in report.chips:

@@ -58,6 +58,11 @@ def facts(steps: int) -> dict[str, Any]:
     return {"compile_seconds": _seconds + (time.perf_counter() - _since if _begun else 0.0)}
 
 
+def now() -> bool:
+    """Whether somebody compiles."""
+    return bool(_begun)
+
+
 def _register() -> None:
     """PyTorch's callbacks. A reset of its compiler removes them."""
     if _handler is not None and _began not in _handler.start_callbacks:

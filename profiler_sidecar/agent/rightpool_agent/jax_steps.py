@@ -17,7 +17,7 @@ import time
 import weakref
 from typing import Any
 
-from . import batch, jax_ahead, jax_handover, jax_hook, jax_loops, jax_traits, reporter
+from . import batch, inputs, jax_ahead, jax_handover, jax_hook, jax_loops, jax_traits, reporter
 from .steps import StepLog, Track
 
 _MAX_FUNCTIONS = 4096
@@ -36,6 +36,7 @@ _alone: dict[
     float, Track
 ] = {}  # bytes of state → training loops that no compiled function holds: each may be made anew
 _log: StepLog | None = None
+_inputs = inputs.Account()
 _place: jax_hook.Place | None = None
 _called = False  # has the post hook ever been?
 _shortcuts = 0  # functions of the program that JAX calls without Python from now on
@@ -49,6 +50,7 @@ between: Any = None  # told of each call, with whose step it is, while a trace i
 def install(module: Any = None) -> None:
     """Called right after the program has imported jax, again if it reloads it."""
     global _log, _place, state
+    inputs.install()
     if _log is not None:
         return
     _log = reporter.step_log("jax", rearm)
@@ -81,7 +83,7 @@ def install(module: Any = None) -> None:
 
 def details(log: StepLog) -> dict[str, Any]:
     """What a report says beside the counters of steps."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(_inputs.facts(log.steps, False))
     if log.has_samples:
         found["samples"] = log.samples
     if platform:

@@ -93,7 +93,7 @@ class _Thread:
 
     def _run(self) -> None:
         try:
-            from . import checkpoint, chips, compiling, saves, trace_schedule
+            from . import checkpoint, chips, compiling, inputs, saves, trace_schedule
 
             watch = checkpoint.Watch(shared_dir())
             device = chips.Reader()
@@ -109,6 +109,7 @@ class _Thread:
                     traces.turn(framework, active)
                     continue
                 due = time.monotonic() + PERIOD
+                inputs.install()
                 message = process.facts()
                 framework = ""
                 for name, (log, before) in list(_logs.items()):

@@ -1,4 +1,4 @@
-"""The batches that a PyTorch program takes from its data loader, and how long it waits for them.
+"""The batches that a PyTorch program takes from its data loader.
 
 How many samples a batch has is known from the indexes that the loader's sampler drew for it, whatever the batch looks
 like. Where the data set is a stream there are none; then all arrays of a batch must agree, and either be of several
@@ -18,13 +18,12 @@ from __future__ import annotations
 import collections
 import functools
 import sys
-import time
 import weakref
 from _thread import get_ident
 from collections.abc import Mapping
 from typing import Any
 
-from . import saves
+from . import inputs, saves
 from .methods import call_after
 
 _MAX_LEAVES = 64
@@ -33,7 +32,6 @@ _MAX_KEPT = 4096  # batches of an iterator that nobody trains with
 _FEW_STEPS = 3  # of an iterator that is no more: from so many on, what is left of it tells
 _MANY_STEPS = 16  # of one that goes on: batches may be fetched in advance
 
-waited = 0.0  # seconds
 current: Drawn | None = None  # from what the last batch came
 used = False  # has any batch been drawn since the last step?
 repeats = False  # has a batch been drawn again right after itself?
@@ -102,13 +100,13 @@ def install(module: Any) -> None:
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
-        global waited, current, used
+        global current, used
         thread = get_ident()
         nested = thread in _inside
         if saves.since is not None and thread == saves.thread:
             saves.go_on()
         _inside.add(thread)
-        began = time.perf_counter()
+        began = inputs.begin()
         try:
             found = original(self)
         except BaseException as error:
@@ -117,11 +115,11 @@ def install(module: Any) -> None:
                 _ran_out(id(self))
             raise
         finally:
+            inputs.end(began)
             if not nested:
                 _inside.discard(thread)
         if nested:
             return found
-        waited += time.perf_counter() - began
         try:
             record = _iterators.get(id(self)) or _meet(self)
             used = True

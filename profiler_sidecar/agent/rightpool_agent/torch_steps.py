@@ -21,6 +21,7 @@ from _thread import get_ident
 from typing import Any
 
 from . import (
+    inputs,
     reporter,
     saves,
     torch_flops,
@@ -46,8 +47,7 @@ _gone: list[Optimizer] = []  # those whose optimizer was made in a function that
 _split = False  # is a parameter split over chips that are given the same rows?
 _depth: list[int] = []  # frames of optimizer steps that are being made
 _turns = torch_turns.Turns()
-_first_wait: float | None = None
-_waited_at_step = 0.0
+_inputs = inputs.Account()
 _loader_rows = 0
 _loader_steps = 0  # steps with rows of the loader
 _loader_missed = False
@@ -82,6 +82,7 @@ def install(module: Any) -> None:
     """Called right after the program has imported torch, again if it reloads it."""
     global _log
     saves.install_torch(module)
+    inputs.install()
     if _log is not None:
         return
     _log = reporter.step_log("torch", settle)
@@ -106,14 +107,14 @@ def install(module: Any) -> None:
 
 def _begin_anew() -> None:
     """In a forked child: its optimizers are met again, and what its parent has done is not its own."""
-    global _first_wait, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
+    global _inputs, _loader_rows, _loader_steps, _loader_missed, _backward_passes, hooked
     global _thread_started, _passes, _split, _turns, _passes_before, _in_a_row
     _optimizers.clear()
     _gone.clear()
     _depth.clear()
     _rank.clear()
     _passes, _turns = torch_passes.Passes(), torch_turns.Turns()
-    _first_wait = None
+    _inputs = inputs.Account()
     _loader_rows = _loader_steps = _backward_passes = _passes_before = _in_a_row = 0
     _loader_missed = hooked = _thread_started = _split = False
     torch_flops.forget()
@@ -133,7 +134,7 @@ def _meet_device() -> None:
 
 def details(log: StepLog) -> dict[str, Any]:
     """What a report says beside the counters of steps."""
-    found: dict[str, Any] = {"input_seconds": _waited_at_step - (_first_wait or 0.0)}
+    found: dict[str, Any] = dict(_inputs.facts(log.steps, hooked))
     samples = _samples(log)
     if samples is not None:
         found["samples"] = samples
@@ -198,7 +199,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _waited_at_step, _first_wait, hooked, _loader_rows, _loader_steps, _loader_missed, _passes_before, _in_a_row
+    global hooked, _loader_rows, _loader_steps, _loader_missed, _passes_before, _in_a_row
     try:
         now = time.perf_counter()
         if _depth:
@@ -231,9 +232,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         saves.thread = get_ident()
         if saves.since is not None:
             saves.stepped()
-        _waited_at_step = torch_loader.waited
-        if _first_wait is None:
-            _first_wait = torch_loader.waited  # the first batch, with the start of the workers, is in no interval
+        _inputs.step()
         steps = _turns.take(id(optimizer), repeats)
         if steps and _log is not None:
             _log.add(_track, now, 0, steps)

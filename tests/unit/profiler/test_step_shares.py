@@ -56,6 +56,13 @@ def test_a_step_that_takes_longer_than_the_interval_keeps_its_share_of_input() -
     assert share not in metrics(made, 33.0 + SILENT_AFTER + 1)
 
 
+def test_a_process_that_says_late_what_it_waits_for_is_told_from_then_on() -> None:
+    made = state()
+    for step, waited in ((1, None), (2, None), (3, 0.25), (4, 0.3)):
+        made.apply(report(steps=step, seconds=0.1 * step, input_seconds=waited), float(step), 0.0)
+    assert shares(made, 4.0)[contract.PART_INPUT] == pytest.approx(0.5)
+
+
 def test_shares_of_input_come_out_of_idleness_and_sum_to_one() -> None:
     made = state()
     for moment in (1, 11):
