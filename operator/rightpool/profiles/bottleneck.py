@@ -22,6 +22,7 @@ class Bottleneck(StrEnum):
     INPUT_BOUND = "InputBound"
     CHECKPOINT_BOUND = "CheckpointBound"
     HOST_BOUND = "HostBound"
+    SMALL_KERNELS = "SmallKernels"
     COMMUNICATION_BOUND = "CommunicationBound"
     MEMORY_BANDWIDTH = "MemoryBandwidth"
     MEMORY_CAPACITY = "MemoryCapacity"

@@ -198,6 +198,16 @@ class ChipsUnused(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class NoStepYet(Finding):
+    """Chips did nothing, and the program never made a step: it may still load or start."""
+
+    chips: int
+    """How many the job has."""
+    busy: float
+    """Share of the time."""
+
+
+@dataclass(frozen=True, slots=True)
 class BusyTimeUnknown(Finding):
     """Waiting and work can't be told apart."""
 
@@ -333,6 +343,21 @@ class KernelsSparse(Finding):
 
     roofs: Roofs
     """How near it comes to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsSmall(Finding):
+    """The chip always has a kernel, and none fills it."""
+
+    chip: str
+    """Its key in the catalog."""
+    active: float
+    """Activity of the compute units."""
+
+    roofs: Roofs
+    """How near it comes to them."""
+    part: float
+    """Of the chip that would do: of its compute units, what is near a roof, and memory in use."""
 
 
 @dataclass(frozen=True, slots=True)

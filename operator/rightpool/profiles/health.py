@@ -86,7 +86,7 @@ def memory_is_short(case: Case) -> Diagnosis | None:
 def no_room_for_more(case: Case, found: Diagnosis) -> Diagnosis | None:
     """Full memory is what limits a job whose chips a larger batch would use better."""
     used, total = case.value(Field.MEMORY_USED), case.value(Field.MEMORY_TOTAL)
-    if found.bottleneck is not Bottleneck.HOST_BOUND or used is None or not total:
+    if found.bottleneck not in (Bottleneck.HOST_BOUND, Bottleneck.SMALL_KERNELS) or used is None or not total:
         return None
     if used < case.threshold(_FULL, Bottleneck.MEMORY_CAPACITY) * total:
         return None

@@ -17,6 +17,7 @@ from rightpool.profiles.findings import (
     BandwidthNear,
     CommunicationUnknown,
     ComputesNothing,
+    KernelsSmall,
     KernelsSparse,
     KernelsWait,
     LaunchesUnknown,
@@ -26,7 +27,7 @@ from rightpool.profiles.findings import (
     OtherUnitsCompute,
 )
 from rightpool.profiles.health import power_limit
-from rightpool.profiles.sample import Field
+from rightpool.profiles.sample import Field, Quality
 from rightpool.profiles.shares import ATTAINABLE, Roofline, Shares, roofline
 
 # Below this activity the compute units of a busy chip do nothing: it copies, or kernels wait.
@@ -43,7 +44,9 @@ _SPARSE: Final = 0.5
 # A board that is limited to less than this share of its data sheet is worth a word.
 _LIMITED: Final = 0.95
 _ON_CHIP: Final = (Bottleneck.COMPUTE, Bottleneck.MEMORY_BANDWIDTH)
-_LAUNCH: Final = (Bottleneck.HOST_BOUND, Bottleneck.MEMORY_CAPACITY)
+_LAUNCH: Final = (Bottleneck.HOST_BOUND, Bottleneck.SMALL_KERNELS, Bottleneck.MEMORY_CAPACITY)
+# From this share of the time on, kernels follow each other without a gap that is worth a word.
+_GAPLESS: Final = 0.95
 _PIPES: Final = (Field.FP32_ACTIVE, Field.FP64_ACTIVE, Field.FP16_ACTIVE)
 
 
@@ -92,8 +95,20 @@ def _by_roofs(case: Case, shares: Shares | None) -> Diagnosis:
     if occupied:
         return _occupied(case, roofs, active)
     if active < case.weighted(_SPARSE, *_LAUNCH) * min(working, 1.0):
-        return Diagnosis(Bottleneck.HOST_BOUND, KernelsSparse(case.accelerator.key, active, roofs))
+        return _sparse(case, roofs, active, working)
     return Diagnosis(Bottleneck.UNKNOWN, NoRoofNear(case.accelerator.key, active, roofs))
+
+
+def _sparse(case: Case, roofs: Roofs, active: float, working: float) -> Diagnosis:
+    """Compute units have nothing to do for most of the time: between kernels, or beside them."""
+    chip, busy = case.accelerator.key, case.profile.readings.get(Field.CHIP_BUSY)
+    gapless = busy is not None and busy.quality is Quality.MEASURED  # utilization does not see gaps
+    if not gapless or working < case.threshold(_GAPLESS, Bottleneck.SMALL_KERNELS):
+        return Diagnosis(Bottleneck.HOST_BOUND, KernelsSparse(chip, active, roofs))
+    used, total = case.value(Field.MEMORY_USED), case.value(Field.MEMORY_TOTAL)
+    full = 0.0 if used is None or not total else used / total
+    part = min(1.0, max(active / working, roofs.nearest or 0.0, full))
+    return Diagnosis(Bottleneck.SMALL_KERNELS, KernelsSmall(chip, active, roofs, part))
 
 
 def _occupied(case: Case, roofs: Roofs, active: float) -> Diagnosis:

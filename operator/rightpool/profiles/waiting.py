@@ -10,6 +10,7 @@ from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
 from rightpool.profiles.findings import (
     BusyTimeUnknown,
     ChipsUnused,
+    NoStepYet,
     NothingRuns,
     StillCompiles,
     WaitsForHost,
@@ -23,6 +24,8 @@ from rightpool.profiles.shares import Shares
 
 # Below this busy share a chip is idle.
 _IDLE: Final = 0.05
+# What is counted of a program from its first step on.
+_WORK: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 # From this share of the step on, waiting or communication limits the job; below it the chip's speed matters more. It
 # lies between the share of small but chip-bound models (0.14, LSTM inference on an H200) and that of the least
 # launch-bound model (0.27, GPT 125M at batch 2).
@@ -49,8 +52,8 @@ _BY_HOST: Final = 4.0
 
 
 def idle(case: Case) -> Diagnosis | None:
-    """Chips do nothing, no step is made, and the program neither waits for data nor saves: it hangs, or it still
-    compiles."""
+    """Chips do nothing, no step is made, and the program neither waits for data nor saves: it hangs, or it has not
+    begun."""
     busy, steps = case.value(Field.CHIP_BUSY), case.profile.readings.get(Field.STEPS)
     if busy is None or busy >= _IDLE:
         return None
@@ -65,6 +68,8 @@ def idle(case: Case) -> Diagnosis | None:
     compiling = case.value(Field.COMPILING) or 0.0
     if compiling >= case.threshold(_COMPILES, Bottleneck.UNKNOWN):
         return Diagnosis(Bottleneck.UNKNOWN, StillCompiles(compiling))
+    if not any(field in case.profile.readings for field in _WORK):
+        return Diagnosis(Bottleneck.UNKNOWN, NoStepYet(case.profile.chips, busy))
     return Diagnosis(Bottleneck.IDLE, NothingRuns(case.profile.chips, busy))
 
 

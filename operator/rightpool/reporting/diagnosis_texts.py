@@ -23,6 +23,8 @@ _MATRIX_UNITS: Final = "lower precision (bf16, TF32) to use the matrix units, or
 _BESIDE_THEM: Final = "fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
 _ON_MATRIX_UNITS: Final = frozenset({"tf32", "bf16", "fp16", "fp8", "int8"})
 _TRACE: Final = "let the profiler take traces (spec.profiling.trace)"
+# Of more than this part of a chip there is no slice.
+_WHOLE: Final = 0.75
 _FEWER: Final = "fewer chips, or a faster link"
 
 # What helps, where it does not depend on what was found.
@@ -42,6 +44,7 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     findings.RankIdles: _EVEN_OUT,
     findings.StillCompiles: "wait for its first steps, or look at its log",
     findings.NothingRuns: "check whether the program hangs, or suspend the job",
+    findings.NoStepYet: "wait for its first steps; if none come, see its log, or suspend the job",
     findings.ChipsUnused: (
         "start one process for each chip, such as by torchrun --nproc-per-node, or ask for fewer chips"
     ),
@@ -99,6 +102,10 @@ def lever_text(finding: findings.Finding) -> str:
         case findings.OneRoofCounted():
             missing = "the matrix units" if finding.roofs.matrix is None else "memory bandwidth"
             return f"give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
+        case findings.KernelsSmall():
+            if finding.part > _WHOLE:
+                return "larger batches"
+            return f"a slice or a smaller chip ({percent(finding.part)} of this one would do), or larger batches"
         case findings.ArithmeticNear():
             if not finding.roofs.by_pipe:
                 return "lower precision, or a chip with more FLOP/s per dollar"
@@ -163,6 +170,8 @@ def evidence_text(finding: findings.Finding) -> str:
             return f"the program compiled {percent(finding.time)} of the time, and made no step"
         case findings.NothingRuns():
             return f"{_chips(finding.chips)} busy {percent(finding.busy)} of the time, and no samples are counted"
+        case findings.NoStepYet():
+            return f"no step was made yet, and {_chips(finding.chips)} busy {percent(finding.busy)} of the time"
         case findings.ChipsUnused():
             are = "is" if finding.unused == 1 else "are"
             return f"{finding.unused:.0f} of {finding.of} chips of a pod {are} unused: nothing ever ran there"
@@ -204,6 +213,11 @@ def evidence_text(finding: findings.Finding) -> str:
             return f"no roof is near: {_roofs(finding.roofs)}; whether compute units wait for launches is not measured"
         case findings.KernelsSparse():
             return f"{_far_from_roofs(finding)}: kernels are small or far apart"
+        case findings.KernelsSmall():
+            near = percent(min(1.0, finding.roofs.nearest or 0.0))
+            return (
+                f"kernels fill {percent(finding.active)} of {finding.chip}, always busy; the nearest roof is at {near}"
+            )
         case findings.NoRoofNear():
             return _far_from_roofs(finding)
         case findings.KernelsWait():

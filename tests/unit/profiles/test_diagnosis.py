@@ -15,6 +15,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import profile
 
@@ -160,8 +161,31 @@ def test_addresses_are_no_roof() -> None:
     assert "matrix units" not in lever_text(diagnosis.finding)
 
 
+def test_before_the_first_step_nothing_hangs() -> None:
+    starting = found(chip_busy=0.01)
+    assert starting.bottleneck is Bottleneck.UNKNOWN
+    assert evidence_text(starting.finding) == "no step was made yet, and the chip is busy 1% of the time"
+    assert found(chip_busy=0.01, steps=4985.0).bottleneck is Bottleneck.IDLE
+
+
+def test_a_part_of_a_chip_is_named_where_kernels_never_fill_it() -> None:
+    """A convolutional autoencoder: busy 99.8% of the time, and no roof near."""
+    kernels = {"chip_busy": 0.998, "compute_active": 0.31, "matrix_active": 0.05, "memory_bandwidth": 0.15}
+    small = found(**kernels)
+    assert small.bottleneck is Bottleneck.SMALL_KERNELS
+    assert evidence_text(small.finding) == "kernels fill 31% of H200-SXM-141GB, always busy; the nearest roof is at 19%"
+    assert lever_text(small.finding) == "a slice or a smaller chip (31% of this one would do), or larger batches"
+    full = found(**kernels, memory_used=120e9, memory_total=141e9)
+    assert lever_text(full.finding) == "larger batches"
+    assert found(**{**kernels, "chip_busy": 0.9}).bottleneck is Bottleneck.HOST_BOUND
+    derived = profile(**kernels)
+    busy = derived.readings[Field.CHIP_BUSY]._replace(quality=Quality.DERIVED)
+    derived = replace(derived, readings={**derived.readings, Field.CHIP_BUSY: busy})
+    assert diagnose(derived, H200).bottleneck is Bottleneck.HOST_BOUND, "utilization does not see gaps"
+
+
 def test_idle_is_without_progress() -> None:
-    idle = found(chip_busy=0.01)
+    idle = found(chip_busy=0.01, steps=9.0)
     assert idle.bottleneck is Bottleneck.IDLE
     assert found(chip_busy=0.01, samples_per_second=0.0).bottleneck is Bottleneck.IDLE
     assert found(chip_busy=0.01, samples_per_second=3.0).bottleneck is Bottleneck.HOST_BOUND, "slow is not idle"
@@ -203,7 +227,7 @@ def test_arithmetic_beside_the_matrix_units() -> None:
     assert single.bottleneck is Bottleneck.COMPUTE
     assert "lower precision" in lever_text(single.finding)
     assert found(chip_busy=0.99, compute_active=0.3, matrix_active=0.0, memory_bandwidth=0.05).bottleneck is (
-        Bottleneck.HOST_BOUND
+        Bottleneck.SMALL_KERNELS
     )
 
 
@@ -251,6 +275,7 @@ def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> Non
         Bottleneck.INPUT_BOUND: {"input_wait", "chip_busy"},
         Bottleneck.CHECKPOINT_BOUND: {"saving", "chip_busy"},
         Bottleneck.HOST_BOUND: {"chip_busy"},
+        Bottleneck.SMALL_KERNELS: {"chip_busy", "compute_active"},
         Bottleneck.THROTTLED: {"throttle"},
         Bottleneck.STRAGGLER: set(),
         Bottleneck.IDLE: {"chip_busy"},

@@ -28,6 +28,7 @@ _INEFFICIENT: Final = {
     Bottleneck.INPUT_BOUND: Reason.INPUT_BOUND,
     Bottleneck.CHECKPOINT_BOUND: Reason.CHECKPOINT_BOUND,
     Bottleneck.HOST_BOUND: Reason.CHIP_IDLE,
+    Bottleneck.SMALL_KERNELS: Reason.SMALL_KERNELS,
     Bottleneck.IDLE: Reason.CHIP_IDLE,
     Bottleneck.COMMUNICATION_BOUND: Reason.COMMUNICATION_BOUND,
     Bottleneck.THROTTLED: Reason.THROTTLED,
