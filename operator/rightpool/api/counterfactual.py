@@ -88,6 +88,10 @@ class Counterfactual(Record):
     saved_before: Annotated[Balance, Field(exclude_if=_free)] = 0.0
     """Dollars saved before dollars began to count."""
 
+    nearby: Annotated[Quantity | None, Field(alias="byWindows")] = None
+    """Throughput there ÷ here by the windows right before the move and right after it. Absent where these are not
+    known one by one."""
+
     baseline_age: Annotated[Quantity | None, Field(alias="measuredAge")] = None
     """How long the job had run there at measuredAt, seconds. Absent: longer than what may be a slow start."""
 

@@ -297,7 +297,7 @@ def test_a_slow_window_before_the_move_is_no_saving() -> None:
     stay(world, 0.1)
     go(world, A10G, A100)
     there = world.job.state.account.counterfactual
-    assert there is not None and there.speed == pytest.approx(0.98 * 1000 / 900, rel=0.01)
+    assert there is not None and there.speed == pytest.approx(0.98 * 1000 / 900, rel=0.03)
 
 
 def test_a_fast_window_after_the_move_is_corrected() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.decisions.afterwards import fading, mistyped
+from benchmarks.decisions.afterwards import fading, gone, growing, mistyped
 
 
 def test_jobs_come_back_from_a_pool_that_fades_after_their_verdicts() -> None:
@@ -16,3 +16,13 @@ def test_nobody_moves_for_a_mistyped_price_and_nothing_is_booked_by_it() -> None
     counts = mistyped("quiet", 1, 1)
     assert counts["moves for a mistyped price"] == [(0, 2)]
     assert all(booked == 0.0 for booked, _ in counts["saved by a mistyped price ÷ spent"])
+
+
+def test_a_batch_that_grows_around_a_move_is_no_saving() -> None:
+    counts = growing("quiet", 1, 1)
+    ((booked, true),) = counts["saved where a batch grows"]
+    assert booked == pytest.approx(true, rel=0.10)
+
+
+def test_jobs_go_home_once_their_pool_is_back() -> None:
+    assert gone("quiet", 1, 2)["jobs home 3 h after their pool was gone"] == [(2, 2)]

@@ -26,6 +26,7 @@ from rightpool.planning.books.counterfactual import (
     drift_of,
     level_after,
     level_before,
+    nearby_speed,
     part_of_start,
     speed,
 )
@@ -260,6 +261,7 @@ def remeasured(job: Job, now: float, *, refuted: bool = False) -> Job:
     if there is None or there.since is None:
         return job
     there = replace(there, predicted=None) if refuted else there
+    there = replace(there, nearby=there.nearby or nearby_speed(job, there))
     here = level_after(job, there, now)
     ratio = None
     if here is not None:

@@ -12,6 +12,9 @@ A job is moved rather when it was measured too slow than too fast, and some minu
   differ by themselves, of which one is of another place, and by how likely the promise is kept (`Promise`). They are
   weighed again when more is known of the former. A move that is measured too low is undone and one that is measured too
   high is kept, so that what is believed too easily makes `saved` too large.
+- A program may change its own pace in these hours, as by larger batches, which is no saving. By the windows right
+  before and right after the move r₀/r₁ is another one then: what is nearer to the promise counts, doubted by as much as
+  the two differ.
 - An hour or two lie between the middles of the two spans. How the rate drifts follows from the hours after the move: of
   a job whose sequence grows r₁ is lower wherever it runs.
 - A job whose pool has faded since its verdict does less of what it would do at home by as much (`faded`): from then on
@@ -37,6 +40,7 @@ from rightpool.profiles.steadiness import (
     PRIOR_SD,
     doubt_between_places,
     doubt_of_ratio,
+    pace,
     variance_between_places,
     variance_of_difference,
 )
@@ -174,9 +178,39 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
         return math.exp(measured + variance / 2.0)
     sd = doubt_between_places(variation, before, here.windows, usual)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
+    if there.nearby:
+        nearby = math.log(there.nearby)
+        sd, measured = (
+            math.hypot(sd, measured - nearby),
+            min(measured, nearby, key=lambda ratio: abs(ratio - promise.log)),
+        )
     weight = promise.expected_weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log
     return math.exp(level + weight**2 * variance / 2.0)
+
+
+def nearby_speed(job: Job, there: Counterfactual) -> float | None:
+    """Throughput there ÷ here by the windows right before and right after the move that is judged; None where these are
+    not known one by one, or some are of a pause, a fault or a slow start."""
+    migration, variation = job.state.migration, job.observed.variation
+    if migration is None or variation is None or migration.stopped_at is None or there.since is None:
+        return None
+    seen = pace(variation, migration.target.revision, there.unit)
+    compared = migration.unit is there.unit and migration.healthy_baseline is None and migration.baseline_rates
+    if seen is None or not compared or part_of_start(job, there) is not None:
+        return None
+    window, slow = job.spec.profiling.window.total_seconds(), known_before(variation, migration.target.revision)
+    skipped = 0 if slow is None else slow.in_windows(window)
+    after, began = variation.recent[-seen.windows :][skipped:], variation.as_of - seen.windows * window
+    if not after or began > there.since + window:
+        return None
+    # Commands that read accounts do without NumPy.
+    from rightpool.profiles.step_change import step_change
+
+    apart = max((began - migration.stopped_at) / window, 0.0) + skipped
+    change, left = step_change(migration.baseline_rates, after, apart), migration.left
+    so_far = 1.0 if left is None or not left.speed else left.speed / left.faded
+    return None if change is None else so_far * math.exp(-change.log)
 
 
 def _usual(variation: Variation | None, windows: int) -> float:
