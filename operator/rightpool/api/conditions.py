@@ -161,6 +161,7 @@ class Reason(StrEnum):
     POOL_UNPROVEN = "PoolUnproven"  # no move to that pool has delivered yet, and as many as may try it are under way
     OUTBID = "Outbid"  # other jobs gain more from the chips
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
+    DISRUPTED = "Disrupted"  # pods of a gang failed because Kubernetes ended another one of it: all start again
     SUPERSEDED = "Superseded"  # the user changed the spec while a Migration was under way
 
     # Verified

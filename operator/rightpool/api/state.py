@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated
+from operator import not_
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -23,6 +24,8 @@ from rightpool.api.trace import Trace
 from rightpool.api.units import Count, UnixTime
 from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
+
+MAX_DISRUPTIONS: Final = 8
 
 
 def _nothing(_: object) -> None:
@@ -57,6 +60,12 @@ class JobState(Record):
 
     rescue: Rescue | None = None
     """The save that was asked for because pods are about to be lost. Absent where none are."""
+
+    disruptions: Annotated[
+        tuple[UnixTime, ...], Field(max_length=MAX_DISRUPTIONS, exclude_if=not_, json_schema_extra=ATOMIC)
+    ] = ()
+    """When Kubernetes began to evict or preempt a pod of the Revision, of several pods: the last eight times. What its
+    peers fail at then is no failure of the program. Absent: none."""
 
     trace: Trace | None = None
     """The newest trace that was asked for by the annotation rightpool.dev/trace."""

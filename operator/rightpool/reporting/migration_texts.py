@@ -13,6 +13,7 @@ from rightpool.planning.judge.verification import Verdict, Verification
 from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
+    GangDisrupted,
     NeverStarted,
     NoStep,
     NothingProven,
@@ -76,6 +77,11 @@ class MigrationTexts:
                 return f"the job did not start there: {cause or _UNKNOWN}"
             case ProgramFailed(failure):
                 return failure or _FAILED
+            case GangDisrupted(revision, at):
+                return (
+                    f"Kubernetes took a pod of r{revision} away at {instant(at)}, and the others failed without it: "
+                    "no failure of the program, all start again"
+                )
             case FailedWhenSaving():
                 return "the program failed after a save was asked for"
             case EndUnknown(revision):

@@ -19,7 +19,7 @@ from rightpool.api.variation import SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.jobs.revision_state import Crash, EndingPod, RevisionState
+from rightpool.planning.jobs.revision_state import Crash, EndingPod, PodFailure, RevisionState
 from rightpool.planning.judge.progress import progress_of
 from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
@@ -100,6 +100,9 @@ class Child:
     crash: Crash | None = None  # how its program failed last
     ran: float = 0.0  # seconds since all its pods run
     workload_hash: str = ""  # of the template that it was made of
+    failures_allowed: int | None = None  # where its pods failed more often
+    pod_failures: tuple[PodFailure, ...] = ()
+    disrupted_at: float | None = None
 
 
 @dataclass
@@ -165,6 +168,9 @@ class World:
                 unschedulable_since=c.stuck_since,
                 finishing=c.finishing,
                 crash=c.crash,
+                failures_allowed=c.failures_allowed,
+                pod_failures=c.pod_failures,
+                disrupted_at=c.disrupted_at,
                 ending=EndingPod(f"job-r{n}-0", "node-1", c.deleted_at + GRACE)
                 if c.deleted_at is not None and c.pods
                 else None,

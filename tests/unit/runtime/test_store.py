@@ -9,6 +9,7 @@ from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.jobs.revision_state import PodFailure
 from rightpool.runtime.observe.pool_inventory import foreign_fields
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
@@ -30,6 +31,26 @@ def test_an_older_event_does_not_undo_an_assumed_write(store: Store) -> None:
     assert job is not None
     assert job.job.spec.suspend
     assert job.resource_version == "12"
+
+
+def test_an_evicted_pod_is_remembered_as_long_as_its_job_is_there(store: Store) -> None:
+    """It is gone before its peers have failed without it, and they before the Job says so."""
+    spoken = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    ended = {"name": "trainer", "state": {"terminated": {"exitCode": 1, "finishedAt": "2027-01-15T08:00:31Z"}}}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T07:00:00Z"}
+    store.observe(JOBS, "ADDED", child())
+    store.observe(PODS, "MODIFIED", pod(version=30, status={"conditions": [spoken]}))
+    store.observe(PODS, "DELETED", pod(version=31))
+    peer = pod(uid="pod-2", version=32, phase="Failed", status={"conditions": [bound], "containerStatuses": [ended]})
+    store.observe(PODS, "MODIFIED", peer)
+    store.observe(JOBS, "MODIFIED", child(version=33, status={"conditions": [failed], "failed": 1}))
+    state = store.revisions(KEY, "uid-1")[1]
+    assert state.disrupted_at == 1_800_000_000.0 and state.failures_allowed == 6
+    assert state.pod_failures == (PodFailure(1_800_000_000.0 - 3600.0, 1_800_000_031.0),)
+    store.observe(JOBS, "DELETED", child(version=34))
+    store.observe(JOBS, "ADDED", child(uid="job-2", version=35))
+    assert store.revisions(KEY, "uid-1")[1].disrupted_at is None
 
 
 def test_a_late_response_does_not_restore_a_deleted_object(store: Store) -> None:

@@ -51,6 +51,15 @@ class EndingPod:
     """Unix seconds when its grace period is over."""
 
 
+class PodFailure(NamedTuple):
+    """A pod whose program failed."""
+
+    bound_at: float
+    """Unix seconds when it was given its node."""
+    at: float
+    """Unix seconds when it failed."""
+
+
 @value_object
 class RevisionState:
     """What the cluster shows of a Revision's child."""
@@ -114,6 +123,15 @@ class RevisionState:
 
     crash: Crash | None = None
     """How its program failed last; None where it has not, and where the child has ended."""
+
+    failures_allowed: int | None = None
+    """How often its pods may fail, where it has failed because they did more often; else None."""
+
+    pod_failures: tuple[PodFailure, ...] = ()
+    """Its pods whose program failed, but for those that Kubernetes ended."""
+
+    disrupted_at: float | None = None
+    """Unix seconds when Kubernetes last began to evict or preempt one of its pods."""
 
     refused: bool = False
     """Whether `blocked` is what a user corrects: an image that can't be pulled, a ConfigMap that is not there."""

@@ -44,6 +44,17 @@ class ProgramFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class GangDisrupted:
+    """Pods have failed because Kubernetes ended another one of the gang."""
+
+    revision: int
+    """Number of the one that has failed."""
+
+    at: float
+    """Unix seconds when Kubernetes began to end that pod."""
+
+
+@dataclass(frozen=True, slots=True)
 class FailedWhenSaving:
     """The job has failed while its save was waited for."""
 
@@ -86,5 +97,13 @@ class NoStep:
 
 
 Setback = (
-    NotRunning | NeverStarted | ProgramFailed | FailedWhenSaving | EndUnknown | StoppedByQueue | NothingProven | NoStep
+    NotRunning
+    | NeverStarted
+    | ProgramFailed
+    | GangDisrupted
+    | FailedWhenSaving
+    | EndUnknown
+    | StoppedByQueue
+    | NothingProven
+    | NoStep
 )

@@ -27,6 +27,7 @@ from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import arrive, size_to_measure, with_size_measured
 from rightpool.planning.moves.beginning import begin, with_decision
+from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.rescues import with_rescue
@@ -49,6 +50,7 @@ _STANDING: Final = frozenset(
         "account",
         "avoid",
         "decisions",
+        "disruptions",
         "finished",
         "history",
         "last_move_at",
@@ -101,6 +103,7 @@ def at_rest(job: Job) -> bool:
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+    job = with_disruption(job)
     ended = _ended(job, now, words)
     if ended is not None:
         return ended
@@ -114,7 +117,8 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
 
 
 def _ended(job: Job, now: float, words: Words) -> Job | None:
-    """The job's own end, which wins over everything; None where it has not ended."""
+    """The job's own end, which wins over everything, or a new start where only a disruption has ended it; None where it
+    has not ended."""
     if job.state.revision is None:
         return None
     migration = job.state.migration
@@ -130,9 +134,12 @@ def _ended(job: Job, now: float, words: Words) -> Job | None:
         and migration.phase
         in (HANDOVER if migration.rolling_back else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING))
     )
-    if state.failed and not on_trial:
-        return _finished(job, FAILED, now, words)
-    return None
+    if not state.failed:
+        return None
+    leaving = migration is not None and migration.phase in HANDOVER
+    if failed_by_disruption(job, state):
+        return None if leaving else started_again(job, now, words)
+    return None if on_trial else _finished(job, FAILED, now, words)
 
 
 def _finished(job: Job, how: str, now: float, words: Words) -> Job:

@@ -122,6 +122,9 @@ class PodFacts:
     disrupted: bool = False
     """Whether Kubernetes says that it is to be evicted or preempted."""
 
+    disrupted_at: float | None = None
+    """Unix seconds when Kubernetes said so, of a pod that has ended, too."""
+
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """Those that let it stay on a node that others are evicted from."""
 
@@ -240,11 +243,12 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         fault=_fault(status) if phase == "Failed" else None,
         unready=None if done else _unready(status),
         succeeded=phase == "Succeeded",
-        bound_at=None if done else _bound_at(status),
+        bound_at=_bound_at(status),
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
         restarts=sum(_restarts(container) for container in _users(status)),
         refused=refused,
         disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
+        disrupted_at=_since(status, "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
         due=unix_time_of(metadata.get("deletionTimestamp")),
     )
@@ -350,8 +354,13 @@ def _unready(status: Mapping[str, Any]) -> str | None:
 
 
 def _bound_at(status: Mapping[str, Any]) -> float | None:
+    return _since(status, "PodScheduled")
+
+
+def _since(status: Mapping[str, Any], kind: str) -> float | None:
+    """Since when a condition is True, Unix seconds."""
     for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+        if condition.get("type") == kind and condition.get("status") == "True":
             return unix_time_of(condition.get("lastTransitionTime"))
     return None
 

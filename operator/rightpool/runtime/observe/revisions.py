@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from rightpool.planning.jobs.revision_state import Crash, EndingPod, RevisionState
+from rightpool.planning.jobs.revision_state import Crash, EndingPod, PodFailure, RevisionState
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
 
 MAX_REASON = 700
 
 
 def revision_states(
-    owner: str, children: Iterable[ChildFacts], pods: Iterable[PodFacts]
+    owner: str,
+    children: Iterable[ChildFacts],
+    pods: Iterable[PodFacts],
+    disruptions: Mapping[str, float] = MappingProxyType({}),
 ) -> Mapping[int, RevisionState]:
-    """The state of each Revision by its number. `owner` is the uid of the ProfiledJob.
+    """The state of each Revision by its number. `owner` is the uid of the ProfiledJob. `disruptions`: when Kubernetes
+    last began to end a pod unasked, by the uid of its child.
 
     Children of an earlier ProfiledJob of the same name are no Revisions of this one, and must end first. Their pods
     count as active, because they may still write to the checkpoint.
@@ -32,12 +37,14 @@ def revision_states(
             continue
         pods_by_revision[pod.revision].append(pod)
     return {
-        number: _state(number, own.get(number), pods_by_revision.get(number, []), number in earlier)
+        number: _state(number, own.get(number), pods_by_revision.get(number, []), number in earlier, disruptions)
         for number in {*own, *earlier, *pods_by_revision}
     }
 
 
-def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool) -> RevisionState:
+def _state(
+    number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool, disruptions: Mapping[str, float]
+) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
     own = [pod for pod in active if (pod.owner if child is None else pod.owner == child.uid)]
     scaled = [pod for pod in own if (pod.chips if child is None else pod.role == child.state.role)]
@@ -70,7 +77,7 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         if pod.node is not None and (pod in scaled or pod not in own):
             nodes[pod.node] = nodes.get(pod.node, 0) + 1
     failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
-    failure = child.state.failure
+    failure, counted = child.state.failure, child.state.failures
     if child.state.failed and failures:
         failure = f"{failures[-1]}; {failure}" if failure else failures[-1]
     return RevisionState(
@@ -91,6 +98,9 @@ def _state(number: int, child: ChildFacts | None, pods: list[PodFacts], earlier:
         blocked=None if blocked is None else _cut(blocked.blocked),
         refused=blocked is not None and blocked.refused,
         crash=None if child.ended else _crash(child, pods),
+        failures_allowed=counted.allowed if counted is not None and counted.exceeded else None,
+        pod_failures=_pod_failures(child, pods),
+        disrupted_at=disruptions.get(child.uid),
         unschedulable_since=min((since for since in unscheduled if since is not None), default=None),
         nodes=nodes,
         failure=_cut(failure),
@@ -131,6 +141,15 @@ def _is_scaled(pod: PodFacts, child: ChildFacts) -> bool:
 def _not_ready(pod: PodFacts, child: ChildFacts) -> str | None:
     """Why a pod is not ready. What blocks a pod without chips is told here: no other placement helps against it."""
     return pod.unready or (None if _is_scaled(pod, child) else pod.blocked)
+
+
+def _pod_failures(child: ChildFacts, pods: list[PodFacts]) -> tuple[PodFailure, ...]:
+    """Pods that are being deleted do not count: a child that has failed ends the others."""
+    return tuple(
+        PodFailure(pod.bound_at or 0.0, pod.end.at)
+        for pod in pods
+        if pod.done and pod.end is not None and pod.owner == child.uid and not pod.deleting
+    )
 
 
 def _cut(text: str | None) -> str | None:

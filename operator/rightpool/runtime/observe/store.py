@@ -71,6 +71,7 @@ class Store:
         self._own_pods: dict[
             JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
         ] = {}  # of the Revision asked for last
+        self._disruptions: dict[str, float] = {}  # when a pod was last to be evicted, by its child's uid
         self._listed: dict[Resource, tuple[Any, ...]] = {}  # the facts of all objects, until one changes
         self._news: set[JobKey] = set()
         self._changed = threading.Event()
@@ -169,6 +170,7 @@ class Store:
                 del self._jobs[entry.key]
             self._outdate(entry.key)
         elif (index := self._index_of(resource)) is not None:
+            self._disruptions.pop(uid, None)
             self._leave(index, uid, entry.key)
 
     def _leave(self, index: dict[JobKey, dict[str, Any]], uid: str, key: JobKey) -> None:
@@ -194,6 +196,10 @@ class Store:
             if old is not None and old.key != entry.key:
                 self._leave(index, uid, old.key)  # whoever may edit a pod may give it another label
             index.setdefault(entry.key, {})[uid] = entry.facts
+            if resource is PODS and entry.facts.disrupted_at is not None and entry.facts.owner:
+                # An evicted pod is gone before anybody asks why its peers have failed.
+                known = self._disruptions.get(entry.facts.owner, 0.0)
+                self._disruptions[entry.facts.owner] = max(known, entry.facts.disrupted_at)
             if old is not None and old.facts == entry.facts:
                 return False
             self._outdate(entry.key)
@@ -227,7 +233,7 @@ class Store:
             # A cycle's picture may be older than the store: of a job that was deleted and created again since.
             if owner != uid:
                 children = self._children.get(key, {}).values()
-                known = revision_states(uid, children, self._pods.get(key, {}).values())
+                known = revision_states(uid, children, self._pods.get(key, {}).values(), self._disruptions)
                 self._revisions[key] = (uid, known)
             return known
 

@@ -118,7 +118,10 @@ class JobKind:
             ending=decided and not succeeded and failed is None,
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=Failures(
-                _count(status.get("failed")), _count(spec.get("backoffLimit", _RESTARTS)), "backoffLimit"
+                _count(status.get("failed")),
+                _count(spec.get("backoffLimit", _RESTARTS)),
+                "backoffLimit",
+                exceeded=failed is not None and failed.get("reason") == "BackoffLimitExceeded",
             ),
             role=_role(spec),
         )

@@ -34,6 +34,9 @@ class Failures(NamedTuple):
     limit: str
     """The field of the workload that says how many are allowed."""
 
+    exceeded: bool = False
+    """Whether the child has failed because its pods did more often."""
+
 
 @value_object
 class ChildState:
