@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,36 +19,25 @@ from rightpool.api.value_object import value_object
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
-from rightpool.workloads.injection import OURS
+from rightpool.runtime.observe.pod_status import (
+    ContainerEnd,
+    blocked_by,
+    bound_at,
+    failure_of,
+    fault_of,
+    last_end,
+    restarts_of,
+    true_since,
+    unprepared,
+    unready,
+    unschedulable_since,
+)
 from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
 
-# Reasons for which a container waits until a user corrects something.
-_STUCK: Final = frozenset(
-    {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
-)
-_CRASHING: Final = "CrashLoopBackOff"
-MAX_OUTPUT: Final = 400  # characters of a container's last output
 MAX_DIGITS: Final = len(str(MAX_REVISION))
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEnd:
-    """How a container failed."""
-
-    container: str
-    """Its name in the pod."""
-    exit_code: int
-    """128 and the signal's number where a signal ended it."""
-    reason: str
-    """Kubernetes' word, such as Error or OOMKilled."""
-    output: str
-    """The last lines that it has written, or the runtime's message."""
-
-    at: float
-    """Unix seconds; 0 where it is not known."""
 
 
 @value_object
@@ -220,9 +208,9 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     spec, status = body.get("spec") or {}, body.get("status") or {}
     phase = status.get("phase")
     done = phase in ("Succeeded", "Failed")
-    blocked, refused = (None, False) if done else _blocked(status)
+    blocked, refused = (None, False) if done else blocked_by(status)
     if blocked is None and not done and spec.get("nodeName") and not metadata.get("deletionTimestamp"):
-        blocked = _unprepared(status)
+        blocked = unprepared(status)
     return PodFacts(
         uid=str(metadata["uid"]),
         namespace=sys.intern(str(metadata.get("namespace"))),
@@ -238,17 +226,17 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
         chips=requested(spec),
         blocked=blocked,
-        unschedulable_since=None if done or spec.get("nodeName") else _unschedulable_since(status),
-        failure=_failure(status) if phase == "Failed" else None,
-        fault=_fault(status) if phase == "Failed" else None,
-        unready=None if done else _unready(status),
+        unschedulable_since=None if done or spec.get("nodeName") else unschedulable_since(status),
+        failure=failure_of(status) if phase == "Failed" else None,
+        fault=fault_of(status) if phase == "Failed" else None,
+        unready=None if done else unready(status),
         succeeded=phase == "Succeeded",
-        bound_at=_bound_at(status),
-        end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else _last_end(status),
-        restarts=sum(_restarts(container) for container in _users(status)),
+        bound_at=bound_at(status),
+        end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else last_end(status),
+        restarts=restarts_of(status),
         refused=refused,
         disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
-        disrupted_at=_since(status, "DisruptionTarget"),
+        disrupted_at=true_since(status, "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
         due=unix_time_of(metadata.get("deletionTimestamp")),
     )
@@ -341,111 +329,3 @@ def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         for toleration in spec.get("tolerations") or ()
         if (toleration.get("effect") or "NoExecute") == "NoExecute" and toleration.get("tolerationSeconds") is None
     )
-
-
-def _unready(status: Mapping[str, Any]) -> str | None:
-    """Init containers that have not ended come first: no other container runs before."""
-    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
-    for kind in ("Initialized", "ContainersReady"):
-        condition = conditions.get(kind) or {}
-        if condition.get("status") == "False" and condition.get("message"):
-            return str(condition["message"])
-    return None
-
-
-def _bound_at(status: Mapping[str, Any]) -> float | None:
-    return _since(status, "PodScheduled")
-
-
-def _since(status: Mapping[str, Any], kind: str) -> float | None:
-    """Since when a condition is True, Unix seconds."""
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == kind and condition.get("status") == "True":
-            return unix_time_of(condition.get("lastTransitionTime"))
-    return None
-
-
-def _blocked(status: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Why a pod does not run, and whether a user has to correct it. A program that fails and is started again is not
-    blocked: see `_last_end`."""
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": "), False
-    for container in _containers(status):
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        reason = waiting.get("reason")
-        if reason in _STUCK or (reason == _CRASHING and container.get("name") in OURS):
-            return f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": "), True
-    return None, False
-
-
-def _unprepared(status: Mapping[str, Any]) -> str | None:
-    """That a pod's node lacks its volumes or network. An image that is being pulled is slow, and no obstacle: that
-    begins when these are there."""
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodReadyToStartContainers" and condition.get("status") == "False":
-            return "the node has not set up the pod's volumes and network; the pod's Events say what is missing"
-    return None
-
-
-def _last_end(status: Mapping[str, Any]) -> ContainerEnd | None:
-    """How a user's container failed last. The profiler's own never fail a pod."""
-    ends = []
-    for container in _users(status):
-        for state in (container.get("state"), container.get("lastState")):
-            ended = (state or {}).get("terminated") or {}
-            if ended.get("exitCode"):
-                ends.append(
-                    ContainerEnd(
-                        container=sys.intern(str(container.get("name"))),
-                        exit_code=int(ended["exitCode"]),
-                        reason=sys.intern(str(ended.get("reason") or "Error")),
-                        output=_tail(str(ended.get("message") or "")),
-                        at=unix_time_of(ended.get("finishedAt")) or 0.0,
-                    )
-                )
-    return max(ends, key=lambda end: end.at, default=None)
-
-
-def _tail(text: str) -> str:
-    """The end of an output, in whole lines."""
-    text = text.strip()
-    if len(text) <= MAX_OUTPUT:
-        return text
-    end = text[-MAX_OUTPUT:]
-    first, newline, rest = end.partition("\n")
-    return f"…{rest if newline else first}"
-
-
-def _restarts(container: Mapping[str, Any]) -> int:
-    count = container.get("restartCount")
-    return count if isinstance(count, int) else 0
-
-
-def _users(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [container for container in _containers(status) if container.get("name") not in OURS]
-
-
-def _unschedulable_since(status: Mapping[str, Any]) -> float | None:
-    for condition in status.get("conditions") or ():
-        # A gated pod waits for a queue, which is no reason to start elsewhere.
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return unix_time_of(condition.get("lastTransitionTime"))
-    return None
-
-
-def _failure(status: Mapping[str, Any]) -> str | None:
-    ended = _last_end(status)
-    if ended is not None:
-        output = f": {ended.output}" if ended.output else ""
-        return f"container {ended.container} exited with {ended.exit_code} ({ended.reason}){output}"
-    return _fault(status)
-
-
-def _fault(status: Mapping[str, Any]) -> str | None:
-    reason = status.get("reason")
-    return None if reason is None else f"{reason}: {status.get('message', '')}".strip(": ")
-
-
-def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
