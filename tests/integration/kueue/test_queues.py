@@ -172,7 +172,7 @@ def test_a_target_without_quota_is_left_again(
     delete(tenant, "next")
     eventually(lambda: tenant.outcomes("one") and runs(tenant, "one", 3), "it is back")
     entry = tenant.status("one")["history"][-1]
-    assert (entry["outcome"], entry["reason"]) == ("RolledBack", "StartDeadlineExceeded")
+    assert (entry["outcome"], entry["reason"]) == ("RolledBack", "StartPrevented")
     assert f"queue {QUEUE} has not admitted it" in entry["message"]
     assert queues.used(A100) == 1
     tenant.only_child("one")

@@ -10,6 +10,7 @@ from rightpool.api.avoided import AvoidedPlacement
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
+from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.moves.transitions import COMPLETED, FAILED, advance
 from rightpool.planning.offers.gates import avoided as tried_and_left
 from rightpool.planning.offers.intent import Intent
@@ -188,13 +189,13 @@ def test_a_target_that_its_queue_does_not_admit_leads_back_and_says_so() -> None
     world.settle(200)
     migration = world.job.state.migration
     assert migration is not None and migration.rolling_back, "it waits where it came from as long as it takes"
-    assert migration.failure is Reason.START_DEADLINE_EXCEEDED
+    assert migration.failure is Reason.START_PREVENTED
     world.settle(500)
     assert world.job.state.migration is not None
     world.admits = True
     world.settle()
     entry = world.job.state.history[-1]
-    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.START_DEADLINE_EXCEEDED)
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.START_PREVENTED)
     assert "queue research has not admitted it" in entry.message
 
 
@@ -394,3 +395,35 @@ def test_what_is_avoided_until_the_spec_changes_is_forgotten_with_an_edit() -> N
     after = advance(edited, judged(edited), AUTO, NOW, MigrationTexts()).state
     assert after.avoid == (for_now,)
     assert after.revision is not None and after.revision.generation == 2
+
+
+@pytest.mark.parametrize(
+    ("blocked", "refused", "reason", "undone"),
+    [
+        (
+            "Unschedulable: 0/4 nodes: 4 Insufficient nvidia.com/gpu.",
+            False,
+            "StartDeadlineExceeded",
+            True,
+        ),
+        ("Unschedulable: 4 node(s) had volume node affinity conflict", False, "StartPrevented", None),
+        ('container trainer: CreateContainerConfigError: configmap "x" not found', True, "StartPrevented", None),
+        ("container trainer: ImagePullBackOff: timeout", True, "StartDeadlineExceeded", True),
+    ],
+)
+def test_what_the_job_itself_asks_for_is_not_held_against_the_pool(
+    blocked: str, refused: bool, reason: str, undone: bool | None
+) -> None:
+    world = on_a100()
+    world.stuck_pools = {"a10g"}
+    moved(world).reach(Phase.STARTING)
+    for _ in range(200):
+        world.live()
+        world.cycle()
+        if 2 in world.children:
+            world.children[2].blocked, world.children[2].refused = blocked, refused
+    entry = world.job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, reason)
+    assert world.job.state.avoid[-1].pool == "a10g"
+    outcomes = outcomes_of([world.job], {}, world.now)
+    assert [outcome.undone for outcome in outcomes.get("a10g", ())] == ([] if undone is None else [undone])

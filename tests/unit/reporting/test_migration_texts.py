@@ -10,6 +10,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
+    GangDisrupted,
     NeverStarted,
     NoStep,
     NothingProven,
@@ -42,6 +43,11 @@ SENTENCES: list[tuple[Setback, str]] = [
     (ProgramFailed("exit 1"), "exit 1"),
     (ProgramFailed(None), "the Revision failed"),
     (FailedWhenSaving(), "the program failed after a save was asked for"),
+    (
+        GangDisrupted(1, 1_800_000_000.0),
+        "Kubernetes took a pod of r1 away at 2027-01-15T08:00:00Z, and the others failed without it: no failure of the "
+        "program, all start again",
+    ),
     (EndUnknown(2), "the pods of r2 have ended, and Kubernetes does not say how; nothing is moved"),
     (
         StoppedByQueue("research"),

@@ -317,6 +317,8 @@ def _undone(entry: LedgerEntry) -> bool | None:
     operator's to answer for, and a start is no move."""
     if entry.action in (Action.UPDATE, Action.START):
         return None
+    if entry.reason == Reason.START_PREVENTED:
+        return None
     if entry.outcome is Outcome.VERIFIED:
         return False
     if entry.outcome is Outcome.ROLLED_BACK or (entry.outcome is Outcome.FAILED and entry.reason in _WORSE):

@@ -165,6 +165,13 @@ class RevisionState:
         return self.failed or (self.crash is not None and self.crash.at > at)
 
     @property
+    def prevented(self) -> bool:
+        """Whether what blocks it is what the job itself asks for: a ConfigMap that is not there, a volume that its
+        nodes can't have. An image that ran elsewhere and can't be pulled here says as much of the pool."""
+        text = self.blocked or ""
+        return "volume" in text.lower() or (self.refused and "ImagePull" not in text)
+
+    @property
     def why_not_running(self) -> str | None:
         """Why it does not run, as far as its pods say. Another placement helps against `blocked` alone."""
         crash = None if self.crash is None else str(self.crash)

@@ -52,6 +52,9 @@ LONGEST_VERIFICATION = 1.5
 LONGEST_WAIT_SECONDS = 86_400.0
 
 
+_NEVER_RAN = frozenset({Reason.START_PREVENTED, Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED})
+
+
 def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
     """One step of a migration whose target exists. room: whether there is some where the job came from."""
     if migration.phase is Phase.STARTING:
@@ -99,7 +102,9 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     if overdue and not room:
         return _not_started(job, migration, replace(setback, no_room=migration.source.placement.pool), now, words)
     if overdue:
-        return _turned_back(job, migration, Reason.START_DEADLINE_EXCEEDED, words.setback(setback), now)
+        prevented = queue is not None or refused is not None or state.prevented
+        why = Reason.START_PREVENTED if prevented else Reason.START_DEADLINE_EXCEEDED
+        return _turned_back(job, migration, why, words.setback(setback), now)
     return job
 
 
@@ -147,7 +152,7 @@ def with_size_measured(job: Job) -> Job:
 def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:
     """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
     for being slow is better than none; one that did not run, or where it hung, is none."""
-    never_ran = migration.failure in (Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED)
+    never_ran = migration.failure in _NEVER_RAN
     if migration.abandoned is not None and migration.failure is not None and (never_ran or migration.realised == 0.0):
         job = with_avoided(job, migration.abandoned, migration.failure, now, decision=migration.id)
     message = words.setback(replace(setback, returning=migration.rolling_back))
