@@ -88,6 +88,7 @@ class Reason(StrEnum):
     NO_TELEMETRY = "NoTelemetry"  # no reading of the running pods yet
     STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
+    SHARED_CHIP = "SharedChip"  # processes of others work on a chip of the job
     TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach the source of measurements
     HOST_NETWORK = "HostNetwork"  # the template sets hostNetwork, so the profiler is not injected
     USER_BASE_TAKEN = "UserBaseTaken"  # the template sets PYTHONUSERBASE and no PYTHONPATH

@@ -83,6 +83,10 @@ class ProfileStatus(Record):
     clock: Share | None = None
     """Clock of the slowest chip as a share of its maximum. Absent where no fault holds it down."""
 
+    others: Share | None = None
+    """Share of the time in which processes that are not the job's work on a chip of it. Absent where that is too little
+    to count."""
+
     scaling_efficiency: Share | None = None
     """Throughput / (chips × throughput of one chip)."""
 

@@ -19,7 +19,7 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.reporting.diagnosis_texts import RecordedFinding
-from rightpool.reporting.status import FAULTS, FIELDS
+from rightpool.reporting.status import FAULTS, FIELDS, OTHERS
 from rightpool.reporting.stored_job import StoredJob
 
 _STEADINESS: Final[Mapping[str, Steadiness]] = {
@@ -65,7 +65,7 @@ def _partial(profiled: Condition) -> bool:
 
 
 def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
-    values = {field: getattr(recorded, name) for name, field in {**FIELDS, **FAULTS}.items()}
+    values = {field: getattr(recorded, name) for name, field in {**FIELDS, **FAULTS, **OTHERS}.items()}
     return {
         field: Reading(
             float(value),

@@ -31,7 +31,7 @@ class Unmapped(StrEnum):
     """Why nodes with chips belong to no discovered pool."""
 
     UNKNOWN_CHIP = "UnknownChip"  # no label names a chip of the catalog
-    SHARED_CHIP = "SharedChip"  # partitions or time slicing: what is allocatable is no whole chip
+    DIVIDED_CHIP = "DividedChip"  # partitions or time slicing: what is allocatable is no whole chip
     UNKNOWN_COUNT = "UnknownCount"  # neither labels nor allocatable say how many chips a node has
     UNKNOWN_TOPOLOGY = "UnknownTopology"  # the topology label of a slice is missing or does not fit the chips
     TAINTED = (
@@ -283,7 +283,7 @@ def _divided(labels: Mapping[str, str], vendor: Vendor, *, known: bool) -> tuple
         f"chips are divided ({evidence}): time slicing, and slices that the catalog lacks, are not predicted; whole "
         "chips or slices of `rightpool pools --accelerators` are required"
     )
-    return Unmapped.SHARED_CHIP, evidence, message
+    return Unmapped.DIVIDED_CHIP, evidence, message
 
 
 def _more_than_listed(
@@ -299,7 +299,7 @@ def _more_than_listed(
         f"nodes with {evidence} have {row.chips} chips and offer {chips}, so that pods share them: time slicing is not "
         "predicted, and whole chips are required"
     )
-    return Unmapped.SHARED_CHIP, evidence, message
+    return Unmapped.DIVIDED_CHIP, evidence, message
 
 
 def _count(node: NodeFacts, vendor: Vendor) -> int | None:

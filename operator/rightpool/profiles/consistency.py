@@ -54,6 +54,7 @@ _SHARES: Final = (
     Field.LEAST_INPUT_WAIT,
     Field.LAUNCH_GAPS,
     Field.SAVING,
+    Field.OTHERS,
 )
 # The first is never more than the second.
 _NOT_ABOVE: Final = (

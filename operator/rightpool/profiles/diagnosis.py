@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
-from rightpool.profiles.findings import Finding, NothingMeasured, ReadingsTooOld, WindowNotFull
+from rightpool.profiles.findings import Finding, NothingMeasured, ReadingsTooOld, SharedChip, WindowNotFull
 from rightpool.profiles.health import memory_is_short, no_room_for_more, throttled, unhealthy
 from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.ranks import straggler
@@ -41,6 +41,8 @@ def _once(case: Case) -> Diagnosis:
         return fault
     if profile.steadiness is not Steadiness.STEADY:
         return _unsteady(profile)
+    if profile.shared is not None:
+        return Diagnosis(Bottleneck.UNKNOWN, SharedChip(profile.shared))
     shares = decompose(profile)
     found = (
         idle(case)

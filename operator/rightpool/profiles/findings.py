@@ -44,6 +44,14 @@ class WindowNotFull(Finding):
     """Steps of a program that may still compile; None of one that has made enough, or is not counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedChip(Finding):
+    """Processes of others work on a chip: counters are theirs, too."""
+
+    others: float
+    """Share of the time in which its compute units work for them."""
+
+
 # --- faults of chips -------------------------------------------------------------------------------------------------
 
 

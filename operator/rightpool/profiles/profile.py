@@ -25,6 +25,8 @@ FULL: Final = 0.8
 # which a reading is too old. Late measurements on a busy machine do not change the verdict with every scrape.
 STILL_FULL: Final = 0.7
 STILL_FRESH: Final = 2.0
+# From this share of the time on, processes of others take so much of a chip that its counters are not the job's.
+SHARED: Final = 0.05
 # Readings required to determine steadiness.
 MIN_READINGS: Final = 3
 
@@ -137,10 +139,18 @@ class Profile:
         return None if power is None or rate is None or rate.value <= 0.0 else power * self.chips / rate.value
 
     @property
+    def shared(self) -> float | None:
+        """Share of the time that processes of others take of a chip, where it is enough to distort what is measured."""
+        others = self.value(Field.OTHERS)
+        return others if others is not None and others >= SHARED else None
+
+    @property
     def complete(self) -> bool:
-        """Whether it is sufficient for decisions: steady, with readings of all pods, and with a throughput."""
+        """Whether it is sufficient for decisions: steady, with readings of all pods, with a throughput, and of chips
+        that nobody else uses."""
         return (
             self.steadiness is Steadiness.STEADY
+            and self.shared is None
             and self.pods >= self.expected
             and (Field.SAMPLES_PER_SECOND in self.readings or Field.STEPS_PER_SECOND in self.readings)
         )

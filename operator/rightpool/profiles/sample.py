@@ -46,6 +46,7 @@ class Field(StrEnum):
     MEMORY_USED = "memoryUsedBytes"  # the fullest chip
     MEMORY_TOTAL = "memoryTotalBytes"
     UNUSED_CHIPS = "unusedChips"  # of a pod: nothing ever ran on them while others worked; the pod with most of them
+    OTHERS = "others"  # share of time in which compute units work for processes of others; the chip with most of it
     MEMORY_RETRIES = "memoryRetries"  # allocations that had to free cached memory first, since the processes started
 
     # Power, clocks and health.

@@ -32,6 +32,7 @@ _LEVERS: Final[dict[type[findings.Finding], str]] = {
     findings.NothingMeasured: _FULL_WINDOW,
     findings.ReadingsTooOld: _FULL_WINDOW,
     findings.WindowNotFull: _FULL_WINDOW,
+    findings.SharedChip: "end them (nvidia-smi on the node lists them), or run elsewhere",
     findings.CriticalError: _RUN_ELSEWHERE,
     findings.BrokenRow: _RUN_ELSEWHERE,
     findings.MemoryErrors: _RUN_ELSEWHERE,
@@ -129,6 +130,10 @@ def evidence_text(finding: findings.Finding) -> str:
             if finding.steps is None:
                 return text
             return f"{text}; the program has made {how_many(finding.steps, 'step')} and may still compile"
+        case findings.SharedChip():
+            return (
+                f"processes that are not the job's take {percent(finding.others)} of a chip: counters are theirs, too"
+            )
         case findings.CriticalError():
             return f"a chip reported the critical error XID {finding.xid:.0f}"
         case findings.BrokenRow():

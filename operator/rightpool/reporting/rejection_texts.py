@@ -220,6 +220,7 @@ _GAPS = {
     Reason.PROFILING_OFF: "profiling.mode is Off, and nothing else measures the pods",
     Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
     Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
+    Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
 

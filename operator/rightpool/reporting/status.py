@@ -64,6 +64,8 @@ FIELDS: Final[Mapping[str, Field]] = {
 }
 FAULTS: Final[Mapping[str, Field]] = {"throttle": Field.THROTTLE, "clock": Field.CLOCK}
 """Recorded where a fault throttles chips: predictions and verdicts then go by them."""
+OTHERS: Final[Mapping[str, Field]] = {"others": Field.OTHERS}
+"""Recorded where others work on a chip so much that nothing is decided by the profile."""
 EXPECTED: Final = tuple(field for field in FIELDS.values() if field not in (Field.STEPS_PER_SECOND, Field.SAVING))
 """Those that are said to be missing. Steps a second stand in for samples a second, and not every program saves."""
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
@@ -202,7 +204,11 @@ def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
         return None
     if job.state.revision is not None and profile.key.revision != job.state.revision.revision:
         return None
-    shown = FIELDS if throttling(profile) == NOT_THROTTLED else {**FIELDS, **FAULTS}
+    shown = {
+        **FIELDS,
+        **({} if throttling(profile) == NOT_THROTTLED else FAULTS),
+        **({} if profile.shared is None else OTHERS),
+    }
     readings = profile.readings
     values: dict[str, Any] = {}
     derived = []

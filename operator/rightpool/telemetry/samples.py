@@ -32,6 +32,7 @@ _RATIOS: Final = frozenset(
         Field.LAUNCH_GAPS,
         Field.COMPILING,
         Field.SAVING,
+        Field.OTHERS,
     }
 )
 _RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio

@@ -142,7 +142,7 @@ class _Chip:
         except Exception:
             pass
         self._health = chip_health.Health(nvml, self._board)
-        self._others = None if self._part else chip_others.Others(nvml, handle)
+        self._others = None if self._part or self._divided else chip_others.Others(nvml, handle)
         self._most_clock: float | None = None
         self._samples: list[Any] = []
         self._sampled_at: list[float] = []

@@ -369,6 +369,7 @@ def test_fields_are_found_by_their_unit() -> None:
         "inputWait",
         "saving",
         "throttle",
+        "others",
         "clock",
         "scalingEfficiency",
     }

@@ -142,33 +142,33 @@ def test_nodes_without_chips_are_passed_over() -> None:
         ),
         (
             gfd("n", "NVIDIA-GB200-MIG-1g.23gb"),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             "nvidia.com/gpu.product=NVIDIA-GB200-MIG-1g.23gb",
         ),
         (
             dataclasses.replace(gke("n", "p"), labels=gke("n", "p").labels | {CLIENTS: "8"}),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             f"{CLIENTS}=8",
         ),
         (
             dataclasses.replace(gke("n", "p"), labels=gke("n", "p").labels | {PARTITION: "1g.3gb"}),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             f"{PARTITION}=1g.3gb",
         ),
         (
             dataclasses.replace(eks("n", "g"), chips={"nvidia.com/gpu": 80}),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             "node.kubernetes.io/instance-type=p4d.24xlarge",
         ),
-        (gfd("n", "NVIDIA-L4-SHARED", 1), Unmapped.SHARED_CHIP, "nvidia.com/gpu.product=NVIDIA-L4-SHARED"),
+        (gfd("n", "NVIDIA-L4-SHARED", 1), Unmapped.DIVIDED_CHIP, "nvidia.com/gpu.product=NVIDIA-L4-SHARED"),
         (
             gfd("n", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, **{"nvidia.com/gpu.replicas": "4"}),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             "nvidia.com/gpu.replicas=4",
         ),
         (
             gfd("n", "NVIDIA-L4", 1, **{"nvidia.com/gpu.replicas": "4"}),
-            Unmapped.SHARED_CHIP,
+            Unmapped.DIVIDED_CHIP,
             "nvidia.com/gpu.replicas=4",
         ),
         (

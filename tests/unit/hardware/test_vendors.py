@@ -219,7 +219,7 @@ def test_slices_of_a_new_vendor_are_whole() -> None:
     [
         (_acme("n", "OMEGA"), Unmapped.UNKNOWN_CHIP),
         (_node("n", "acme.example/npu", 4, {}), Unmapped.UNKNOWN_CHIP),
-        (_acme("n", "ZETA-HALF"), Unmapped.SHARED_CHIP),
+        (_acme("n", "ZETA-HALF"), Unmapped.DIVIDED_CHIP),
         (_node("n", "torus.example/core", 4, {"torus.example/core-type": "v1"}), Unmapped.UNKNOWN_TOPOLOGY),
     ],
 )

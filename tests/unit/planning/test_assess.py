@@ -16,8 +16,8 @@ from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal, Crash
 from rightpool.planning.offers.rejection import RejectionReason
-from rightpool.profiles.profile import Steadiness
-from rightpool.profiles.sample import Field
+from rightpool.profiles.profile import Reading, Steadiness
+from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.candidate_texts import verdict_text
 from tests.unit.planning.jobs import (
     AUTO,
@@ -250,6 +250,15 @@ def test_a_pod_that_failed_once_holds_nothing_while_the_others_run_or_have_compl
     for completed, why in ((0, True), (1, False)):
         states = {1: replace(job.child, running=1, completed=completed, crash=crash)}
         assert (judged(changed(job, revisions=states)).decision.reason is Reason.CRASH_LOOP) is why
+
+
+def test_what_was_measured_beside_others_decides_nothing() -> None:
+    job = running()
+    assert job.observed.profile is not None
+    readings = job.observed.profile.readings
+    orphan = {Field.OTHERS: Reading(0.18, 0.18, 0.18, Quality.MEASURED)}
+    beside = changed(job, profile=replace(job.observed.profile, readings={**readings, **orphan}))
+    assert judged(beside).decision.reason is Reason.SHARED_CHIP
 
 
 def test_no_throughput_is_said() -> None:

@@ -161,6 +161,17 @@ def test_addresses_are_no_roof() -> None:
     assert "matrix units" not in lever_text(diagnosis.finding)
 
 
+def test_nothing_is_made_of_counters_that_are_of_others_too() -> None:
+    """An orphan of another job at 18% made five of six verdicts wrong."""
+    beside = profile(**WORK, others=0.18, samples_per_second=10.0)
+    diagnosis = diagnose(beside, H200)
+    assert diagnosis.bottleneck is Bottleneck.UNKNOWN and not beside.complete
+    assert "not the job's take 18% of a chip" in evidence_text(diagnosis.finding)
+    assert "run elsewhere" in lever_text(diagnosis.finding)
+    alone = profile(**WORK, others=0.03, samples_per_second=10.0)
+    assert diagnose(alone, H200).bottleneck is Bottleneck.COMPUTE and alone.complete
+
+
 def test_before_the_first_step_nothing_hangs() -> None:
     starting = found(chip_busy=0.01)
     assert starting.bottleneck is Bottleneck.UNKNOWN

@@ -270,6 +270,17 @@ def test_a_job_whose_first_pods_have_ended_runs() -> None:
 # --- Profiled --------------------------------------------------------------------------------------------------------
 
 
+def test_processes_of_others_on_a_chip_are_told() -> None:
+    job = running()
+    assert job.observed.profile is not None
+    orphan = {Field.OTHERS: Reading(0.18, 0.18, 0.18, Quality.MEASURED)}
+    beside = changed(job, profile=replace(job.observed.profile, readings={**job.observed.profile.readings, **orphan}))
+    condition = condition_of(ConditionType.PROFILED, beside)
+    assert (condition.status, condition.reason) == ("False", Reason.SHARED_CHIP)
+    assert "take 18% of a chip" in condition.message and "nvidia-smi" in condition.message
+    assert status_and_reason(ConditionType.EFFICIENT, beside) == ("Unknown", Reason.PROFILE_NEEDED)
+
+
 def with_template(container: dict[str, Any], **pod: Any) -> Any:
     template = {"spec": {"containers": [{"name": "trainer", "image": "x"} | container], **pod}}
     return spec(workload={"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}})

@@ -59,6 +59,7 @@ REASONS: Final = {
             Reason.WARMING_UP,
             Reason.STALE_TELEMETRY,
             Reason.PARTIAL_TELEMETRY,
+            Reason.SHARED_CHIP,
             Reason.PRICE_UNKNOWN,
             # Under way
             Reason.MOVING,

@@ -85,6 +85,8 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
         return Gap(Reason.WARMING_UP, window=profile.window)
     if profile.pods < profile.expected:
         return Gap(Reason.PARTIAL_TELEMETRY, heard=(profile.pods, profile.expected))
+    if profile.shared is not None:
+        return Gap(Reason.SHARED_CHIP)
     if awaits_rate(job, profile):
         return Gap(Reason.WARMING_UP, window=profile.window)
     if not profile.complete or not has_rate(profile) or lacks_samples(job, profile):

@@ -12,6 +12,7 @@ from rightpool.planning.offers.readiness import awaits_rate, comparable_elsewher
 from rightpool.planning.offers.rejection import FlopsUtilizationLow
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
+from rightpool.profiles.findings import SharedChip
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, runs
 from rightpool.reporting.diagnosis_texts import diagnosis_text
@@ -75,6 +76,8 @@ def profiled(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.WARMING_UP, f"the window of {span(profile.window)} is not full yet")
     if profile.pods < profile.expected:
         return Statement("False", Reason.PARTIAL_TELEMETRY, f"{profile.pods} of {profile.expected} pods answer")
+    if profile.shared is not None:
+        return Statement("False", Reason.SHARED_CHIP, diagnosis_text(SharedChip(profile.shared)))
     if misses_samples(job, profile):
         return Statement(
             "False",

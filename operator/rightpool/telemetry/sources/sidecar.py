@@ -70,6 +70,7 @@ GAUGES: Final = (
         (contract.ERROR_UNCORRECTED,),
     ),
     Gauge(Field.UNUSED_CHIPS, contract.CHIPS_UNUSED, Aggregate.MAX, faults=True),
+    Gauge(Field.OTHERS, contract.CHIP_OTHERS, Aggregate.MAX),
     Gauge(Field.COMPILING, contract.COMPILE, Aggregate.MAX),
     Gauge(Field.SAVING, contract.SAVING, Aggregate.MAX),
     Gauge(Field.MEMORY_RETRIES, contract.MEMORY_RETRIES, Aggregate.MAX),

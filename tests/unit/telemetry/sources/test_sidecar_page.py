@@ -37,3 +37,9 @@ def test_a_rate_is_that_of_all_pods_that_step_or_there_is_none(pods: list[tuple[
     else:
         assert Field.SAMPLES_PER_SECOND not in values
     assert (Field.SAMPLES in values) == (len(known) == len(pods))
+
+
+def test_others_are_told_of_the_chip_that_they_use_most() -> None:
+    lines = "".join(f'{contract.CHIP_OTHERS}{{chip="{chip}"}} {share}\n' for chip, share in (("a", 0.0), ("b", 0.18)))
+    pages = [(page_of(parse(lines), 10.0), page_of(parse(lines), 20.0))]
+    assert reading_of(pages, 0.0, 60.0).values[Field.OTHERS] == pytest.approx(0.18)
