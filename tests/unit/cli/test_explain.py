@@ -10,7 +10,7 @@ import pytest
 
 from rightpool.cli import explain as module
 from rightpool.cli.connection import CliError
-from rightpool.cli.explain import document, explain, explain_all, job_key, list_document
+from rightpool.cli.explain import document, explain, explain_all, list_document
 from rightpool.cli.explained import Explanation
 from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
@@ -41,8 +41,9 @@ def explained(client: FakeClient, key: JobKey = KEY) -> Explanation:
 
 
 def output(client: FakeClient, width: int | None = None) -> str:
-    print_explanation((shown := printed(width))[0], explained(client))
-    return shown[1].getvalue()
+    page, stream = printed(width)
+    print_explanation(page, explained(client))
+    return stream.getvalue()
 
 
 def with_job(status: dict[str, Any] | None = None, **spec: Any) -> FakeClient:
@@ -140,12 +141,6 @@ def test_a_job_that_no_operator_has_looked_at_is_told_as_such() -> None:
     found = explained(with_job({}))
     assert any("no operator has looked at the job" in note and "watchNamespaces" in note for note in found.notes)
     assert document(found)["job"]["state"] == "Unseen"
-
-
-@pytest.mark.parametrize("text", ["pj/edit", "profiledjob/edit", "profiledjobs.rightpool.dev/edit", "edit"])
-def test_a_job_is_named_as_kubectl_names_it(text: str) -> None:
-    assert job_key(text, "vision") == JobKey("vision", "edit")
-    assert job_key("language/edit", "vision") == JobKey("language", "edit")
 
 
 def test_a_suspended_job_does_not_run_on_anything() -> None:

@@ -7,6 +7,7 @@ import pytest
 from rightpool.cli.connection import CliError
 from rightpool.cli.jobs import job_key
 from rightpool.cli.main import main
+from rightpool.planning.jobs.job import JobKey
 
 NO_NUMBERS = ("", "-1", "x", "1.5e", "nan", "inf", "-inf", "9" * 5000, "\u00b2", "1 0")
 WHOLE = {
@@ -84,3 +85,9 @@ def test_a_job_is_looked_for_in_what_may_be_a_namespace(capsys: pytest.CaptureFi
 def test_a_job_without_a_name(text: str) -> None:
     with pytest.raises(CliError, match="is not the name of a ProfiledJob"):
         job_key(text, "vision")
+
+
+@pytest.mark.parametrize("text", ["pj/edit", "profiledjob/edit", "profiledjobs.rightpool.dev/edit", "edit"])
+def test_a_job_is_named_as_kubectl_names_it(text: str) -> None:
+    assert job_key(text, "vision") == JobKey("vision", "edit")
+    assert job_key("language/edit", "vision") == JobKey("language", "edit")
