@@ -223,7 +223,7 @@ def _held(job: Job, pool: str, openings: Openings) -> dict[str, int]:
             continue
         child, each = job.revision(ref.revision), ref.placement.chips_per_replica
         if child.nodes is None or whole:
-            unknown = max(unknown, min(child.active, ref.placement.replicas) * each)
+            unknown = max(unknown, min(child.active - child.others, ref.placement.replicas) * each)
         else:
             _add(found, {name: pods * each for name, pods in child.nodes.items()})
     if unknown:

@@ -282,15 +282,10 @@ def _capacity(job: Job) -> int:
 
 
 def observed_revision(job: Job) -> int | None:
-    """The Revision with running pods: during a migration the old one until its pods end, else the current one."""
+    """The Revision that is there: during a migration the old one until its pods have ended. None where none is to be
+    there any more."""
     if job.state.revision is None or job.state.finished is not None or job.deleting:
         return None
-    if job.state.migration is not None and job.state.migration.phase in (
-        Phase.PLANNED,
-        Phase.CHECKPOINTING,
-        Phase.DRAINING,
-    ):
-        return job.state.migration.moving.revision
     return job.state.revision.revision
 
 

@@ -81,27 +81,20 @@ def commands(job: Job) -> tuple[Command, ...]:
         # A mistake in the template is reported at once, and not when there are chips for it.
         checks = (*_template_checked(job, None), *_variants_checked(job))
         return (*(EndRevision(number) for number in sorted(earlier)), *checks)
-    wanted: list[Command] = []
-    keep = {job.state.revision.revision}
+    # What is to be there in every phase of a migration: the place of a job changes when nothing is left where it was.
+    here = job.state.revision
     migration = job.state.migration
     pause = job.state.pause
     # Pods that run are asked for a save first, which takes a state that is written down.
     suspend = pause.stopping if pause is not None else job.spec.suspend and not _runs(job, migration)
-    if migration is None or migration.phase is Phase.PLANNED:
-        wanted += _ensured(job, job.state.revision, suspend)
-        if migration is not None and migration.action is Action.UPDATE:
-            wanted += _template_checked(job, migration.target)
-    elif migration.phase is Phase.CHECKPOINTING:
-        wanted += _ensured(job, migration.moving, suspend)
-        if migration.saved_at is None and not suspend:
-            wanted.append(RequestCheckpoint(migration.moving.revision, migration.id))
-    elif migration.phase is Phase.DRAINING:
-        keep = {migration.moving.revision}
-        wanted.append(EndRevision(migration.moving.revision))
-    else:
-        wanted += _ensured(job, migration.target, suspend)
+    leaves = migration is not None and migration.phase is Phase.DRAINING
+    wanted: list[Command] = [EndRevision(here.revision)] if leaves else _ensured(job, here, suspend)
+    if migration is not None and migration.phase is Phase.PLANNED and migration.action is Action.UPDATE:
+        wanted += _template_checked(job, migration.target)
+    if migration is not None and migration.phase is Phase.CHECKPOINTING and migration.saved_at is None and not suspend:
+        wanted.append(RequestCheckpoint(here.revision, migration.id))
     if pause is not None and not pause.stopping:
-        wanted.append(RequestCheckpoint(job.state.revision.revision, f"pause-{pause.since:.0f}"))
+        wanted.append(RequestCheckpoint(here.revision, f"pause-{pause.since:.0f}"))
     rescue = job.state.rescue
     if rescue is not None and not rescue.over:
         wanted.append(RequestCheckpoint(rescue.revision, f"rescue-{rescue.since:.0f}", ending=True))
@@ -111,7 +104,9 @@ def commands(job: Job) -> tuple[Command, ...]:
     wanted += _variants_checked(job)
     # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
     strays = [
-        r.revision for r in job.observed.revisions.values() if r.exists and not r.succeeded and r.revision not in keep
+        r.revision
+        for r in job.observed.revisions.values()
+        if r.exists and not r.succeeded and r.revision != here.revision
     ] + earlier
     if strays:
         ends = tuple(EndRevision(number) for number in sorted(strays))

@@ -123,8 +123,6 @@ def _ended(job: Job, now: float, words: Words) -> Job | None:
         return None
     migration = job.state.migration
     state = job.revision(job.state.revision.revision)
-    if migration is not None and migration.phase is Phase.DRAINING:
-        state = job.revision(migration.moving.revision)
     if state.succeeded:
         return _finished(job, COMPLETED, now, words)
     # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
